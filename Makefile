@@ -7,8 +7,9 @@ export PYTHONHASHSEED ?= 0
 # Processes that start by the hundred need not compile everything anew, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 READY := .venv/ready
-# A file at a time, the longest first (tests/conftest.py): what a file sets up, it sets up once.
-PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+# A file at a time, the longest first (tests/durations.json); slices of seeds are shared (tests/kit/distribution.py).
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+USUAL := -m "not kubernetes and not federation and not thorough"
 # What failed comes last, not what was printed meanwhile. Nobody uses schemathesis by its plugin, which takes long.
 PYTEST := $(BIN)/pytest -q --show-capture=no -p no:schemathesis
 # What chance decides: by seed, or by when a process is killed. The widest system stands for the narrower ones.
@@ -18,7 +19,7 @@ CHANCE := tests/sim/test_region.py tests/sim/test_region_points.py \
 	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \
 	tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
-.PHONY: help up test lint prove fuzz test-kubernetes test-federation soak bench lock clean
+.PHONY: help up test durations lint prove fuzz test-kubernetes test-federation soak bench lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -40,10 +41,13 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
-	@$(PYTEST) $(PARALLEL) -m "not kubernetes and not federation and not thorough"
+	@$(PYTEST) $(PARALLEL) $(USUAL)
+
+durations: $(READY) ## Record how long each test file takes, which decides the order of the next run
+	@RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) $(USUAL)
 
 prove: $(READY) ## Every step, crash and fault one by one; then more of what chance decides: 300 seeds, 30 kills
-	@$(PYTEST) $(PARALLEL) -m thorough $(addprefix --ignore=,$(CHANCE) $(NARROW))
+	@RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) -m thorough $(addprefix --ignore=,$(CHANCE) $(NARROW))
 	@REMUDA_SEEDS=300 $(PYTEST) -n 2 --dist worksteal $(NARROW)
 	@REMUDA_SEEDS=300 REMUDA_KILLS=30 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
 

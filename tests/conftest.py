@@ -5,18 +5,24 @@ Temporary files are in memory, where nobody waits for a disk: what a power cut l
 and a process that is killed loses nothing of either.
 """
 
-import asyncio
 import inspect
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
+from tests.kit.distribution import FileOrSlice
+from tests.kit.durations import DurationReport, Durations, longest_first
+from tests.kit.environment import provided_by, run_coroutine
+from tests.sim.runner import simulate
+
 ROOT = Path(__file__).parents[1]
+DURATIONS = Path(__file__).with_name("durations.json")
 THOROUGH = (
     "tests/contract/test_broken.py",
     "tests/durability/test_disk_trouble.py",
@@ -35,35 +41,6 @@ THOROUGH = (
     "tests/sim/test_compute_points.py",
 )
 """Files that try every step, every crash and every fault of something one by one: `make prove` runs them."""
-LONGEST = (
-    *THOROUGH,
-    "tests/sim/test_compute.py",
-    "tests/sim/test_region.py",
-    "tests/fuzz/test_region.py",
-    "tests/fuzz/test_compute.py",
-    "tests/fuzz/test_identity.py",
-    "tests/authz/test_region.py",
-    "tests/authz/test_compute.py",
-    "tests/authz/test_livery.py",
-    "tests/authz/test_identity.py",
-    "tests/fuzz/test_livery.py",
-    "tests/http/test_abuse.py",
-    "tests/cli/test_region.py",
-    "tests/cli/test_up.py",
-    "tests/cli/test_first_start.py",
-    "tests/cli/test_token.py",
-    "tests/durability/test_kill_identity.py",
-    "tests/region/test_projects_end.py",
-    "tests/authz/test_interference.py",
-    "tests/identity/test_quotas_histories.py",
-    "tests/region/test_images_controller.py",
-    "tests/sim/test_example.py",
-    "tests/reconcile/test_algebra.py",
-    "tests/sim/test_identity.py",
-    "tests/durability/test_kill_livery.py",
-    "tests/http/test_slow_readers.py",
-)
-"""Files that take the longest. Workers take files in turn: whoever begins with these waits for nobody."""
 
 
 MEMORY = Path("/dev/shm")
@@ -78,26 +55,48 @@ def pytest_configure(config: pytest.Config) -> None:
         tempfile.tempdir = None  # somebody may have asked already
     if config.getoption("capture") != "no":
         structlog.configure(processors=[_unsaid])
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(DurationReport(DURATIONS))
 
 
 def _unsaid(_logger: Any, _method: str, _event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     raise structlog.DropEvent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest, and tell what is thorough."""
-    places = {ROOT / name: place for place, name in enumerate(LONGEST)}
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Tell what is thorough, and begin with the longest of what is selected."""
+    thorough = {ROOT / name for name in THOROUGH}
     for item in items:
-        if places.get(item.path, len(LONGEST)) < len(THOROUGH):
+        if item.path in thorough:
             item.add_marker(pytest.mark.thorough)
-    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
+    yield
+    longest_first(items, Durations.read(DURATIONS))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileOrSlice | None:
+    """Have workers share the slices of seeds of a file."""
+    return FileOrSlice(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+world = provided_by(simulate)
+
+
+@pytest.fixture
+def run_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory that all cases of one test have in common, in whatever workers they are run."""
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    directory: Path = common / "common" / request.path.stem / request.node.originalname
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function on a loop of its own, in real time."""
+    """Run a test that is a coroutine function, in its environment if it has one."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**arguments))
+    run_coroutine(pyfuncitem)
     return True

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict, fields
 from itertools import pairwise
 from pathlib import Path
@@ -31,8 +30,6 @@ from remuda.providers.simulated.catalogue import Times
 from remuda.providers.simulated.faults import FAULTS
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
-from tests.cli.running import running
-from tests.cli.visitor import Shell, let_in
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -71,7 +68,6 @@ _NAME = re.compile(
     r"\b[\w.]*\w"
 )
 _TEST = re.compile(r"`(test_\w+)`")
-_SHOWN = re.compile(r" +# (.+)$")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -207,23 +203,8 @@ def is_there(name: str) -> bool:
     return True
 
 
-def test_every_command_of_the_readme_shows_what_it_says(tmp_path: Path) -> None:
-    texts = [text for language, text in blocks(ROOT / "README.md") if language == "sh"]
-    data = tmp_path / ".local" / "share" / "remuda"
-    with running(data) as process, closing(Shell(ROOT, tmp_path)) as shell:
-        shown = 0
-        for text in texts:
-            for line in text.replace("http://127.0.0.1:8080", process.url).splitlines():
-                said = _SHOWN.search(line)
-                printed = shell.type(line)
-                if said is None:
-                    assert printed == "", line
-                    continue
-                shown += 1
-                pieces = [re.escape(piece) for piece in said[1].split("…")]
-                assert re.fullmatch(".*".join(pieces), printed, re.DOTALL), f"{line}\nshows {printed}"
-                if "verification_uri_complete" in printed:
-                    (password,) = re.findall(r"^ {4}(\S+)$", process.said, re.MULTILINE)
-                    let_in(json.loads(printed)["verification_uri_complete"], password)
-        assert shown > 10
-        assert process.stop()[0] == 0
+def test_json_on_how_to_pages_is_json() -> None:
+    pages = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+    texts = [text for page in pages for language, text in blocks(page) if language == "json"]
+    assert texts
+    assert all(json.loads(text) for text in texts)

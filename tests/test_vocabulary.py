@@ -2,7 +2,7 @@
 
 While the source is being renamed, `vocabulary_allowance.json` says how much of each is left in the whole tree. A count
 above its allowance fails, and so does one below it, so that the allowance shrinks with every commit:
-`REMUDA_WRITE_ALLOWANCE=1 pytest tests/test_vocabulary.py` lowers it, and never raises it. What is not in the file is
+`REMUDA_WRITE_GOLDEN=1 pytest tests/test_vocabulary.py` lowers it, and never raises it. What is not in the file is
 not allowed at all; when nothing is left, the file goes. `python -m tools.words WORD` lists where a word stands.
 
 No name of the reference contract has a retired word in it, so none needs an exception.
@@ -228,14 +228,14 @@ def allowed() -> dict[str, dict[str, int]]:
 def check(section: str, found: Mapping[str, Sequence[object]]) -> None:
     """Compare what was found, by check, with what is allowed of it."""
     counts = {key: len(positions) for key, positions in found.items()}
-    if os.environ.get("REMUDA_WRITE_ALLOWANCE"):
+    if os.environ.get("REMUDA_WRITE_GOLDEN"):
         lower(section, counts)
     limits = allowed().get(section, {})
     assert not set(limits) - set(counts), f"{ALLOWANCE.name} allows what is not looked for: {set(limits) - set(counts)}"
     above = [explain(key, found[key], limits.get(key, 0)) for key in counts if counts[key] > limits.get(key, 0)]
     assert not above, f"{section}: more than allowed\n" + "\n".join(above)
     below = {key: counts[key] for key, limit in limits.items() if counts[key] < limit}
-    assert not below, f"{section}: fewer than allowed, {below}: run this file with REMUDA_WRITE_ALLOWANCE=1 to lower it"
+    assert not below, f"{section}: fewer than allowed, {below}: run this file with REMUDA_WRITE_GOLDEN=1 to lower it"
 
 
 def lower(section: str, counts: Mapping[str, int]) -> None:

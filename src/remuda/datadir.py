@@ -1,10 +1,9 @@
-"""The directory of a process: what lies in it, and who has it.
+"""Data directory of a process: its files and their checks.
 
-Everything a process keeps is in one directory that only its owner can enter: the store's file, the file with the
-sealing keys, the files of the simulated clouds and, for scripts, `credentials.json`. While it runs, `process.json` says
-where it answers, for commands on the same machine. A store is never opened with new keys in place of those it was
-sealed with, and an empty file is not taken for a new store where one was in use before: that would hide what was lost
-behind a first start.
+All data of a process is in one directory that only its owner can enter: the store's file, the file with the sealing
+keys, the files of the simulated clouds and, for scripts, `credentials.json`. While the process runs, `process.json`
+contains its address, for commands on the same machine. A store is never opened with other keys than it was sealed with,
+and an empty file is not taken for a new store if it was in use before: a first start would hide the loss.
 """
 
 import contextlib
@@ -41,17 +40,17 @@ class DataDirectory:
 
     @property
     def keys(self) -> Path:
-        """The keys that seal its secrets."""
+        """The file with the sealing keys."""
         return self.path / "keys.json"
 
     @property
     def credentials(self) -> Path:
-        """What scripts need to ask the process for something."""
+        """The file with credentials for scripts."""
         return self.path / "credentials.json"
 
     @property
     def clouds(self) -> Path:
-        """The simulated clouds, a file for each: they are not ours, and outlive the store."""
+        """The directory of the simulated clouds, a file for each: they are external, and outlive the store."""
         return self.path / "clouds"
 
     @property
@@ -59,23 +58,23 @@ class DataDirectory:
         return self.path / "process.json"
 
     def prepare(self, randomness: Randomness) -> Sealer:
-        """Make the directory and the keys if this is the first start, and only then; return what seals with them."""
+        """Create the directory and the keys at the first start only; return the sealer."""
         try:
             self.path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         except OSError as error:
             cause = error.strerror or str(error)
-            problem = f"{self.path} cannot be made ({cause})"
+            problem = f"{self.path} cannot be created ({cause})"
             raise Invalid("--data", problem, remedy="choose another directory") from None
         if self.store.exists() and not self.keys.exists():
-            remedy = f"restore {self.keys} from its backup, because what it sealed opens with nothing else"
+            remedy = f"restore {self.keys} from its backup, because the stored secrets cannot be opened without it"
             raise Invalid("--data", f"{self.path} holds a store without its keys", remedy=remedy)
         self.check_store()
         return Sealer(create_keyring_file(self.keys, randomness))
 
     def check_store(self) -> None:
-        """Raise Invalid if the store is another user's, or empty and was not before.
+        """Raise Invalid if the store belongs to another user, or is empty and was in use.
 
-        One whose first start was cut off can be empty.
+        It can be empty after an interrupted first start.
         """
         if not self.store.exists():
             return
@@ -83,22 +82,22 @@ class DataDirectory:
             remedy = "run this as its owner, or give it mode 600"
             raise Invalid(f"The store {self.store}", "cannot be read and written by this user", remedy=remedy)
         if not self.store.stat().st_size and (self.credentials.exists() or self._was_closed):
-            remedy = "restore it from a backup, or remove it to begin anew"
+            remedy = "restore it from a backup, or remove it to start with an empty one"
             raise Invalid(f"The store {self.store}", "is empty although it was in use", remedy=remedy)
 
     @property
     def _was_closed(self) -> bool:
-        """Whether a process has closed the store in order: its lock holds something from before the store is made."""
+        """Whether a process has closed the store cleanly: the lock file is empty then, and not before."""
         lock = self.store.with_name(f"{self.store.name}.lock")
         return lock.exists() and not lock.stat().st_size
 
     def sealer(self) -> Sealer:
-        """Return what seals with the keys that are there; raise NotFound or Invalid if none can be read."""
+        """Return a sealer with the existing keys; raise NotFound or Invalid if they cannot be read."""
         return Sealer(load_keyring(self.keys))
 
     @contextmanager
     def announced(self, url: str, pid: int) -> Iterator[None]:
-        """Say where the process answers, for as long as the block runs."""
+        """Write the address of the process, for as long as the block runs."""
         try:
             write_private(self._process, msgspec.json.encode(_Process(url=url, pid=pid)))
         except OSError as error:
@@ -112,7 +111,7 @@ class DataDirectory:
                 self._process.unlink()
 
     def running_at(self) -> str | None:
-        """Return where the process that has this directory answers, if it has said so."""
+        """Return the address of the process that uses this directory, if there is one."""
         try:
             return msgspec.json.decode(self._process.read_bytes(), type=_Process).url
         except (OSError, msgspec.MsgspecError):

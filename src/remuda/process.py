@@ -1,19 +1,15 @@
-"""One process: the embedded store and every API on one loop, from the first start to a clean stop.
+"""Process: the embedded store and all services on one event loop, from the first start to a clean stop.
 
-Everything it keeps is in one directory (`datadir`), which is made at the first start. No backup of the store has the
-keys: they need one of their own. The address is taken before the services begin, so that they know where clients will
-find them, and so that a first start that cannot have its port has done nothing yet.
+All its data is in one directory (`datadir`), which is created at the first start. A backup of the store does not
+contain the keys: they need their own. The listening socket is opened before the services start, so that they know their
+address, and so that a first start without a free port changes nothing.
 
-It stops on SIGTERM or SIGINT, also while it still begins, which it then finishes: requests in flight are finished, then
-the services end what goes on by itself in them, then the store is closed. A second signal breaks the requests off, and
-a third one ends the process as if nobody had asked for any of this. After `kill -9` it starts again.
+It stops on SIGTERM or SIGINT, also during the start, which it finishes first: requests in progress are finished, then
+the services stop their background work, then the store is closed. A second signal aborts the requests, and a third one
+ends the process at once. It also starts after `kill -9`.
 
-Where the process's log goes: one JSON object a line, all through one sink, whoever writes.
-
-What is bound to the context, such as the id of the pass or of the operation on whose behalf somebody writes, is in
-every line.
-
-Python, made fit for a process that runs a store.
+The log has one JSON object per line, all through one sink. Context variables, such as the id of the reconcile or of the
+operation, are in every line.
 """
 
 import asyncio
@@ -52,7 +48,7 @@ from remuda.version import describe
 
 
 def log_to(sink: Sink) -> None:
-    """Send what we log, and what libraries log through Python's own logging, to a sink."""
+    """Send our log, and that of libraries through Python's logging, to a sink."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -72,7 +68,7 @@ def _encode(event: dict[str, Any], **_options: Any) -> bytes:
 
 
 class _SinkLogger:
-    """What structlog writes with: every level is a line."""
+    """The logger of structlog: every level writes a line."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -84,7 +80,7 @@ class _SinkLogger:
 
 
 class _Forward(logging.Handler):
-    """Hands Python's own log records to ours."""
+    """Forwards records of Python's logging to our log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger().log(
@@ -96,11 +92,11 @@ _SWITCH_INTERVAL_S = 0.0005
 
 
 def prepare_interpreter() -> None:
-    """Make Python fit for a process that runs a store; call it once, when everything is imported.
+    """Tune Python for a process that runs a store; call it once, when everything is imported.
 
-    A busy loop hands the interpreter over to the commit thread after Python's switch interval: at the default of 5 ms
-    a commit waits several times as long as the disk needs. And what is loaded now lives as long as the process, so the
-    garbage collector's full passes, which hold the loop, need not look at it.
+    The event loop hands the interpreter over to the commit thread after Python's switch interval: with the default of 5
+    ms a commit waits several times as long as for the disk. And what is loaded now lives as long as the process, so
+    full collections, which block the event loop, need not visit it.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.collect()
@@ -110,12 +106,12 @@ def prepare_interpreter() -> None:
 _STDERR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SPARE_DESCRIPTORS = 256
-"""For everything that is not a client's connection."""
+"""File descriptors that are not for client connections."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What an operator chooses."""
+    """Settings for operators."""
 
     data: Path
     listen: Address
@@ -124,19 +120,19 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """What every service stands on."""
+    """The dependencies of all services in a process."""
 
     store: SqliteStore
     clock: Clock
     randomness: Randomness
     sealer: Sealer
-    """The one that the store seals with."""
+    """The sealer of the store."""
     metrics: CollectorRegistry
-    """What is counted here is shown at `/metrics`. A series is there from the moment that it is made."""
+    """The metrics shown at `/metrics`. A series appears when it is created."""
     closing: asyncio.Event
-    """Set when the process begins to stop: streams end by it."""
+    """Set when the process begins to stop, so that streams end."""
     address: Address
-    """Where the process answers once the services have begun."""
+    """The address of the process once the services have started."""
     data: DataDirectory
 
 
@@ -146,21 +142,22 @@ class Assembled:
 
     mounted: Sequence[Mounted] = ()
     checks: Sequence[Check] = ()
-    """What must hold for them before the process is ready, such as that the controllers have begun."""
+    """The readiness checks of the services, such as that the controllers have started."""
     front: Callable[[ProcessPages], ASGIApp] | None = None
-    """Puts something for people before the pages of the process: it is asked for all that no service is."""
+    """Wraps the pages of the process, for example by the console: it handles every path outside the services."""
 
 
 Services = Callable[[Ground], AbstractAsyncContextManager[Assembled]]
-"""Puts the services together. Entering starts what goes on by itself in them, such as controllers, and does not wait
-for it; leaving ends that: the last request has been answered then, and the store is still open."""
+"""Builds the services. Entering starts their background work, such as controllers, without waiting for it; leaving
+stops it: then all requests are finished, and the store is still open.
+"""
 
 
 class _Stop:
-    """What signals ask for."""
+    """The requests of signals."""
 
     def __init__(self) -> None:
-        self.told = asyncio.Event()
+        self.requested = asyncio.Event()
         """Set by the first one."""
         self.hurry: Callable[[], None] = lambda: None
         """Called by the second one."""
@@ -173,9 +170,9 @@ async def run(
     services: Services,
     kinds: Registry,
 ) -> None:
-    """Run until a signal says stop. `announce` is called with the address as soon as the process answers there.
+    """Run until a signal. `announce` is called with the address as soon as the process accepts requests.
 
-    `kinds` are what the services keep.
+    `kinds` are the stored kinds of the services.
     """
     with contextlib.closing(LineWriter(_STDERR)) as sink:
         log_to(sink)
@@ -195,17 +192,17 @@ async def _serve(
 ) -> None:
     metrics = Metrics(ground.metrics, [PROCESS, *(one.table for one in services.mounted)])
     server = _server(ground, settings, metrics, _app(ground, services, metrics), sink)
-    duties = Duties(ground.clock)
-    duties.start("loop lag", lambda: measure_loop_lag(metrics, ground.clock))
+    tasks = Duties(ground.clock)
+    tasks.start("loop lag", lambda: measure_loop_lag(metrics, ground.clock))
     stop.hurry = server.hurry
     try:
         address = await server.start(listener)
         prepare_interpreter()
         announce(address)
-        await stop.told.wait()
+        await stop.requested.wait()
     finally:
         await server.stop()
-        await duties.stop()
+        await tasks.stop()
 
 
 def _app(ground: Ground, services: Assembled, metrics: Metrics) -> Mounts:
@@ -266,33 +263,33 @@ def _metrics() -> CollectorRegistry:
 
 
 def _within_descriptors(patience: Patience) -> Patience:
-    """Let the process have all the descriptors it may, and take no more connections than that is good for."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    if most == resource.RLIM_INFINITY:
+    """Raise the limit of file descriptors to its maximum, and limit connections accordingly."""
+    _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
+    if maximum == resource.RLIM_INFINITY:
         return patience
-    return dataclasses.replace(patience, connections=max(1, min(patience.connections, most - _SPARE_DESCRIPTORS)))
+    return dataclasses.replace(patience, connections=max(1, min(patience.connections, maximum - _SPARE_DESCRIPTORS)))
 
 
 @contextmanager
 def _signals() -> Iterator[_Stop]:
-    """Listen for signals while the block runs; the third one does what it does to any process."""
+    """Handle signals while the block runs; the third one has its default effect."""
     loop = asyncio.get_running_loop()
     stop = _Stop()
 
-    def hear() -> None:
-        if stop.told.is_set():
+    def handle() -> None:
+        if stop.requested.is_set():
             stop.hurry()
-            ignore()
-        stop.told.set()
+            remove_handlers()
+        stop.requested.set()
 
-    def ignore() -> None:
+    def remove_handlers() -> None:
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
 
     for each in _SIGNALS:
-        loop.add_signal_handler(each, hear)
+        loop.add_signal_handler(each, handle)
     try:
         yield stop
     finally:
-        ignore()
+        remove_handlers()

@@ -1,4 +1,4 @@
-"""What putting a service together always takes: its ports, its operations, its API, and whether it has begun."""
+"""Service: the ports, operations and API ports that every service is made from."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from remuda.store.logs import Log
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePorts:
-    """What every service is given. Each adds what it alone touches."""
+    """The dependencies of every service. Each service adds its own."""
 
     store: Store
     log: Log
@@ -37,16 +37,16 @@ class ServicePorts:
     randomness: Randomness
     sealer: Sealer
     watched: Store | None = None
-    """What controllers read and watch, where that is not the store itself."""
+    """The store that controllers read and watch, if it is another one."""
     is_alone: bool = True
-    """No other process uses this store."""
+    """Whether no other process uses this store."""
     leader: Leader = field(default_factory=Alone)
     reporter: Reporter = field(default_factory=Silent)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
     counts: OperationMetrics | None = None
-    """What counts operations, where the services of a process share it."""
+    """The metrics of operations, if the services of a process share them."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process begins to stop: streams end by it."""
+    """Set when the process begins to stop, so that streams end."""
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
@@ -54,7 +54,7 @@ class ServicePorts:
 
     @property
     def reconciling(self) -> ReconcilePorts:
-        """What controllers are given."""
+        """The ports of the controllers."""
         return ReconcilePorts(
             store=self.watched or self.store,
             clock=self.clock,
@@ -66,7 +66,7 @@ class ServicePorts:
 
 
 def operations_of(ports: ServicePorts, sagas: Sequence[AnyBound]) -> Operations:
-    """Return what carries out a service's operations, tells their timelines and counts them."""
+    """Return the operations of a service, with their timeline and metrics."""
     metrics = ports.counts or OperationMetrics(Sagas([]), ports.metrics)
     metrics.show(Sagas([each.saga for each in sagas]))
     return Operations(
@@ -80,7 +80,7 @@ def operations_of(ports: ServicePorts, sagas: Sequence[AnyBound]) -> Operations:
 
 
 def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchPorts, *, url: str) -> ApiPorts:
-    """Return what a service's API is given; `url` is where clients reach it."""
+    """Return the ports of a service's API; `url` is its address for clients."""
     return ApiPorts(
         authenticator=authenticator,
         clock=ports.clock,
@@ -101,7 +101,7 @@ def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchP
 
 
 def not_begun(drivers: Iterable[Driver]) -> Iterable[tuple[str, str]]:
-    """Yield the controllers that speak against sending requests here."""
+    """Yield the controllers because of which the process is not ready, with the reason."""
     for driver in drivers:
         if not driver.has_begun:
-            yield driver.name, "It has not looked at everything yet: wait."
+            yield driver.name, "The controller has not finished its first resync."

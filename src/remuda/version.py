@@ -1,7 +1,7 @@
-"""Which Remuda this is: the release and the exact source it was built from.
+"""Version: the release and the exact source revision of the running program.
 
-A wheel carries the revision in ``_revision.txt``, written when it is built. A checkout has no such file and asks git.
-The answer is worked out when somebody asks, never at import, because most processes never do.
+A wheel contains the revision in ``_revision.txt``, written when it is built. In a checkout there is no such file and
+git is called, but only on request, never at import, because most processes do not need it.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class ServiceDescriptor:
-    """What a service says about itself."""
+    """The name, version and revision of a program."""
 
     name: str
     version: str
@@ -24,7 +24,7 @@ class ServiceDescriptor:
 
 
 def describe() -> ServiceDescriptor:
-    """Describe the Remuda that is running."""
+    """Return the descriptor of the running program."""
     return ServiceDescriptor(name="remuda", version=release(), revision=revision_of(Path(__file__).parent))
 
 
@@ -36,12 +36,12 @@ def release() -> str:
 
 
 def revision_of(package: Path) -> str:
-    """Return the revision a package directory was built from, or that of the checkout it lies in, or "unknown"."""
-    written = package / "_revision.txt"
-    if written.is_file():
-        return written.read_text(encoding="utf-8").strip() or _UNKNOWN
+    """Return the revision a package directory was built from, or that of its checkout, or "unknown"."""
+    revision_file = package / "_revision.txt"
+    if revision_file.is_file():
+        return revision_file.read_text(encoding="utf-8").strip() or _UNKNOWN
     checkout = package.parent.parent
-    # A virtual environment may lie inside a foreign checkout, whose revision would be a lie.
+    # A virtual environment may be inside another project's checkout, whose revision would be wrong.
     if package.parent.name != "src" or not (checkout / ".git").exists():
         return _UNKNOWN
     return _git_revision(checkout)
@@ -52,7 +52,7 @@ def _git_revision(checkout: Path) -> str:
 
     command = ["git", "-C", str(checkout), "rev-parse", "--short=12", "HEAD"]
     try:
-        answer = subprocess.run(command, capture_output=True, check=True, text=True, timeout=5)  # noqa: S603  a command of our own
+        result = subprocess.run(command, capture_output=True, check=True, text=True, timeout=5)  # noqa: S603  a fixed command
     except (OSError, subprocess.SubprocessError):
         return _UNKNOWN
-    return answer.stdout.strip() or _UNKNOWN
+    return result.stdout.strip() or _UNKNOWN

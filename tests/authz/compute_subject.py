@@ -43,7 +43,7 @@ class ComputeSubject:
         self.house, self.gate, self._is_real = house, gate, is_real
         self.doors: dict[str, Door] = {
             "api": ApiDoor(house.asgi, judge_of(TABLE), gate),
-            "port": HandlerDoor(TABLE, house.app.service, gate),
+            "port": HandlerDoor(TABLE, house.app.services, gate),
         }
         self._instances: dict[tuple[str, Place], str] = {}
         """The instance of each state in each place."""

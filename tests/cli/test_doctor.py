@@ -132,7 +132,10 @@ def test_a_store_without_its_tables_is_bad_and_nothing_else(stopped: Path, capsy
         connection.execute("DROP TABLE logs")
     assert told_of_store(capsys, stopped) == [("bad", f"{store} is damaged: it has no table logs.")]
     store.write_bytes(b"")
-    said = f"The store {store} is empty although it was in use: restore it from a backup, or remove it to begin anew."
+    said = (
+        f"The store {store} is empty although it was in use: "
+        "restore it from a backup, or remove it to start with an empty one."
+    )
     assert told_of_store(capsys, stopped) == [("bad", said)]
     (stopped / "credentials.json").unlink()
     (stopped / "remuda.db.lock").write_text("open\n")

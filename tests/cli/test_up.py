@@ -116,7 +116,7 @@ def test_a_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None
     (tmp_path / "file").write_text("in the way")
     said = refused(tmp_path / "file" / "data")
     assert said.startswith("--data ")
-    assert said.endswith("cannot be made (Not a directory): choose another directory.")
+    assert said.endswith("cannot be created (Not a directory): choose another directory.")
 
 
 def test_a_store_without_its_keys_is_refused_and_gets_no_new_ones(stopped: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(stopped: Path
     assert refused(stopped).startswith(f"The store {store} is damaged (")
     store.write_bytes(b"a diary, or something" * 100)
     assert refused(stopped) == (
-        f"The file {store} was not written by Remuda and is left as it is: use another directory (--data)."
+        f"The file {store} was not written by Remuda and is left unchanged: use another directory (--data)."
     )
     assert store.read_bytes() == b"a diary, or something" * 100
 
@@ -165,7 +165,10 @@ def test_a_store_that_was_emptied_is_one_sentence_and_no_first_start(stopped: Pa
     store, credentials = stopped / "remuda.db", stopped / "credentials.json"
     before = credentials.read_bytes()
     store.write_bytes(b"")
-    told = f"The store {store} is empty although it was in use: restore it from a backup, or remove it to begin anew."
+    told = (
+        f"The store {store} is empty although it was in use: "
+        "restore it from a backup, or remove it to start with an empty one."
+    )
     assert refused(stopped) == told
     asked = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(stopped))
     assert (asked.returncode, asked.stdout, asked.stderr) == (1, "", f"{told}\n")

@@ -1,8 +1,9 @@
-"""Clients meet services in both ways: all in one process, and each as if in its own."""
+"""Fixtures of existing clients, which meet the services in both ways: all in one process, and each as if in its own."""
 
 from tests.clients.ground import apply
-from tests.compute.ways import both_ways, way
+from tests.compute.ways import pytest_generate_tests, way
+from tests.kit.environment import provided_by
 
-__all__ = ["pytest_generate_tests", "way"]
+__all__ = ["ground", "pytest_generate_tests", "way"]
 
-pytest_generate_tests = both_ways(apply)
+ground = provided_by(apply, "way")

@@ -13,6 +13,7 @@ from tests.region.house import NORTH, STANDARD, configured
 REGIONS = "/api/v1/organizations/{organization}/regions"
 
 
+@pytest.mark.usefixtures("way")
 def test_a_region_is_found_in_the_list_of_the_organization() -> None:
     async def scenario(ground: Ground) -> None:
         found = await ground.provider.find("region", REGIONS, NORTH)
@@ -23,37 +24,28 @@ def test_a_region_is_found_in_the_list_of_the_organization() -> None:
     apply(scenario, regional={"settings": RegionSettings(regions=(north,))})
 
 
-def test_a_flavor_is_found_in_the_list_of_its_region() -> None:
-    async def scenario(ground: Ground) -> None:
-        flavors = f"{REGIONS}/{NORTH}/flavors"
-        plain = await ground.provider.find("compute", flavors, STANDARD)
-        assert plain["metadata"]["name"] == "sim-standard-4"
-        assert "description" not in plain["metadata"], "which no cloud has of a flavor"
-        assert {"cpus", "memory", "disk"} <= plain["spec"].keys()
-        assert "gpu" not in plain["spec"]
-        gpu = (await ground.provider.find("compute", flavors, GPUS))["spec"]["gpu"]
-        assert {"vendor", "model", "physicalCount", "logicalCount", "memory"} <= gpu.keys()
-
-    apply(scenario)
+async def test_a_flavor_is_found_in_the_list_of_its_region(ground: Ground) -> None:
+    flavors = f"{REGIONS}/{NORTH}/flavors"
+    plain = await ground.provider.find("compute", flavors, STANDARD)
+    assert plain["metadata"]["name"] == "sim-standard-4"
+    assert "description" not in plain["metadata"], "which no cloud has of a flavor"
+    assert {"cpus", "memory", "disk"} <= plain["spec"].keys()
+    assert "gpu" not in plain["spec"]
+    gpu = (await ground.provider.find("compute", flavors, GPUS))["spec"]["gpu"]
+    assert {"vendor", "model", "physicalCount", "logicalCount", "memory"} <= gpu.keys()
 
 
-def test_a_class_of_storage_is_found_by_region() -> None:
-    async def scenario(ground: Ground) -> None:
-        query = [("regionID", NORTH)]
-        listed = await ground.provider.clients["region"].get("/api/v2/filestorageclasses", query)
-        name = listed.json[0]["metadata"]["id"]
-        found = await ground.provider.find("region", "/api/v2/filestorageclasses", name, query)
-        assert found["spec"]["regionId"] == NORTH
-        assert set(found["spec"]["protocols"]) <= {"nfsv3", "nfsv4"}
-
-    apply(scenario)
+async def test_a_class_of_storage_is_found_by_region(ground: Ground) -> None:
+    query = [("regionID", NORTH)]
+    listed = await ground.provider.clients["region"].get("/api/v2/filestorageclasses", query)
+    name = listed.json[0]["metadata"]["id"]
+    found = await ground.provider.find("region", "/api/v2/filestorageclasses", name, query)
+    assert found["spec"]["regionId"] == NORTH
+    assert set(found["spec"]["protocols"]) <= {"nfsv3", "nfsv4"}
 
 
-def test_who_has_no_good_token_is_told_so() -> None:
-    async def scenario(ground: Ground) -> None:
-        for service, path in (("region", "/api/v2/networks"), ("compute", "/api/v2/instances")):
-            stranger = ground.provider.clients[service].having("no-token")  # type: ignore[index]  # it is one of them
-            with pytest.raises(DiagnosticError, match="server returned status code 401, code: "):
-                decoded(await stranger.send("GET", path, headers=AGENT))
-
-    apply(scenario)
+async def test_who_has_no_good_token_is_told_so(ground: Ground) -> None:
+    for service, path in (("region", "/api/v2/networks"), ("compute", "/api/v2/instances")):
+        stranger = ground.provider.clients[service].having("no-token")  # type: ignore[index]  # it is one of them
+        with pytest.raises(DiagnosticError, match="server returned status code 401, code: "):
+            decoded(await stranger.send("GET", path, headers=AGENT))

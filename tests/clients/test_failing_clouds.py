@@ -7,7 +7,7 @@ import pytest
 
 from remuda.providers.contract.common import Refused
 from tests.clients.examples import EXAMPLES, instance
-from tests.clients.ground import Ground, apply, statuses
+from tests.clients.ground import Ground, statuses
 from tests.clients.provider import PENDING, DiagnosticError
 from tests.clients.resources import INSTANCE, NETWORK
 from tests.compute.asking import GPUS
@@ -25,16 +25,15 @@ from tests.compute.changing import ROCKY
         ("instance", "create_server"),
     ],
 )
-def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_makes_something(sort: str, verb: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        resource, config = EXAMPLES[sort].resource, await EXAMPLES[sort].config(ground)
-        async with ground.watching(resource) as seen:
-            with ground.failing(verb) as failed:
-                made = await ground.provider.create(resource, config)
-        assert len(failed) == 5
-        assert set(statuses(seen, made["id"])) - PENDING == {"provisioned"}
-
-    apply(scenario)
+async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_makes_something(
+    ground: Ground, sort: str, verb: str
+) -> None:
+    resource, config = EXAMPLES[sort].resource, await EXAMPLES[sort].config(ground)
+    async with ground.watching(resource) as seen:
+        with ground.failing(verb) as failed:
+            made = await ground.provider.create(resource, config)
+    assert len(failed) == 5
+    assert set(statuses(seen, made["id"])) - PENDING == {"provisioned"}
 
 
 @pytest.mark.parametrize(
@@ -44,21 +43,18 @@ def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_makes_something(sort:
         ("instance", "rebuild_server", {"image_id": ROCKY}),
     ],
 )
-def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_changes_something(
-    sort: str, verb: str, change: dict[str, Any]
+async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_changes_something(
+    ground: Ground, sort: str, verb: str, change: dict[str, Any]
 ) -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform, resource = ground.provider, EXAMPLES[sort].resource
-        config = await EXAMPLES[sort].config(ground)
-        made = await terraform.create(resource, config)
-        async with ground.watching(resource) as seen:
-            with ground.failing(verb) as failed:
-                await terraform.update(resource, made, {**config, **change})
-                await terraform.until_ready(resource, made["id"])
-        assert len(failed) == 5
-        assert set(statuses(seen, made["id"])) == {"provisioning", "provisioned"}
-
-    apply(scenario)
+    terraform, resource = ground.provider, EXAMPLES[sort].resource
+    config = await EXAMPLES[sort].config(ground)
+    made = await terraform.create(resource, config)
+    async with ground.watching(resource) as seen:
+        with ground.failing(verb) as failed:
+            await terraform.update(resource, made, {**config, **change})
+            await terraform.until_ready(resource, made["id"])
+    assert len(failed) == 5
+    assert set(statuses(seen, made["id"])) == {"provisioning", "provisioned"}
 
 
 @pytest.mark.parametrize(
@@ -71,49 +67,42 @@ def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_changes_something(
         ("network", "remove_network"),
     ],
 )
-def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_destroys_something(sort: str, verb: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform, resource = ground.provider, EXAMPLES[sort].resource
-        made = await terraform.create(resource, await EXAMPLES[sort].config(ground))
-        async with ground.watching(resource) as seen:
-            with ground.failing(verb) as failed:
-                await terraform.destroy(resource, made["id"])
-        assert len(failed) == 5
-        assert set(statuses(seen, made["id"])) <= {"provisioned", "deprovisioning"}
+async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_destroys_something(
+    ground: Ground, sort: str, verb: str
+) -> None:
+    terraform, resource = ground.provider, EXAMPLES[sort].resource
+    made = await terraform.create(resource, await EXAMPLES[sort].config(ground))
+    async with ground.watching(resource) as seen:
+        with ground.failing(verb) as failed:
+            await terraform.destroy(resource, made["id"])
+    assert len(failed) == 5
+    assert set(statuses(seen, made["id"])) <= {"provisioned", "deprovisioning"}
 
-    apply(scenario)
+
+async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed_and_made_again(ground: Ground) -> None:
+    terraform, config = ground.provider, await instance(ground, flavor_id=GPUS)
+    full = [await terraform.create(INSTANCE, {**config, "name": f"full-{number}"}) for number in range(4)]
+    with pytest.raises(DiagnosticError, match="was created but transitioned to 'error'"):
+        await terraform.create(INSTANCE, config)
+    (failed,) = [each for each in await terraform.all(INSTANCE) if each["name"] == "web"]
+    await terraform.update(INSTANCE, failed, {**config, "tags": {"team": "a"}})
+    with pytest.raises(DiagnosticError, match="transitioned to 'error'"):
+        await terraform.until_ready(INSTANCE, failed["id"])
+    async with ground.watching(INSTANCE) as seen:
+        await terraform.destroy(INSTANCE, failed["id"])
+    assert statuses(seen, failed["id"]) == ["error", "deprovisioning"]
+    await terraform.destroy(INSTANCE, full[0]["id"])
+    again = await terraform.create(INSTANCE, config)
+    assert again["power_state"] == "Running"
 
 
-def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed_and_made_again() -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform, config = ground.provider, await instance(ground, flavor_id=GPUS)
-        full = [await terraform.create(INSTANCE, {**config, "name": f"full-{number}"}) for number in range(4)]
+async def test_a_network_that_the_cloud_refuses_is_an_error_and_can_be_destroyed(ground: Ground) -> None:
+    terraform = ground.provider
+    with ground.failing("converge_network", lambda: Refused("not here"), times=inf):
         with pytest.raises(DiagnosticError, match="was created but transitioned to 'error'"):
-            await terraform.create(INSTANCE, config)
-        (failed,) = [each for each in await terraform.all(INSTANCE) if each["name"] == "web"]
-        await terraform.update(INSTANCE, failed, {**config, "tags": {"team": "a"}})
-        with pytest.raises(DiagnosticError, match="transitioned to 'error'"):
-            await terraform.until_ready(INSTANCE, failed["id"])
-        async with ground.watching(INSTANCE) as seen:
-            await terraform.destroy(INSTANCE, failed["id"])
-        assert statuses(seen, failed["id"]) == ["error", "deprovisioning"]
-        await terraform.destroy(INSTANCE, full[0]["id"])
-        again = await terraform.create(INSTANCE, config)
-        assert again["power_state"] == "Running"
-
-    apply(scenario)
-
-
-def test_a_network_that_the_cloud_refuses_is_an_error_and_can_be_destroyed() -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform = ground.provider
-        with ground.failing("converge_network", lambda: Refused("not here"), times=inf):
-            with pytest.raises(DiagnosticError, match="was created but transitioned to 'error'"):
-                await terraform.create(NETWORK, ground.net)
-            (failed,) = await terraform.all(NETWORK)
-            async with ground.watching(NETWORK) as seen:
-                await terraform.destroy(NETWORK, failed["id"])
-        assert statuses(seen, failed["id"]) == ["error", "deprovisioning"]
-        await terraform.create(NETWORK, ground.net)
-
-    apply(scenario)
+            await terraform.create(NETWORK, ground.net)
+        (failed,) = await terraform.all(NETWORK)
+        async with ground.watching(NETWORK) as seen:
+            await terraform.destroy(NETWORK, failed["id"])
+    assert statuses(seen, failed["id"]) == ["error", "deprovisioning"]
+    await terraform.create(NETWORK, ground.net)

@@ -8,11 +8,12 @@ from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.server.health import Mounted, Mounts
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.region.app import TABLE as REGION
-from tests.clients.ground import Ground, apply
+from tests.clients.ground import Ground
 from tests.clients.provider import Provider
 from tests.clients.resources import GROUP, INSTANCE, NETWORK
 from tests.compute.asking import DEBIAN
 from tests.example.client import Client
+from tests.kit.environment import options
 from tests.region.house import STANDARD
 
 
@@ -48,17 +49,15 @@ def _at_one_address(ground: Ground) -> Provider:
     return replace(ground.provider, clients=clients)
 
 
-def test_everything_is_made_and_destroyed_through_one_address() -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform = _at_one_address(ground)
-        group = await terraform.create(GROUP, {"name": "ops", "role_ids": [], "service_account_ids": []})
-        network = await terraform.create(NETWORK, ground.net)
-        choice = {"flavor_id": STANDARD, "image_id": DEBIAN, "network_id": network["id"]}
-        config = {"name": "web", **ground.where, **choice}
-        instance = await terraform.create(INSTANCE, config)
-        await terraform.update(INSTANCE, instance, {**config, "tags": {"team": "a"}})
-        for resource, made in ((INSTANCE, instance), (NETWORK, network), (GROUP, group)):
-            await terraform.destroy(resource, made["id"])
-            assert await terraform.refresh(resource, made["id"]) is None
-
-    apply(scenario, role="administrator")
+@options(role="administrator")
+async def test_everything_is_made_and_destroyed_through_one_address(ground: Ground) -> None:
+    terraform = _at_one_address(ground)
+    group = await terraform.create(GROUP, {"name": "ops", "role_ids": [], "service_account_ids": []})
+    network = await terraform.create(NETWORK, ground.net)
+    choice = {"flavor_id": STANDARD, "image_id": DEBIAN, "network_id": network["id"]}
+    config = {"name": "web", **ground.where, **choice}
+    instance = await terraform.create(INSTANCE, config)
+    await terraform.update(INSTANCE, instance, {**config, "tags": {"team": "a"}})
+    for resource, made in ((INSTANCE, instance), (NETWORK, network), (GROUP, group)):
+        await terraform.destroy(resource, made["id"])
+        assert await terraform.refresh(resource, made["id"]) is None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.clients.examples import EXAMPLES, instance, ssh_authority
-from tests.clients.ground import Ground, apply
+from tests.clients.ground import Ground
 from tests.clients.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_AUTHORITY
 from tests.compute.asking import KEY
 
@@ -19,43 +19,34 @@ from tests.compute.asking import KEY
         ("ssh authority", {"name": "other"}),
     ],
 )
-def test_what_is_replaced_is_another_one(sort: str, change: dict[str, Any]) -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform, resource = ground.provider, EXAMPLES[sort].resource
-        config = await EXAMPLES[sort].config(ground)
-        made = await terraform.create(resource, config)
-        await terraform.destroy(resource, made["id"])
-        again = await terraform.create(resource, {**config, **change})
-        assert again["id"] != made["id"]
-
-    apply(scenario)
+async def test_what_is_replaced_is_another_one(ground: Ground, sort: str, change: dict[str, Any]) -> None:
+    terraform, resource = ground.provider, EXAMPLES[sort].resource
+    config = await EXAMPLES[sort].config(ground)
+    made = await terraform.create(resource, config)
+    await terraform.destroy(resource, made["id"])
+    again = await terraform.create(resource, {**config, **change})
+    assert again["id"] != made["id"]
 
 
-def test_an_instance_that_is_replaced_is_younger_and_has_its_id_again() -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform, config = ground.provider, await instance(ground)
-        made = await terraform.create(INSTANCE, config)
-        authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(ground))
-        await terraform.destroy(INSTANCE, made["id"])
-        again = await terraform.create(INSTANCE, {**config, "ssh_certificate_authority_id": authority["id"]})
-        assert again["id"] == made["id"]
-        assert again["creation_time"] > made["creation_time"]
-
-    apply(scenario)
+async def test_an_instance_that_is_replaced_is_younger_and_has_its_id_again(ground: Ground) -> None:
+    terraform, config = ground.provider, await instance(ground)
+    made = await terraform.create(INSTANCE, config)
+    authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(ground))
+    await terraform.destroy(INSTANCE, made["id"])
+    again = await terraform.create(INSTANCE, {**config, "ssh_certificate_authority_id": authority["id"]})
+    assert again["id"] == made["id"]
+    assert again["creation_time"] > made["creation_time"]
 
 
-def test_as_soon_as_an_instance_is_gone_nothing_that_it_used_is_in_use() -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform, config = ground.provider, await instance(ground)
-        authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(ground))
-        on_network = {"name": "web", "network_id": config["network_id"], "rules": []}
-        group = await terraform.create(SECURITY_GROUP, on_network)
-        config |= {"ssh_certificate_authority_id": authority["id"], "security_group_ids": [group["id"]]}
-        made = await terraform.create(INSTANCE, config)
-        await terraform.destroy(INSTANCE, made["id"])
-        for resource, used in ((SSH_AUTHORITY, authority["id"]), (SECURITY_GROUP, group["id"])):
-            assert (await terraform.send(resource, "DELETE", used)).status == 202
-            await terraform.destroy(resource, used)
-        await terraform.destroy(NETWORK, config["network_id"])
-
-    apply(scenario)
+async def test_as_soon_as_an_instance_is_gone_nothing_that_it_used_is_in_use(ground: Ground) -> None:
+    terraform, config = ground.provider, await instance(ground)
+    authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(ground))
+    on_network = {"name": "web", "network_id": config["network_id"], "rules": []}
+    group = await terraform.create(SECURITY_GROUP, on_network)
+    config |= {"ssh_certificate_authority_id": authority["id"], "security_group_ids": [group["id"]]}
+    made = await terraform.create(INSTANCE, config)
+    await terraform.destroy(INSTANCE, made["id"])
+    for resource, used in ((SSH_AUTHORITY, authority["id"]), (SECURITY_GROUP, group["id"])):
+        assert (await terraform.send(resource, "DELETE", used)).status == 202
+        await terraform.destroy(resource, used)
+    await terraform.destroy(NETWORK, config["network_id"])

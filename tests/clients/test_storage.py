@@ -7,7 +7,7 @@ import pytest
 from remuda.providers.contract.common import storage_name
 from remuda.region.kinds.filestorage import FileStorage
 from tests.clients.examples import file_storage
-from tests.clients.ground import Ground, apply
+from tests.clients.ground import Ground
 from tests.clients.provider import DiagnosticError
 from tests.clients.resources import FILE_STORAGE, NETWORK
 
@@ -25,89 +25,68 @@ WEEKLY = {
 }
 
 
-def test_file_storage_is_made_read_changed_imported_and_destroyed() -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform = ground.provider
-        networks = [await ground.network(name) for name in ("second", "first")]
-        config = await file_storage(ground, networks=networks, description=None, tags=None)
-        made = await terraform.create(FILE_STORAGE, config)
-        assert made["snapshot_protection"] is True, "unless it is said otherwise"
-        assert all(made["mount_sources"])
-        imported = await terraform.refresh(FILE_STORAGE, made["id"])
-        assert imported == made
-        config |= {"capacity": 20, "root_squash": False, "networks": networks[:1], "tags": {"a": "b"}}
-        changed = await terraform.update(FILE_STORAGE, made, {**config, "snapshot_protection": False})
-        assert changed["size"] == 0
-        await terraform.destroy(FILE_STORAGE, made["id"])
-        assert await terraform.refresh(FILE_STORAGE, made["id"]) is None
-        for network in networks:
-            await terraform.destroy(NETWORK, network)
-
-    apply(scenario)
+async def test_file_storage_is_made_read_changed_imported_and_destroyed(ground: Ground) -> None:
+    terraform = ground.provider
+    networks = [await ground.network(name) for name in ("second", "first")]
+    config = await file_storage(ground, networks=networks, description=None, tags=None)
+    made = await terraform.create(FILE_STORAGE, config)
+    assert made["snapshot_protection"] is True, "unless it is said otherwise"
+    assert all(made["mount_sources"])
+    imported = await terraform.refresh(FILE_STORAGE, made["id"])
+    assert imported == made
+    config |= {"capacity": 20, "root_squash": False, "networks": networks[:1], "tags": {"a": "b"}}
+    changed = await terraform.update(FILE_STORAGE, made, {**config, "snapshot_protection": False})
+    assert changed["size"] == 0
+    await terraform.destroy(FILE_STORAGE, made["id"])
+    assert await terraform.refresh(FILE_STORAGE, made["id"]) is None
+    for network in networks:
+        await terraform.destroy(NETWORK, network)
 
 
-def test_policies_that_are_not_sent_stay_and_an_empty_list_takes_them_away() -> None:
-    async def scenario(ground: Ground) -> None:
-        terraform = ground.provider
-        config = await file_storage(ground)
-        made = await terraform.create(FILE_STORAGE, {**config, "snapshot_policies": [DAILY, WEEKLY]})
-        kept = await terraform.update(FILE_STORAGE, made, config)
-        assert kept["snapshot_policies"] == [DAILY, WEEKLY]
-        await terraform.update(FILE_STORAGE, kept, {**config, "snapshot_policies": []})
-
-    apply(scenario)
+async def test_policies_that_are_not_sent_stay_and_an_empty_list_takes_them_away(ground: Ground) -> None:
+    terraform = ground.provider
+    config = await file_storage(ground)
+    made = await terraform.create(FILE_STORAGE, {**config, "snapshot_policies": [DAILY, WEEKLY]})
+    kept = await terraform.update(FILE_STORAGE, made, config)
+    assert kept["snapshot_policies"] == [DAILY, WEEKLY]
+    await terraform.update(FILE_STORAGE, kept, {**config, "snapshot_policies": []})
 
 
-def test_a_network_with_storage_on_it_is_in_use() -> None:
-    async def scenario(ground: Ground) -> None:
-        network = await ground.network()
-        await ground.provider.create(FILE_STORAGE, await file_storage(ground, networks=[network]))
-        with pytest.raises(DiagnosticError, match="status code 403, code: forbidden, message: network is in use"):
-            await ground.provider.destroy(NETWORK, network)
-
-    apply(scenario)
+async def test_a_network_with_storage_on_it_is_in_use(ground: Ground) -> None:
+    network = await ground.network()
+    await ground.provider.create(FILE_STORAGE, await file_storage(ground, networks=[network]))
+    with pytest.raises(DiagnosticError, match="status code 403, code: forbidden, message: network is in use"):
+        await ground.provider.destroy(NETWORK, network)
 
 
-def test_networks_are_attached_in_the_order_in_which_they_are_given() -> None:
-    async def scenario(ground: Ground) -> None:
-        networks = [await ground.network(name) for name in ("first", "second", "third")]
-        config = await file_storage(ground, networks=networks)
-        state = await ground.provider.create(FILE_STORAGE, config)
-        for order in permutations(networks):
-            state = await ground.provider.update(FILE_STORAGE, state, {**config, "networks": [*order]})
-            await ground.provider.until_ready(FILE_STORAGE, state["id"])
-            read = await ground.provider.refresh(FILE_STORAGE, state["id"])
-            assert read is not None
-            assert read["networks"] == [*order]
-
-    apply(scenario)
+async def test_networks_are_attached_in_the_order_in_which_they_are_given(ground: Ground) -> None:
+    networks = [await ground.network(name) for name in ("first", "second", "third")]
+    config = await file_storage(ground, networks=networks)
+    state = await ground.provider.create(FILE_STORAGE, config)
+    for order in permutations(networks):
+        state = await ground.provider.update(FILE_STORAGE, state, {**config, "networks": [*order]})
+        await ground.provider.until_ready(FILE_STORAGE, state["id"])
+        read = await ground.provider.refresh(FILE_STORAGE, state["id"])
+        assert read is not None
+        assert read["networks"] == [*order]
 
 
-def test_every_sort_of_policy_comes_back_as_it_was_sent_and_needs_no_network() -> None:
-    async def scenario(ground: Ground) -> None:
-        config = await file_storage(ground, networks=None, snapshot_policies=[DAILY, HOURLY, MONTHLY, WEEKLY])
-        made = await ground.provider.create(FILE_STORAGE, config)
-        await ground.provider.update(FILE_STORAGE, made, {**config, "snapshot_policies": [HOURLY, MONTHLY]})
-
-    apply(scenario)
+async def test_every_sort_of_policy_comes_back_as_it_was_sent_and_needs_no_network(ground: Ground) -> None:
+    config = await file_storage(ground, networks=None, snapshot_policies=[DAILY, HOURLY, MONTHLY, WEEKLY])
+    made = await ground.provider.create(FILE_STORAGE, config)
+    await ground.provider.update(FILE_STORAGE, made, {**config, "snapshot_policies": [HOURLY, MONTHLY]})
 
 
-def test_snapshots_that_are_not_protected_stay_so_while_nobody_says_otherwise() -> None:
-    async def scenario(ground: Ground) -> None:
-        config = await file_storage(ground)
-        made = await ground.provider.create(FILE_STORAGE, {**config, "snapshot_protection": False})
-        changed = await ground.provider.update(FILE_STORAGE, made, {**config, "capacity": 20})
-        assert changed["snapshot_protection"] is False
-
-    apply(scenario)
+async def test_snapshots_that_are_not_protected_stay_so_while_nobody_says_otherwise(ground: Ground) -> None:
+    config = await file_storage(ground)
+    made = await ground.provider.create(FILE_STORAGE, {**config, "snapshot_protection": False})
+    changed = await ground.provider.update(FILE_STORAGE, made, {**config, "capacity": 20})
+    assert changed["snapshot_protection"] is False
 
 
-def test_the_size_is_what_is_on_it_in_whole_gibibytes() -> None:
-    async def scenario(ground: Ground) -> None:
-        made = await ground.provider.create(FILE_STORAGE, await file_storage(ground))
-        stored = await ground.house.store.get(FileStorage, made["id"])
-        ground.house.region.north.operator.fill(storage_name(stored.name, stored.uid), 4 * 2**30 - 1)
-        await ground.house.clock.sleep(10)
-        assert await ground.provider.refresh(FILE_STORAGE, made["id"]) == {**made, "size": 3}
-
-    apply(scenario)
+async def test_the_size_is_what_is_on_it_in_whole_gibibytes(ground: Ground) -> None:
+    made = await ground.provider.create(FILE_STORAGE, await file_storage(ground))
+    stored = await ground.house.store.get(FileStorage, made["id"])
+    ground.house.region.north.operator.fill(storage_name(stored.name, stored.uid), 4 * 2**30 - 1)
+    await ground.house.clock.sleep(10)
+    assert await ground.provider.refresh(FILE_STORAGE, made["id"]) == {**made, "size": 3}

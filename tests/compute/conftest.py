@@ -1,8 +1,9 @@
-"""Every scenario of compute is run in both ways."""
+"""Fixtures of compute. A test that uses them is run in both ways."""
 
 from tests.compute.house import in_a_compute
-from tests.compute.ways import both_ways, way
+from tests.compute.ways import pytest_generate_tests, way
+from tests.kit.environment import provided_by
 
-__all__ = ["pytest_generate_tests", "way"]
+__all__ = ["compute", "pytest_generate_tests", "way"]
 
-pytest_generate_tests = both_ways(in_a_compute)
+compute = provided_by(in_a_compute, "way")

@@ -104,7 +104,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "a server does not say whose it is": (making, "wanted_server", _untagged),
     "a server that is not well is replaced": (Asking, "converge", _as_observed),
     "nobody notices the end of a network": (NetworkConsumer, "keep", _nothing),
-    "a change costs nothing": (changing, "_hold", _nothing),
+    "a change costs nothing": (changing, "_change_allocation", _nothing),
     "whoever loses a name gives back what the winner holds": (IdentityLink, "release", _release_by_name),
     "an instance shows what its server was at first": (keeping, "projected", _as_at_first),
     "what is protected is deleted all the same": (service, "refuse_if_protected", _nothing),

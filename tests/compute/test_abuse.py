@@ -14,6 +14,7 @@ from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.example.client import Client
 from tests.identity.household import Carrying, told
 from tests.identity.proving import certified, principal
+from tests.kit.environment import provided_by
 
 COMPUTE_TAGS = (
     "compute.unikorn-cloud.org/instance-id",
@@ -65,99 +66,96 @@ def _unmoved(scenario: Scenario) -> None:
     in_a_compute(run, is_instant=True)
 
 
+compute = provided_by(_unmoved, "way")
+home = provided_by(_unmoved, "way", position=1)
+instance = provided_by(_unmoved, "way", position=2)
+
+
 def _stamp(house: ComputeHouse) -> int:
     return house.store.stamp([ComputeInstance, Operation, *(kind.type for kind in (*KINDS, *REGION_KINDS))])
 
 
-def test_what_no_instance_can_be_is_refused_at_create_change_and_dry_run() -> None:
-    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
-        for what, spec in SPECS.items():
-            new, change = home.wanted(house, "new", **spec), wanted(home, house, **spec)
-            for reply in (
-                await home.client.post(INSTANCES, new),
-                await home.client.put(at(instance), change),
-                await home.client.send("PUT", at(instance), query={"dryRun": "true"}, body=change),
-            ):
-                assert reply.status in {400, 422}, (what, reply.status)
-                assert reply.json["error_description"], what
-
-    _unmoved(scenario)
-
-
-def test_reserved_tags_are_refused_from_whoever_is_not_their_service() -> None:
-    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
-        for name in COMPUTE_TAGS:
-            metadata = {"name": "instance", "tags": [{"name": name, "value": ABSENT}]}
-            for client in (home.client, house.root):
-                new = {**home.wanted(house), "metadata": {**metadata, "name": "new"}}
-                change = {**wanted(home, house), "metadata": metadata}
-                for reply in (await client.post(INSTANCES, new), await client.put(at(instance), change)):
-                    assert (reply.status, "only a service may set" in reply.json["error_description"]) == (422, True)
-
-    _unmoved(scenario)
+async def test_what_no_instance_can_be_is_refused_at_create_change_and_dry_run(
+    compute: ComputeHouse, home: Home, instance: str
+) -> None:
+    for what, spec in SPECS.items():
+        new, change = home.wanted(compute, "new", **spec), wanted(home, compute, **spec)
+        for reply in (
+            await home.client.post(INSTANCES, new),
+            await home.client.put(at(instance), change),
+            await home.client.send("PUT", at(instance), query={"dryRun": "true"}, body=change),
+        ):
+            assert reply.status in {400, 422}, (what, reply.status)
+            assert reply.json["error_description"], what
 
 
-def test_odd_queries_paths_and_deep_json_are_refused() -> None:
-    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
-        for query in QUERIES:
-            reply = await home.client.send("PUT", at(instance), query=query, body=wanted(home, house))
-            assert reply.status in {400, 422}, query
-        for path in PATHS:
-            for target in (f"{INSTANCES}/{path}", f"{INSTANCES}/{path}/start", f"{INSTANCES}/{path}/timeline"):
-                reply = await home.client.send("POST" if target.endswith("start") else "GET", target)
-                assert reply.status in {400, 404}, target
-        for nested in NESTED:
-            assert (await home.client.post(INSTANCES, nested)).status in {400, 413}
-            assert (await home.client.put(at(instance), nested)).status in {400, 413}
-            assert (await home.client.post(at(instance, "snapshot"), nested)).status in {400, 413}
-
-    _unmoved(scenario)
+async def test_reserved_tags_are_refused_from_whoever_is_not_their_service(
+    compute: ComputeHouse, home: Home, instance: str
+) -> None:
+    for name in COMPUTE_TAGS:
+        metadata = {"name": "instance", "tags": [{"name": name, "value": ABSENT}]}
+        for client in (home.client, compute.root):
+            new = {**home.wanted(compute), "metadata": {**metadata, "name": "new"}}
+            change = {**wanted(home, compute), "metadata": metadata}
+            for reply in (await client.post(INSTANCES, new), await client.put(at(instance), change)):
+                assert (reply.status, "only a service may set" in reply.json["error_description"]) == (422, True)
 
 
-def test_what_is_far_too_long_is_refused_before_it_is_read() -> None:
-    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
-        huge = home.wanted(house, "new", userData=encoded(b"#" * (4 << 20)))
-        assert (await home.client.post(INSTANCES, huge)).status == 413
-        tags = [{"name": f"tag-{number}", "value": "1"} for number in range(10_000)]
-        body = {**wanted(home, house), "metadata": {"name": "instance", "tags": tags}}
-        assert (await home.client.put(at(instance), body)).status in {400, 413, 422}
-        many = {"metadata": {"name": "image", "tags": tags[:51]}}
-        assert (await home.client.post(at(instance, "snapshot"), many)).status in {400, 422}
+async def test_odd_queries_paths_and_deep_json_are_refused(compute: ComputeHouse, home: Home, instance: str) -> None:
+    for query in QUERIES:
+        reply = await home.client.send("PUT", at(instance), query=query, body=wanted(home, compute))
+        assert reply.status in {400, 422}, query
+    for path in PATHS:
+        for target in (f"{INSTANCES}/{path}", f"{INSTANCES}/{path}/start", f"{INSTANCES}/{path}/timeline"):
+            reply = await home.client.send("POST" if target.endswith("start") else "GET", target)
+            assert reply.status in {400, 404}, target
+    for nested in NESTED:
+        assert (await home.client.post(INSTANCES, nested)).status in {400, 413}
+        assert (await home.client.put(at(instance), nested)).status in {400, 413}
+        assert (await home.client.post(at(instance, "snapshot"), nested)).status in {400, 413}
 
-    _unmoved(scenario)
+
+async def test_what_is_far_too_long_is_refused_before_it_is_read(
+    compute: ComputeHouse, home: Home, instance: str
+) -> None:
+    huge = home.wanted(compute, "new", userData=encoded(b"#" * (4 << 20)))
+    assert (await home.client.post(INSTANCES, huge)).status == 413
+    tags = [{"name": f"tag-{number}", "value": "1"} for number in range(10_000)]
+    body = {**wanted(home, compute), "metadata": {"name": "instance", "tags": tags}}
+    assert (await home.client.put(at(instance), body)).status in {400, 413, 422}
+    many = {"metadata": {"name": "image", "tags": tags[:51]}}
+    assert (await home.client.post(at(instance, "snapshot"), many)).status in {400, 422}
 
 
-def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself() -> None:
-    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
-        claim = {"actor": "root@remuda.test", "type": "user", "organizationId": ABSENT, "projectId": ABSENT}
-        forged = {
-            "x-principal": principal(claim),
-            "x-impersonate": "true",
-            "ssl-client-verify": "SUCCESS",
-            "ssl-client-cert": "nonsense",
-        }
-        alone = {name: forged[name] for name in ("x-principal", "x-impersonate")}
-        ann = Client(app=Carrying(house.asgi, alone), token=home.client.token)
-        assert [each["metadata"]["id"] for each in told(await ann.get(INSTANCES), 200)] == [instance]
-        elsewhere = home.wanted(house, "new", projectId=house.region.project)
-        assert (await ann.post(INSTANCES, elsewhere)).status == 403
-        for peer, status in ((("192.0.2.1", 4711), 401), (("127.0.0.1", 4711), 400)):
-            assert (await Client(app=Carrying(house.asgi, forged), peer=peer).get(at(instance))).status == status
-        vouched = certified("unikorn-compute", claim, now=house.clock.now())
-        stranger = Client(app=Carrying(house.asgi, vouched), peer=("192.0.2.1", 4711))
-        assert (await stranger.get(INSTANCES)).status == 401
-
-    _unmoved(scenario)
+async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(
+    compute: ComputeHouse, home: Home, instance: str
+) -> None:
+    claim = {"actor": "root@remuda.test", "type": "user", "organizationId": ABSENT, "projectId": ABSENT}
+    forged = {
+        "x-principal": principal(claim),
+        "x-impersonate": "true",
+        "ssl-client-verify": "SUCCESS",
+        "ssl-client-cert": "nonsense",
+    }
+    alone = {name: forged[name] for name in ("x-principal", "x-impersonate")}
+    ann = Client(app=Carrying(compute.asgi, alone), token=home.client.token)
+    assert [each["metadata"]["id"] for each in told(await ann.get(INSTANCES), 200)] == [instance]
+    elsewhere = home.wanted(compute, "new", projectId=compute.region.project)
+    assert (await ann.post(INSTANCES, elsewhere)).status == 403
+    for peer, status in ((("192.0.2.1", 4711), 401), (("127.0.0.1", 4711), 400)):
+        assert (await Client(app=Carrying(compute.asgi, forged), peer=peer).get(at(instance))).status == status
+    vouched = certified("unikorn-compute", claim, now=compute.clock.now())
+    stranger = Client(app=Carrying(compute.asgi, vouched), peer=("192.0.2.1", 4711))
+    assert (await stranger.get(INSTANCES)).status == 401
 
 
 @pytest.mark.parametrize("service", ["unikorn-compute", "unikorn-region", "uni-storage"])
-def test_a_service_has_no_instances_of_its_own_whoever_it_acts_for(service: str) -> None:
-    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
-        for impersonates in (False, True):
-            client = house.service(service, impersonates=impersonates, actor="ann@example.com", type="user")
-            assert (await client.post(INSTANCES, home.wanted(house, "new"))).status == 403
-            assert (await client.get(at(instance))).status in {403, 404}
-            assert (await client.get(at(instance, "sshkey"))).status in {403, 404}
-            assert (await client.delete(at(instance))).status in {403, 404}
-
-    _unmoved(scenario)
+async def test_a_service_has_no_instances_of_its_own_whoever_it_acts_for(
+    compute: ComputeHouse, home: Home, instance: str, service: str
+) -> None:
+    for impersonates in (False, True):
+        client = compute.service(service, impersonates=impersonates, actor="ann@example.com", type="user")
+        assert (await client.post(INSTANCES, home.wanted(compute, "new"))).status == 403
+        assert (await client.get(at(instance))).status in {403, 404}
+        assert (await client.get(at(instance, "sshkey"))).status in {403, 404}
+        assert (await client.delete(at(instance))).status in {403, 404}

@@ -1,5 +1,7 @@
 """The catalogue over HTTP: what instances can be made of, and who may know."""
 
+import pytest
+
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionKubernetes, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
@@ -19,6 +21,7 @@ async def _ids(client: Client, path: str) -> list[str]:
     return [each["metadata"]["id"] for each in told(await client.get(path), 200)]
 
 
+@pytest.mark.usefixtures("way")
 def test_regions_are_listed_but_for_those_that_are_clusters() -> None:
     cluster = ConfiguredRegion(name="cluster", spec=RegionSpec(provider="kubernetes", kubernetes=RegionKubernetes()))
     regions = (*configured(["sim-north", "sim-south"]), cluster)
@@ -32,71 +35,61 @@ def test_regions_are_listed_but_for_those_that_are_clusters() -> None:
     in_a_compute(scenario, regional={"settings": RegionSettings(regions=regions)})
 
 
-def test_m04_flavors_are_those_that_an_instance_can_have() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        path = f"{_regions(house)}/{NORTH}/flavors"
-        for client in (home.client, house.root):
-            found = await _ids(client, path)
-            assert STANDARD in found
-            assert PINNED not in found
-        everything = await house.region.root.get(f"/api/v2/regions/{NORTH}/flavors")
-        assert PINNED in [each["metadata"]["id"] for each in everything.json]
-        (standard,) = [each for each in (await home.client.get(path)).json if each["metadata"]["id"] == STANDARD]
-        assert standard["spec"]["free"] > 0
-
-    in_a_compute(scenario)
+async def test_m04_flavors_are_those_that_an_instance_can_have(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    path = f"{_regions(compute)}/{NORTH}/flavors"
+    for client in (home.client, compute.root):
+        found = await _ids(client, path)
+        assert STANDARD in found
+        assert PINNED not in found
+    everything = await compute.region.root.get(f"/api/v2/regions/{NORTH}/flavors")
+    assert PINNED in [each["metadata"]["id"] for each in everything.json]
+    (standard,) = [each for each in (await home.client.get(path)).json if each["metadata"]["id"] == STANDARD]
+    assert standard["spec"]["free"] > 0
 
 
-def test_m04_images_are_those_that_are_ready_and_have_no_kubernetes_on_them() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        path = f"{_regions(house)}/{NORTH}/images"
-        found = await _ids(home.client, path)
-        assert DEBIAN in found
-        assert NODE_IMAGE not in found
-        instance = await house.instance(home.network, projectId=home.project, imageId=DEBIAN)
-        await house.until(instance, "provisioned")
-        body = {"metadata": {"name": "backup"}}
-        image = told(await home.client.post(f"/api/v2/instances/{instance}/snapshot", body), 201)
-        assert image["status"]["state"] != "ready"
-        assert image["metadata"]["id"] not in await _ids(home.client, path)
-        await house.clock.sleep(10)
-        assert image["metadata"]["id"] in await _ids(home.client, path)
-
-    in_a_compute(scenario)
+async def test_m04_images_are_those_that_are_ready_and_have_no_kubernetes_on_them(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    path = f"{_regions(compute)}/{NORTH}/images"
+    found = await _ids(home.client, path)
+    assert DEBIAN in found
+    assert NODE_IMAGE not in found
+    instance = await compute.instance(home.network, projectId=home.project, imageId=DEBIAN)
+    await compute.until(instance, "provisioned")
+    body = {"metadata": {"name": "backup"}}
+    image = told(await home.client.post(f"/api/v2/instances/{instance}/snapshot", body), 201)
+    assert image["status"]["state"] != "ready"
+    assert image["metadata"]["id"] not in await _ids(home.client, path)
+    await compute.clock.sleep(10)
+    assert image["metadata"]["id"] in await _ids(home.client, path)
 
 
-def test_an_unknown_region_is_not_found_and_a_foreign_organization_is_closed() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        for what in ("flavors", "images"):
-            assert refusal(await home.client.get(f"{_regions(house)}/{ABSENT}/{what}")) == (404, "resource not found")
-            assert (await home.client.get(f"{_regions(house)}/x/{what}")).status == 400
-        foreign = f"/api/v1/organizations/{ABSENT}/regions"
-        for path, endpoint in (
-            (foreign, "regions"),
-            (f"{foreign}/{NORTH}/flavors", "flavors"),
-            (f"{foreign}/{NORTH}/images", "images"),
-        ):
-            told_ = forbidden("read", OUT_OF_ORGANIZATION, f"compute:{endpoint}")
-            assert refusal(await home.client.get(path)) == told_
-            assert (await house.client(None).get(path)).status == 401
-
-    in_a_compute(scenario)
+async def test_an_unknown_region_is_not_found_and_a_foreign_organization_is_closed(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    for what in ("flavors", "images"):
+        assert refusal(await home.client.get(f"{_regions(compute)}/{ABSENT}/{what}")) == (404, "resource not found")
+        assert (await home.client.get(f"{_regions(compute)}/x/{what}")).status == 400
+    foreign = f"/api/v1/organizations/{ABSENT}/regions"
+    for path, endpoint in (
+        (foreign, "regions"),
+        (f"{foreign}/{NORTH}/flavors", "flavors"),
+        (f"{foreign}/{NORTH}/images", "images"),
+    ):
+        told_ = forbidden("read", OUT_OF_ORGANIZATION, f"compute:{endpoint}")
+        assert refusal(await home.client.get(path)) == told_
+        assert (await compute.client(None).get(path)).status == 401
 
 
-def test_m29_everybody_with_a_token_learns_which_release_answers_and_anybody_who_lets_callers_in() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        version = told(await home.client.get("/api/version"), 200)
-        assert version["name"] == "unikorn-compute-server"
-        assert version["version"]
-        assert (await house.client(None).get("/api/version")).status == 401
-        shown = told(await house.client(None).get("/.well-known/openid-protected-resource"), 200)
-        assert shown["resource"].endswith("/compute")
-        assert shown["bearer_methods_supported"] == ["header"]
-        assert len(shown["authorization_servers"]) == 1
-        assert ISSUER.startswith("https://")
-
-    in_a_compute(scenario)
+async def test_m29_everybody_with_a_token_learns_which_release_answers_and_anybody_who_lets_callers_in(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    version = told(await home.client.get("/api/version"), 200)
+    assert version["name"] == "unikorn-compute-server"
+    assert version["version"]
+    assert (await compute.client(None).get("/api/version")).status == 401
+    shown = told(await compute.client(None).get("/.well-known/openid-protected-resource"), 200)
+    assert shown["resource"].endswith("/compute")
+    assert shown["bearer_methods_supported"] == ["header"]
+    assert len(shown["authorization_servers"]) == 1
+    assert ISSUER.startswith("https://")

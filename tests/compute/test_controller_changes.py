@@ -51,137 +51,121 @@ def _addresses(read: Any) -> tuple[str, str, str]:
     return status["privateIP"], status["publicIP"], status["macAddress"]
 
 
-def test_m15_c03_c10_another_flavor_replaces_the_server_visibly_and_keeps_its_addresses() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house), flavorId=STANDARD, networking={"publicIP": True})
-        before, (machine,) = await house.read(instance), at_cloud(house)
-        await change(house, instance, flavorId=SMALL)
-        seen = await _watched(house, instance)
-        assert set(seen[:-1]) <= {("provisioning", "Running"), ("provisioning", "Rebuilding")}
-        assert ("provisioning", "Rebuilding") in seen
-        assert seen[-1] == ("provisioned", "Running")
-        (now,) = at_cloud(house)
-        assert (now.flavor, now.id != machine.id) == (SMALL, True)
-        assert _addresses(await house.read(instance)) == _addresses(before)
-        told = await timeline(house, instance)
-        assert [each["event"] for each in told] == ["ServerMade", "Replacing", "Rebuilt"]
-        assert told[1]["fields"] == ["spec.flavorId"]
-        assert told[1]["was"] == {"flavor": STANDARD, "image": machine.image}
-        ended = await said(house, instance, "Rebuilding")
-        assert (ended.status, ended.reason) == ("False", "Rebuilt")
-
-    in_a_compute(scenario)
-
-
-def test_m15_c10_another_image_rebuilds_the_same_server_where_it_is() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house), networking={"publicIP": True})
-        before, (machine,) = await house.read(instance), at_cloud(house)
-        await change(house, instance, imageId=JAMMY)
-        seen = await _watched(house, instance)
-        assert ("provisioning", "Rebuilding") in seen
-        (now,) = at_cloud(house)
-        assert (now.id, now.image) == (machine.id, JAMMY)
-        assert _addresses(await house.read(instance)) == _addresses(before)
-        assert await events(house, instance) == ["ServerMade", "Rebuilding", "Rebuilt"]
-
-    in_a_compute(scenario)
+async def test_m15_c03_c10_another_flavor_replaces_the_server_visibly_and_keeps_its_addresses(
+    compute: ComputeHouse,
+) -> None:
+    instance = await made(compute, await network_of(compute), flavorId=STANDARD, networking={"publicIP": True})
+    before, (machine,) = await compute.read(instance), at_cloud(compute)
+    await change(compute, instance, flavorId=SMALL)
+    seen = await _watched(compute, instance)
+    assert set(seen[:-1]) <= {("provisioning", "Running"), ("provisioning", "Rebuilding")}
+    assert ("provisioning", "Rebuilding") in seen
+    assert seen[-1] == ("provisioned", "Running")
+    (now,) = at_cloud(compute)
+    assert (now.flavor, now.id != machine.id) == (SMALL, True)
+    assert _addresses(await compute.read(instance)) == _addresses(before)
+    told = await timeline(compute, instance)
+    assert [each["event"] for each in told] == ["ServerMade", "Replacing", "Rebuilt"]
+    assert told[1]["fields"] == ["spec.flavorId"]
+    assert told[1]["was"] == {"flavor": STANDARD, "image": machine.image}
+    ended = await said(compute, instance, "Rebuilding")
+    assert (ended.status, ended.reason) == ("False", "Rebuilt")
 
 
-def test_what_is_changed_in_place_destroys_nothing() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance = await made(house, network)
-        (machine,) = at_cloud(house)
-        group = await make_group(house, network)
-        await rest(house)
-        networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.9.0.7/16"]}
-        await change(house, instance, description="mine", networking=networking)
-        read = await house.until(instance, "provisioned")
-        assert read["status"]["publicIP"]
-        assert read["status"]["powerState"] == "Running"
-        server = await house.store.get(Server, instance)
-        assert [each.id for each in server.spec.security_groups] == [group]
-        assert [each.id for each in at_cloud(house)] == [machine.id]
-        await rest(house)
-        assert await events(house, instance) == ["ServerMade", "ServerChanged"], "and it is asked for once"
-
-    in_a_compute(scenario)
+async def test_m15_c10_another_image_rebuilds_the_same_server_where_it_is(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute), networking={"publicIP": True})
+    before, (machine,) = await compute.read(instance), at_cloud(compute)
+    await change(compute, instance, imageId=JAMMY)
+    seen = await _watched(compute, instance)
+    assert ("provisioning", "Rebuilding") in seen
+    (now,) = at_cloud(compute)
+    assert (now.id, now.image) == (machine.id, JAMMY)
+    assert _addresses(await compute.read(instance)) == _addresses(before)
+    assert await events(compute, instance) == ["ServerMade", "Rebuilding", "Rebuilt"]
 
 
-def test_user_data_alone_is_stored_and_does_nothing_until_the_next_rebuild() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        (machine,) = at_cloud(house)
-        await change(house, instance, userData=encoded("#!/bin/sh\ntouch /new\n"))
-        await house.until(instance, "provisioned")
-        await rest(house)
-        server = await house.store.get(Server, instance)
-        assert server.spec.user_data == (await stored(house, instance)).spec.user_data
-        assert at_cloud(house) == [machine]
-        assert await events(house, instance) == ["ServerMade", "ServerChanged"]
-
-    in_a_compute(scenario)
-
-
-def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_before() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        authority = await make_authority(house, house.region.project)
-        before = await house.read(instance)
-        await change(house, instance, sshCertificateAuthorityId=authority, networking={"publicIP": True})
-        read = await house.until(instance, "provisioned")
-        assert read["status"]["privateIP"] == before["status"]["privateIP"]
-        assert read["status"]["publicIP"]
-        assert await events(house, instance) == ["ServerMade", "ServerChanged", "Replacing", "Rebuilt"]
-        server = await house.store.get(Server, instance)
-        assert server.spec.ssh_certificate_authority_id == authority
-
-    in_a_compute(scenario)
+async def test_what_is_changed_in_place_destroys_nothing(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    instance = await made(compute, network)
+    (machine,) = at_cloud(compute)
+    group = await make_group(compute, network)
+    await rest(compute)
+    networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.9.0.7/16"]}
+    await change(compute, instance, description="mine", networking=networking)
+    read = await compute.until(instance, "provisioned")
+    assert read["status"]["publicIP"]
+    assert read["status"]["powerState"] == "Running"
+    server = await compute.store.get(Server, instance)
+    assert [each.id for each in server.spec.security_groups] == [group]
+    assert [each.id for each in at_cloud(compute)] == [machine.id]
+    await rest(compute)
+    assert await events(compute, instance) == ["ServerMade", "ServerChanged"], "and it is asked for once"
 
 
-def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choice_repairs_it() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house, regionId=SOUTH)
-        for number in range(4):
-            await house.region.server(network, f"full-{number}", flavorId=GPU)
-        await rest(house)
-        instance = await made(house, network, flavorId=STANDARD)
-        south = house.region.clouds.clouds[SOUTH].operator
-        before = south.servers()
-        await choose(house, instance, flavor_id=GPU)
-        await rest(house, 200)
-        read = await house.read(instance)
-        assert read["metadata"]["provisioningStatus"] == "error"
-        detail = read["metadata"]["provisioningStatusDetail"]
-        assert detail["reason"] == "NoCapacity"
-        assert "runs on, and is replaced as soon as there is room" in detail["message"]
-        assert "give the instance its old flavor again" in detail["message"]
-        assert read["status"]["powerState"] == "Running"
-        assert south.servers() == before
-        assert await events(house, instance) == ["ServerMade"]
-        await choose(house, instance, flavor_id=STANDARD)
-        await house.until(instance, "provisioned")
-        assert south.servers() == before
-
-    in_a_compute(scenario)
+async def test_user_data_alone_is_stored_and_does_nothing_until_the_next_rebuild(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    (machine,) = at_cloud(compute)
+    await change(compute, instance, userData=encoded("#!/bin/sh\ntouch /new\n"))
+    await compute.until(instance, "provisioned")
+    await rest(compute)
+    server = await compute.store.get(Server, instance)
+    assert server.spec.user_data == (await stored(compute, instance)).spec.user_data
+    assert at_cloud(compute) == [machine]
+    assert await events(compute, instance) == ["ServerMade", "ServerChanged"]
 
 
-def test_a_flavor_without_room_is_waited_for_and_taken_as_soon_as_there_is_room() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house, regionId=SOUTH)
-        full = [await house.region.server(network, f"full-{number}", flavorId=GPU) for number in range(4)]
-        instance = await made(house, network, flavorId=STANDARD)
-        await choose(house, instance, flavor_id=GPU)
-        await house.until(instance, "error")
-        await house.region.root.delete(f"/api/v2/servers/{full[0]}")
-        await house.until(instance, "provisioned")
-        south = house.region.clouds.clouds[SOUTH].operator
-        assert [each.flavor for each in south.servers()] == [GPU] * 4
-
-    in_a_compute(scenario)
+async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_before(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    authority = await make_authority(compute, compute.region.project)
+    before = await compute.read(instance)
+    await change(compute, instance, sshCertificateAuthorityId=authority, networking={"publicIP": True})
+    read = await compute.until(instance, "provisioned")
+    assert read["status"]["privateIP"] == before["status"]["privateIP"]
+    assert read["status"]["publicIP"]
+    assert await events(compute, instance) == ["ServerMade", "ServerChanged", "Replacing", "Rebuilt"]
+    server = await compute.store.get(Server, instance)
+    assert server.spec.ssh_certificate_authority_id == authority
 
 
+async def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choice_repairs_it(
+    compute: ComputeHouse,
+) -> None:
+    network = await network_of(compute, regionId=SOUTH)
+    for number in range(4):
+        await compute.region.server(network, f"full-{number}", flavorId=GPU)
+    await rest(compute)
+    instance = await made(compute, network, flavorId=STANDARD)
+    south = compute.region.clouds.clouds[SOUTH].operator
+    before = south.servers()
+    await choose(compute, instance, flavor_id=GPU)
+    await rest(compute, 200)
+    read = await compute.read(instance)
+    assert read["metadata"]["provisioningStatus"] == "error"
+    detail = read["metadata"]["provisioningStatusDetail"]
+    assert detail["reason"] == "NoCapacity"
+    assert "runs on, and is replaced as soon as there is room" in detail["message"]
+    assert "give the instance its old flavor again" in detail["message"]
+    assert read["status"]["powerState"] == "Running"
+    assert south.servers() == before
+    assert await events(compute, instance) == ["ServerMade"]
+    await choose(compute, instance, flavor_id=STANDARD)
+    await compute.until(instance, "provisioned")
+    assert south.servers() == before
+
+
+async def test_a_flavor_without_room_is_waited_for_and_taken_as_soon_as_there_is_room(compute: ComputeHouse) -> None:
+    network = await network_of(compute, regionId=SOUTH)
+    full = [await compute.region.server(network, f"full-{number}", flavorId=GPU) for number in range(4)]
+    instance = await made(compute, network, flavorId=STANDARD)
+    await choose(compute, instance, flavor_id=GPU)
+    await compute.until(instance, "error")
+    await compute.region.root.delete(f"/api/v2/servers/{full[0]}")
+    await compute.until(instance, "provisioned")
+    south = compute.region.clouds.clouds[SOUTH].operator
+    assert [each.flavor for each in south.servers()] == [GPU] * 4
+
+
+@pytest.mark.usefixtures("way")
 def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_as_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -212,92 +196,86 @@ def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_
     in_a_compute(scenario)
 
 
-def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        before, (machine,) = await house.read(instance), at_cloud(house)
-        await change(house, instance, imageId=JAMMY)
-        while next(iter(at_cloud(house))).state != "rebuilding":
-            await house.clock.sleep(0.01)
-        house.region.north.operator.fail(machine.id, "the disk broke")
-        await rest(house)
-        read = await house.read(instance)
-        assert (read["metadata"]["provisioningStatus"], read["status"]["powerState"]) == ("error", "Error")
-        assert "RebuildFailed" in await events(house, instance)
-        await change(house, instance, imageId=before["spec"]["imageId"])
-        read = await house.until(instance, "provisioned")
-        assert read["status"] == before["status"]
-        assert (await events(house, instance))[-1] == "Rebuilt"
-
-    in_a_compute(scenario)
+async def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    before, (machine,) = await compute.read(instance), at_cloud(compute)
+    await change(compute, instance, imageId=JAMMY)
+    while next(iter(at_cloud(compute))).state != "rebuilding":
+        await compute.clock.sleep(0.01)
+    compute.region.north.operator.fail(machine.id, "the disk broke")
+    await rest(compute)
+    read = await compute.read(instance)
+    assert (read["metadata"]["provisioningStatus"], read["status"]["powerState"]) == ("error", "Error")
+    assert "RebuildFailed" in await events(compute, instance)
+    await change(compute, instance, imageId=before["spec"]["imageId"])
+    read = await compute.until(instance, "provisioned")
+    assert read["status"] == before["status"]
+    assert (await events(compute, instance))[-1] == "Rebuilt"
 
 
-def test_changed_again_in_the_middle_of_a_replacement_it_is_the_last_wish_that_stays() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house), flavorId=STANDARD)
-        before = await house.read(instance)
-        await change(house, instance, flavorId=SMALL)
-        await house.clock.sleep(1)
-        await change(house, instance, flavorId=STANDARD, imageId=JAMMY)
-        await rest(house, 120)
-        (now,) = at_cloud(house)
-        assert (now.flavor, now.image, now.state) == (STANDARD, JAMMY, "running")
-        read = await house.read(instance)
-        assert read["metadata"]["provisioningStatus"] == "provisioned"
-        assert read["status"] == before["status"]
+async def test_changed_again_in_the_middle_of_a_replacement_it_is_the_last_wish_that_stays(
+    compute: ComputeHouse,
+) -> None:
+    instance = await made(compute, await network_of(compute), flavorId=STANDARD)
+    before = await compute.read(instance)
+    await change(compute, instance, flavorId=SMALL)
+    await compute.clock.sleep(1)
+    await change(compute, instance, flavorId=STANDARD, imageId=JAMMY)
+    await rest(compute, 120)
+    (now,) = at_cloud(compute)
+    assert (now.flavor, now.image, now.state) == (STANDARD, JAMMY, "running")
+    read = await compute.read(instance)
+    assert read["metadata"]["provisioningStatus"] == "provisioned"
+    assert read["status"] == before["status"]
 
-    in_a_compute(scenario)
 
-
-def test_a_server_that_never_came_up_gets_another_in_its_place_when_another_image_is_chosen() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await house.instance(await network_of(house), imageId=DEBIAN)
-        for _ in range(2000):
-            for machine in at_cloud(house):
-                if machine.state == "building":
-                    house.region.north.operator.fail(machine.id, "no disk")
-            if (await house.read(instance))["metadata"]["provisioningStatus"] == "error":
-                break
-            await house.clock.sleep(0.05)
-        read = await house.read(instance)
-        assert (read["metadata"]["provisioningStatus"], read["status"]["powerState"]) == ("error", "Error")
-        assert "no disk" in read["metadata"]["provisioningStatusDetail"]["message"]
-        await change(house, instance, imageId=JAMMY)
-        await house.until(instance, "provisioned")
-        assert [(each.image, each.state) for each in at_cloud(house)] == [(JAMMY, "running")]
-        assert (await events(house, instance))[-2:] == ["Replacing", "Rebuilt"]
-
-    in_a_compute(scenario)
+async def test_a_server_that_never_came_up_gets_another_in_its_place_when_another_image_is_chosen(
+    compute: ComputeHouse,
+) -> None:
+    instance = await compute.instance(await network_of(compute), imageId=DEBIAN)
+    for _ in range(2000):
+        for machine in at_cloud(compute):
+            if machine.state == "building":
+                compute.region.north.operator.fail(machine.id, "no disk")
+        if (await compute.read(instance))["metadata"]["provisioningStatus"] == "error":
+            break
+        await compute.clock.sleep(0.05)
+    read = await compute.read(instance)
+    assert (read["metadata"]["provisioningStatus"], read["status"]["powerState"]) == ("error", "Error")
+    assert "no disk" in read["metadata"]["provisioningStatusDetail"]["message"]
+    await change(compute, instance, imageId=JAMMY)
+    await compute.until(instance, "provisioned")
+    assert [(each.image, each.state) for each in at_cloud(compute)] == [(JAMMY, "running")]
+    assert (await events(compute, instance))[-2:] == ["Replacing", "Rebuilt"]
 
 
 @pytest.mark.parametrize(
     ("verb", "wish"), [("replace_server", {"flavorId": SMALL}), ("change_server", {"imageId": JAMMY})]
 )
-def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(verb: str, wish: dict[str, str]) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house), flavorId=STANDARD)
-        before, server, asked = await stored(house, instance), await house.store.get(Server, instance), list[str]()
-        plain: Callable[[RegionLink, Any], Awaitable[ServerSeen]] = getattr(RegionLink, verb)
+async def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(
+    compute: ComputeHouse, verb: str, wish: dict[str, str]
+) -> None:
+    instance = await made(compute, await network_of(compute), flavorId=STANDARD)
+    before, server, asked = await stored(compute, instance), await compute.store.get(Server, instance), list[str]()
+    plain: Callable[[RegionLink, Any], Awaitable[ServerSeen]] = getattr(RegionLink, verb)
 
-        async def late(link: RegionLink, wanted: Any) -> ServerSeen:
-            asked.append(wanted.revision)
-            if len(asked) == 1:
-                await choose(house, instance, flavor_id=before.spec.flavor_id, image_id=before.spec.image_id)
-                tags = (*server.spec.tags, Tag(name="somebody", value="else"))
-                await house.store.update(replace(server, spec=replace(server.spec, tags=tags)))
-            return await plain(link, wanted)
+    async def late(link: RegionLink, wanted: Any) -> ServerSeen:
+        asked.append(wanted.revision)
+        if len(asked) == 1:
+            await choose(compute, instance, flavor_id=before.spec.flavor_id, image_id=before.spec.image_id)
+            tags = (*server.spec.tags, Tag(name="somebody", value="else"))
+            await compute.store.update(replace(server, spec=replace(server.spec, tags=tags)))
+        return await plain(link, wanted)
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(RegionLink, verb, late)
-            await change(house, instance, **wish)
-            await rest(house)
-        assert asked == [f"{server.uid}.{server.metadata.generation}"]
-        after = await house.store.get(Server, instance)
-        assert (after.spec.replacement, after.spec.image, after.spec.flavor_id) == (
-            server.spec.replacement,
-            server.spec.image,
-            server.spec.flavor_id,
-        )
-        assert await events(house, instance) == ["ServerMade"]
-
-    in_a_compute(scenario)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RegionLink, verb, late)
+        await change(compute, instance, **wish)
+        await rest(compute)
+    assert asked == [f"{server.uid}.{server.metadata.generation}"]
+    after = await compute.store.get(Server, instance)
+    assert (after.spec.replacement, after.spec.image, after.spec.flavor_id) == (
+        server.spec.replacement,
+        server.spec.image,
+        server.spec.flavor_id,
+    )
+    assert await events(compute, instance) == ["ServerMade"]

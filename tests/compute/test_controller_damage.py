@@ -25,7 +25,7 @@ from tests.compute.controlling import (
     server_of,
     stored,
 )
-from tests.compute.house import INSTANCES, JAMMY, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, JAMMY, ComputeHouse
 
 PLACES = (ORGANIZATION, PROJECT, REGION, NETWORK)
 """The labels that say where an instance is, and its server too."""
@@ -62,161 +62,138 @@ async def written(house: ComputeHouse, instance: str, **spec: Any) -> tuple[int,
 
 @pytest.mark.parametrize("value", WRONG)
 @pytest.mark.parametrize("label", PLACES)
-def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(label: str, value: str | None) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance, other = await made(house, network, "one"), await made(house, network, "other")
-        whole = await damage(house, instance, label, value)
-        await rest(house, 5)
-        told = await said(house, instance)
-        right = whole.metadata.labels[label]
-        assert told.reason == "Errored"
-        assert label in told.message
-        assert value is None or f"{label} is {value} and should be {right}" in told.message
-        assert len(at_cloud(house)) == 2
-        await house.root.delete(at(other))
-        await house.until_gone(other)
-        await mend(house, whole)
-        await rest(house, 5)
-        assert (await house.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
-        assert "MadeAgain" not in await events(house, instance)
-
-    in_a_compute(scenario)
+async def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(
+    compute: ComputeHouse, label: str, value: str | None
+) -> None:
+    network = await network_of(compute)
+    instance, other = await made(compute, network, "one"), await made(compute, network, "other")
+    whole = await damage(compute, instance, label, value)
+    await rest(compute, 5)
+    told = await said(compute, instance)
+    right = whole.metadata.labels[label]
+    assert told.reason == "Errored"
+    assert label in told.message
+    assert value is None or f"{label} is {value} and should be {right}" in told.message
+    assert len(at_cloud(compute)) == 2
+    await compute.root.delete(at(other))
+    await compute.until_gone(other)
+    await mend(compute, whole)
+    await rest(compute, 5)
+    assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
+    assert "MadeAgain" not in await events(compute, instance)
 
 
 @pytest.mark.parametrize("value", ["nowhere", ABSENT])
 @pytest.mark.parametrize("label", PLACES)
-def test_c12_an_instance_does_not_go_while_its_server_is_elsewhere_than_its_labels_say(label: str, value: str) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        whole = await damage(house, instance, label, value)
-        await rest(house, 5)
-        assert (await house.root.delete(at(instance))).status == 202
-        await rest(house, 1000)
-        assert (
-            f"{label} is {value} and should be {whole.metadata.labels[label]}" in (await said(house, instance)).message
-        )
-        assert await server_of(house, instance) is not None
-        assert await held(house) == [{"servers": 1}]
-        await mend(house, whole)
-        await house.until_gone(instance)
-        await rest(house, 5)
-        assert at_cloud(house) == []
-        assert await held(house) == []
-
-    in_a_compute(scenario)
+async def test_c12_an_instance_does_not_go_while_its_server_is_elsewhere_than_its_labels_say(
+    compute: ComputeHouse, label: str, value: str
+) -> None:
+    instance = await made(compute, await network_of(compute))
+    whole = await damage(compute, instance, label, value)
+    await rest(compute, 5)
+    assert (await compute.root.delete(at(instance))).status == 202
+    await rest(compute, 1000)
+    assert f"{label} is {value} and should be {whole.metadata.labels[label]}" in (await said(compute, instance)).message
+    assert await server_of(compute, instance) is not None
+    assert await held(compute) == [{"servers": 1}]
+    await mend(compute, whole)
+    await compute.until_gone(instance)
+    await rest(compute, 5)
+    assert at_cloud(compute) == []
+    assert await held(compute) == []
 
 
-def test_c12_a_timeline_that_names_images_is_read_without_their_names() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        await choose(house, instance, image_id=JAMMY)
-        await house.until(instance, "provisioned")
-        await damage(house, instance, REGION, "nowhere")
-        reply = await house.root.get(at(instance, "timeline"))
-        assert (reply.status, "Rebuilding" in [each["event"] for each in reply.json]) == (200, True)
-
-    in_a_compute(scenario)
+async def test_c12_a_timeline_that_names_images_is_read_without_their_names(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    await choose(compute, instance, image_id=JAMMY)
+    await compute.until(instance, "provisioned")
+    await damage(compute, instance, REGION, "nowhere")
+    reply = await compute.root.get(at(instance, "timeline"))
+    assert (reply.status, "Rebuilding" in [each["event"] for each in reply.json]) == (200, True)
 
 
-def test_c12_a_damaged_instance_goes_when_somebody_has_removed_its_server() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        await damage(house, instance, REGION, "nowhere")
-        await house.root.delete(at(instance))
-        await rest(house, 60)
-        assert (await house.root.get(at(instance))).status == 200
-        await delete_server(house, instance)
-        await house.until_gone(instance)
-        assert await held(house) == []
-
-    in_a_compute(scenario)
+async def test_c12_a_damaged_instance_goes_when_somebody_has_removed_its_server(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    await damage(compute, instance, REGION, "nowhere")
+    await compute.root.delete(at(instance))
+    await rest(compute, 60)
+    assert (await compute.root.get(at(instance))).status == 200
+    await delete_server(compute, instance)
+    await compute.until_gone(instance)
+    assert await held(compute) == []
 
 
 @pytest.mark.parametrize("label", SCOPE)
-def test_c12_an_instance_without_one_of_its_labels_is_not_there(label: str) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        await damage(house, instance, label, None)
-        for verb in READS:
-            assert (await house.root.get(at(instance, verb))).status == 404, verb
-        for method, verb in VERBS:
-            assert (await house.root.send(method, at(instance, verb))).status == 404, verb
-        assert (await house.root.get(INSTANCES)).json == []
-        assert (await house.root.delete(at(instance))).status == 404
-        assert await written(house, instance) == (404, 404)
-
-    in_a_compute(scenario)
+async def test_c12_an_instance_without_one_of_its_labels_is_not_there(compute: ComputeHouse, label: str) -> None:
+    instance = await made(compute, await network_of(compute))
+    await damage(compute, instance, label, None)
+    for verb in READS:
+        assert (await compute.root.get(at(instance, verb))).status == 404, verb
+    for method, verb in VERBS:
+        assert (await compute.root.send(method, at(instance, verb))).status == 404, verb
+    assert (await compute.root.get(INSTANCES)).json == []
+    assert (await compute.root.delete(at(instance))).status == 404
+    assert await written(compute, instance) == (404, 404)
 
 
 @pytest.mark.parametrize("value", ["nowhere", ABSENT])
 @pytest.mark.parametrize("label", PLACES)
-def test_c12_an_instance_with_a_wrong_label_is_shown_and_nothing_can_be_done_to_its_server(
-    label: str, value: str
+async def test_c12_an_instance_with_a_wrong_label_is_shown_and_nothing_can_be_done_to_its_server(
+    compute: ComputeHouse, label: str, value: str
 ) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        await damage(house, instance, label, value)
-        await rest(house, 5)
-        for verb in READS:
-            assert (await house.root.get(at(instance, verb))).status == 200, verb
-        assert [each["metadata"]["id"] for each in (await house.root.get(INSTANCES)).json] == [instance]
-        for method, verb in VERBS:
-            assert (await house.root.send(method, at(instance, verb))).status == 404, verb
-        assert metric(house, "remuda_compute_odd_matches_total", found="none") == len(VERBS)
-        assert max(await written(house, instance)) < INTERNAL
-        assert (await house.root.delete(at(instance))).status == 202
-
-    in_a_compute(scenario)
+    instance = await made(compute, await network_of(compute))
+    await damage(compute, instance, label, value)
+    await rest(compute, 5)
+    for verb in READS:
+        assert (await compute.root.get(at(instance, verb))).status == 200, verb
+    assert [each["metadata"]["id"] for each in (await compute.root.get(INSTANCES)).json] == [instance]
+    for method, verb in VERBS:
+        assert (await compute.root.send(method, at(instance, verb))).status == 404, verb
+    assert metric(compute, "remuda_compute_odd_matches_total", found="none") == len(VERBS)
+    assert max(await written(compute, instance)) < INTERNAL
+    assert (await compute.root.delete(at(instance))).status == 202
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2026-13-01T00:00:00Z", "2026-11-16T00:00:00"])
-def test_c12_a_time_that_is_none_is_not_told_and_hides_nothing_else(value: str) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        found = await stored(house, instance)
-        annotations = {**found.metadata.annotations, MODIFIED: value}
-        await house.store.update(replace(found, metadata=replace(found.metadata, annotations=annotations)))
-        assert "modifiedTime" not in (await house.read(instance))["metadata"]
-        (listed,) = (await house.root.get(INSTANCES)).json
-        assert "modifiedTime" not in listed["metadata"]
-        assert await written(house, instance, networking={"publicIP": True}) == (200, 202)
-        assert (await house.read(instance))["metadata"]["modifiedTime"]
-
-    in_a_compute(scenario)
+async def test_c12_a_time_that_is_none_is_not_told_and_hides_nothing_else(compute: ComputeHouse, value: str) -> None:
+    instance = await made(compute, await network_of(compute))
+    found = await stored(compute, instance)
+    annotations = {**found.metadata.annotations, MODIFIED: value}
+    await compute.store.update(replace(found, metadata=replace(found.metadata, annotations=annotations)))
+    assert "modifiedTime" not in (await compute.read(instance))["metadata"]
+    (listed,) = (await compute.root.get(INSTANCES)).json
+    assert "modifiedTime" not in listed["metadata"]
+    assert await written(compute, instance, networking={"publicIP": True}) == (200, 202)
+    assert (await compute.read(instance))["metadata"]["modifiedTime"]
 
 
 @pytest.mark.parametrize("prefix", ["nope", "", "10.0.0.0/33", "fd00::/8"])
-def test_c12_a_stored_prefix_that_is_none_is_said_and_mended_by_another_one(prefix: str) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        networking = (await stored(house, instance)).spec.networking
-        await choose(house, instance, networking=replace(networking, allowed_source_addresses=("10.8.0.0/16", prefix)))
-        await rest(house, 5)
-        told = await said(house, instance)
-        assert told.reason == "Errored"
-        assert f"networking.allowedSourceAddresses has {prefix!r}, which is no IPv4 prefix" in told.message
-        assert await written(house, instance, networking={"allowedSourceAddresses": [prefix]}) == (400, 400)
-        assert await written(house, instance, networking={"allowedSourceAddresses": ["10.9.0.0/16"]}) == (200, 202)
-        await house.until(instance, "provisioned")
-        assert len(at_cloud(house)) == 1
+async def test_c12_a_stored_prefix_that_is_none_is_said_and_mended_by_another_one(
+    compute: ComputeHouse, prefix: str
+) -> None:
+    instance = await made(compute, await network_of(compute))
+    networking = (await stored(compute, instance)).spec.networking
+    await choose(compute, instance, networking=replace(networking, allowed_source_addresses=("10.8.0.0/16", prefix)))
+    await rest(compute, 5)
+    told = await said(compute, instance)
+    assert told.reason == "Errored"
+    assert f"networking.allowedSourceAddresses has {prefix!r}, which is no IPv4 prefix" in told.message
+    assert await written(compute, instance, networking={"allowedSourceAddresses": [prefix]}) == (400, 400)
+    assert await written(compute, instance, networking={"allowedSourceAddresses": ["10.9.0.0/16"]}) == (200, 202)
+    await compute.until(instance, "provisioned")
+    assert len(at_cloud(compute)) == 1
 
-    in_a_compute(scenario)
 
-
-def test_c12_an_instance_whose_spec_is_damaged_can_be_deleted() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        networking = (await stored(house, instance)).spec.networking
-        await choose(house, instance, networking=replace(networking, allowed_source_addresses=("nope",)))
-        await rest(house, 5)
-        assert "its spec is damaged" in (await said(house, instance)).message
-        assert (await house.root.delete(at(instance))).status == 202
-        await house.until_gone(instance)
-        await rest(house, 5)
-        assert at_cloud(house) == []
-
-    in_a_compute(scenario)
+async def test_c12_an_instance_whose_spec_is_damaged_can_be_deleted(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    networking = (await stored(compute, instance)).spec.networking
+    await choose(compute, instance, networking=replace(networking, allowed_source_addresses=("nope",)))
+    await rest(compute, 5)
+    assert "its spec is damaged" in (await said(compute, instance)).message
+    assert (await compute.root.delete(at(instance))).status == 202
+    await compute.until_gone(instance)
+    await rest(compute, 5)
+    assert at_cloud(compute) == []
 
 
 def test_c12_a_server_that_names_no_incarnation_and_is_elsewhere_is_its_own_if_it_is_linked_to_it() -> None:

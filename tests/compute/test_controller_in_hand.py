@@ -59,6 +59,7 @@ async def _sagas(house: ComputeHouse) -> list[str]:
     return [each.spec.saga for each in (await house.store.list(Operation, index=OPEN)).items]
 
 
+@pytest.mark.usefixtures("way")
 def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     identity = Ill(monkeypatch)
 
@@ -82,6 +83,7 @@ def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(monkeypa
     in_a_compute(scenario)
 
 
+@pytest.mark.usefixtures("way")
 def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     identity = IllAtLast(monkeypatch)
 
@@ -99,6 +101,7 @@ def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(monkeypatch
     in_a_compute(scenario)
 
 
+@pytest.mark.usefixtures("way")
 def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -121,38 +124,36 @@ def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all
     in_a_compute(scenario)
 
 
-def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_instance_goes(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_instance_goes(
+    compute: ComputeHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late: list[asyncio.Task[ServerSeen]] = []
     plain = RegionLink.create_server
 
-    async def scenario(house: ComputeHouse) -> None:
-        async def create(link: RegionLink, asked: ServerWanted, operation: str) -> ServerSeen:
-            async def come() -> ServerSeen:
-                await house.clock.sleep(0.5)
-                return await plain(link, asked, operation)
+    async def create(link: RegionLink, asked: ServerWanted, operation: str) -> ServerSeen:
+        async def come() -> ServerSeen:
+            await compute.clock.sleep(0.5)
+            return await plain(link, asked, operation)
 
-            if not late:
-                late.append(asyncio.create_task(come()))
-            raise Unavailable("The answer was lost.")
+        if not late:
+            late.append(asyncio.create_task(come()))
+        raise Unavailable("The answer was lost.")
 
-        home = await settle(house)
-        monkeypatch.setattr(RegionLink, "create_server", create)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        while not late:
-            await house.clock.sleep(0.01)
-        assert (await home.client.delete(at(instance))).status == 202
-        await house.until_gone(instance)
-        await asyncio.wait(late)
-        await rest(house, 60)
-        assert (await house.store.list(Server)).items == []
-        assert (await house.store.list(ComputeInstance)).items == []
-        assert await held(house) == []
-
-    in_a_compute(scenario)
+    home = await settle(compute)
+    monkeypatch.setattr(RegionLink, "create_server", create)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    while not late:
+        await compute.clock.sleep(0.01)
+    assert (await home.client.delete(at(instance))).status == 202
+    await compute.until_gone(instance)
+    await asyncio.wait(late)
+    await rest(compute, 60)
+    assert (await compute.store.list(Server)).items == []
+    assert (await compute.store.list(ComputeInstance)).items == []
+    assert await held(compute) == []
 
 
+@pytest.mark.usefixtures("way")
 def test_c02_no_server_is_made_by_who_slept_until_the_instance_was_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, slept = IdentityLink.confirm, list[str]()
 

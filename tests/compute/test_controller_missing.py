@@ -10,25 +10,22 @@ from remuda.compute.instances.server_watch import Following
 from remuda.compute.ports import AllTold
 from remuda.region.kinds.servers import Server
 from tests.compute.controlling import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
-from tests.compute.house import ComputeHouse, in_a_compute
+from tests.compute.house import ComputeHouse
 
 
-def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        last = max([await made(house, network, name) for name in ("one", "other", "third")])
-        server = await house.store.get(Server, last)
+async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    last = max([await made(compute, network, name) for name in ("one", "other", "third")])
+    server = await compute.store.get(Server, last)
 
-        async def vanish() -> None:
-            await house.store.delete(Server, server.name, uid=server.uid)
+    async def vanish() -> None:
+        await compute.store.delete(Server, server.name, uid=server.uid)
 
-        async with begun_anew(house, vanish, control=UNHURRIED):
-            assert await server_of(house, last) is None
-            await rest(house, 120)
-            assert await events(house, last) == ["ServerMade", "MadeAgain", "AddressesChanged"], "no look yet"
-            await house.until(last, "provisioned")
-
-    in_a_compute(scenario)
+    async with begun_anew(compute, vanish, control=UNHURRIED):
+        assert await server_of(compute, last) is None
+        await rest(compute, 120)
+        assert await events(compute, last) == ["ServerMade", "MadeAgain", "AddressesChanged"], "no look yet"
+        await compute.until(last, "provisioned")
 
 
 class Told:
@@ -57,20 +54,19 @@ class Woken:
         self.keys.append(key)
 
 
-def test_whenever_all_is_told_anew_those_without_their_server_are_woken_and_few_are_read() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instances = [await made(house, network, f"i{number}") for number in range(5)]
-        gone, *others = instances
-        beginning = await house.instance(network, "beginning")
-        region = Told(AllTold(frozenset(instances)), AllTold(frozenset(others)))
-        counting, woken = Counting(house.app.ports.store), Woken()
-        ports: Any = house.app.ports
-        fresh = {"metrics": type(ports.metrics)(), "region": region, "store": counting}
-        following = asyncio.create_task(Following(dataclasses.replace(ports, **fresh), woken).keep())
-        await region.is_heard.wait()
-        following.cancel()
-        assert woken.keys == [gone], "one that has none yet misses none"
-        assert counting.asked == Counter(list_names=2, get=3), f"of {gone} and {beginning}, which were not told"
-
-    in_a_compute(scenario)
+async def test_whenever_all_is_told_anew_those_without_their_server_are_woken_and_few_are_read(
+    compute: ComputeHouse,
+) -> None:
+    network = await network_of(compute)
+    instances = [await made(compute, network, f"i{number}") for number in range(5)]
+    gone, *others = instances
+    beginning = await compute.instance(network, "beginning")
+    region = Told(AllTold(frozenset(instances)), AllTold(frozenset(others)))
+    counting, woken = Counting(compute.app.ports.store), Woken()
+    ports: Any = compute.app.ports
+    fresh = {"metrics": type(ports.metrics)(), "region": region, "store": counting}
+    following = asyncio.create_task(Following(dataclasses.replace(ports, **fresh), woken).keep())
+    await region.is_heard.wait()
+    following.cancel()
+    assert woken.keys == [gone], "one that has none yet misses none"
+    assert counting.asked == Counter(list_names=2, get=3), f"of {gone} and {beginning}, which were not told"

@@ -113,6 +113,7 @@ async def _agree(house: ComputeHouse) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.usefixtures("way")
 def test_c08_whatever_people_do_and_whatever_happens_the_books_agree_in_the_end(seed: int) -> None:
     async def scenario(house: ComputeHouse) -> None:
         crowd = _Crowd(house, await network_of(house), seed)

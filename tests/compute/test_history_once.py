@@ -20,7 +20,7 @@ from tests.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.compute.house import JAMMY, ComputeHouse, in_a_compute
+from tests.compute.house import JAMMY, ComputeHouse
 from tests.region.house import STANDARD
 
 
@@ -48,57 +48,50 @@ def every_other_write_failing(house: ComputeHouse, *, is_made: bool) -> Iterator
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-def test_a_life_is_told_once_though_every_other_write_fails(is_made: bool) -> None:  # noqa: FBT001  a test's
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        with every_other_write_failing(house, is_made=is_made) as failed:
-            instance = await made(house, network, flavorId=STANDARD)
-            await change(house, instance, flavorId=SMALL)
-            await rest(house)
-            await change(house, instance, imageId=JAMMY)
-            await rest(house)
-            await change(house, instance, networking={"publicIP": True})
-            await rest(house)
-            await delete_server(house, instance)
-            await rest(house)
-        assert len(failed) > 4
-        assert await events(house, instance) == [
-            "ServerMade",
-            "Replacing",
-            "Rebuilt",
-            "Rebuilding",
-            "Rebuilt",
-            "ServerChanged",
-            "MadeAgain",
-            "AddressesChanged",
-        ]
-        assert len(at_cloud(house)) == 1
-
-    in_a_compute(scenario)
+async def test_a_life_is_told_once_though_every_other_write_fails(compute: ComputeHouse, *, is_made: bool) -> None:
+    network = await network_of(compute)
+    with every_other_write_failing(compute, is_made=is_made) as failed:
+        instance = await made(compute, network, flavorId=STANDARD)
+        await change(compute, instance, flavorId=SMALL)
+        await rest(compute)
+        await change(compute, instance, imageId=JAMMY)
+        await rest(compute)
+        await change(compute, instance, networking={"publicIP": True})
+        await rest(compute)
+        await delete_server(compute, instance)
+        await rest(compute)
+    assert len(failed) > 4
+    assert await events(compute, instance) == [
+        "ServerMade",
+        "Replacing",
+        "Rebuilt",
+        "Rebuilding",
+        "Rebuilt",
+        "ServerChanged",
+        "MadeAgain",
+        "AddressesChanged",
+    ]
+    assert len(at_cloud(compute)) == 1
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-def test_that_it_is_not_clear_which_server_is_its_own_is_told_once(is_made: bool) -> None:  # noqa: FBT001  a test's
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance = await made(house, network)
-        uid = (await house.store.get(ComputeInstance, instance)).uid
-        with every_other_write_failing(house, is_made=is_made) as failed:
-            await tagged_server(house, network, "twin", instance=instance, uid=uid)
-            await rest(house)
-        assert failed
-        assert (await events(house, instance)).count("AmbiguousServer") == 1
+async def test_that_it_is_not_clear_which_server_is_its_own_is_told_once(
+    compute: ComputeHouse, *, is_made: bool
+) -> None:
+    network = await network_of(compute)
+    instance = await made(compute, network)
+    uid = (await compute.store.get(ComputeInstance, instance)).uid
+    with every_other_write_failing(compute, is_made=is_made) as failed:
+        await tagged_server(compute, network, "twin", instance=instance, uid=uid)
+        await rest(compute)
+    assert failed
+    assert (await events(compute, instance)).count("AmbiguousServer") == 1
 
-    in_a_compute(scenario)
 
-
-def test_what_a_pass_tells_has_the_wish_that_it_worked_on() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house), flavorId=STANDARD)
-        with every_other_write_failing(house, is_made=False):
-            await change(house, instance, flavorId=SMALL)
-            await rest(house)
-        told = {each["event"]: each["generation"] for each in await timeline(house, instance)}
-        assert told == {"ServerMade": 1, "Replacing": 2, "Rebuilt": 2}
-
-    in_a_compute(scenario)
+async def test_what_a_pass_tells_has_the_wish_that_it_worked_on(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute), flavorId=STANDARD)
+    with every_other_write_failing(compute, is_made=False):
+        await change(compute, instance, flavorId=SMALL)
+        await rest(compute)
+    told = {each["event"]: each["generation"] for each in await timeline(compute, instance)}
+    assert told == {"ServerMade": 1, "Replacing": 2, "Rebuilt": 2}

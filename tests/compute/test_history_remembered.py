@@ -9,7 +9,7 @@ from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.logs import Record, subject_of
 from tests.compute.asking import at, made, settle
 from tests.compute.controlling import rest
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 from tests.compute.test_history import lived, timeline
 from tests.identity.household import told
 
@@ -25,39 +25,30 @@ async def _refused(house: ComputeHouse, instance: str, times: int = 2_500) -> No
     await house.app.ports.log.append([_entry(instance, said)] * times)
 
 
-def test_creates_that_are_refused_do_not_make_an_instance_that_is_gone_forgotten() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await lived(house, home)
-        await _refused(house, instance)
-        explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
-        assert explained["sentences"][0].endswith(": ann@example.com asked for its deletion.")
-        assert len(await timeline(home.client, instance, limit="5")) == 5
-
-    in_a_compute(scenario)
+async def test_creates_that_are_refused_do_not_make_an_instance_that_is_gone_forgotten(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = await lived(compute, home)
+    await _refused(compute, instance)
+    explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
+    assert explained["sentences"][0].endswith(": ann@example.com asked for its deletion.")
+    assert len(await timeline(home.client, instance, limit="5")) == 5
 
 
-def test_creates_that_are_refused_do_not_hide_who_stopped_an_instance() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        assert (await home.client.post(f"{at(instance)}/stop")).status == 202
-        await rest(house, 20)
-        await _refused(house, instance)
-        explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
-        assert explained["sentences"][-1].startswith("It is off because ann@example.com asked for that at ")
-
-    in_a_compute(scenario)
+async def test_creates_that_are_refused_do_not_hide_who_stopped_an_instance(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    assert (await home.client.post(f"{at(instance)}/stop")).status == 202
+    await rest(compute, 20)
+    await _refused(compute, instance)
+    explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
+    assert explained["sentences"][-1].startswith("It is off because ann@example.com asked for that at ")
 
 
-def test_an_instance_that_an_earlier_release_let_go_is_remembered() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = "e0000000-0000-4000-8000-00000000000e"
-        labels = {ORGANIZATION: house.region.organization, PROJECT: home.project}
-        said = {"event": "LetGo", "uid": "u", "labels": labels}
-        await house.app.ports.log.append([_entry(instance, said)])
-        assert told(await home.client.get(f"{at(instance)}/explain"), 200)["incarnation"] == "u"
-
-    in_a_compute(scenario)
+async def test_an_instance_that_an_earlier_release_let_go_is_remembered(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = "e0000000-0000-4000-8000-00000000000e"
+    labels = {ORGANIZATION: compute.region.organization, PROJECT: home.project}
+    said = {"event": "LetGo", "uid": "u", "labels": labels}
+    await compute.app.ports.log.append([_entry(instance, said)])
+    assert told(await home.client.get(f"{at(instance)}/explain"), 200)["incarnation"] == "u"

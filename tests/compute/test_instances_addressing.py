@@ -10,7 +10,7 @@ from remuda.compute.ports import ServerSeen
 from tests.compute.asking import at
 from tests.compute.controlling import delete_server, made, network_of, rest
 from tests.compute.explained import instance, server
-from tests.compute.house import ComputeHouse, in_a_compute
+from tests.compute.house import ComputeHouse
 
 FIRST = {"private_ip": "10.0.0.1", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:01"}
 SECOND = {"private_ip": "10.0.0.2", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:02"}
@@ -54,23 +54,22 @@ def test_a_public_address_that_nobody_wants_any_more_is_not_remembered() -> None
     assert on(unwanted, **FIRST | {"public_ip": ""}).status.had is None
 
 
-def test_an_instance_whose_server_is_made_again_tells_what_its_addresses_were_and_are() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        found = await made(house, network)
-        before = (await house.read(found))["status"]
-        await delete_server(house, found)
-        await house.region.server(network, "taker")
-        await rest(house, 100)
-        after = (await house.read(found))["status"]
-        events = (await house.root.get(f"{at(found)}/timeline")).json
-        (told,) = [each for each in events if each["event"] == "AddressesChanged"]
-        assert before["privateIP"] != after["privateIP"]
-        assert told["cause"]["type"] == "observation"
-        assert told["sentence"] == (
-            f"It has other addresses than before: its private IP was {before['privateIP']} and is "
-            f"{after['privateIP']}, its MAC address was {before['macAddress']} and is {after['macAddress']}."
-        )
-        assert not [each["sentence"] for each in events if each["sentence"].endswith(": .")]
-
-    in_a_compute(scenario)
+async def test_an_instance_whose_server_is_made_again_tells_what_its_addresses_were_and_are(
+    compute: ComputeHouse,
+) -> None:
+    network = await network_of(compute)
+    found = await made(compute, network)
+    before = (await compute.read(found))["status"]
+    await delete_server(compute, found)
+    await compute.region.server(network, "taker")
+    await rest(compute, 100)
+    after = (await compute.read(found))["status"]
+    events = (await compute.root.get(f"{at(found)}/timeline")).json
+    (told,) = [each for each in events if each["event"] == "AddressesChanged"]
+    assert before["privateIP"] != after["privateIP"]
+    assert told["cause"]["type"] == "observation"
+    assert told["sentence"] == (
+        f"It has other addresses than before: its private IP was {before['privateIP']} and is "
+        f"{after['privateIP']}, its MAC address was {before['macAddress']} and is {after['macAddress']}."
+    )
+    assert not [each["sentence"] for each in events if each["sentence"].endswith(": .")]

@@ -12,62 +12,51 @@ from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.resources.room import refusal
 
 
-def test_m01_m13_what_is_given_up_goes_with_its_server_and_what_it_cost() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        reply = await home.client.delete(at(instance))
-        assert (reply.status, reply.body) == (202, b"")
-        read = (await home.client.get(at(instance))).json
-        assert read["metadata"]["provisioningStatus"] == "deprovisioning"
-        assert "deletionTime" in read["metadata"]
-        assert (await home.client.delete(at(instance))).status == 202
-        await house.until_gone(instance)
-        await is_nothing(house)
-        assert refusal(await home.client.delete(at(instance))) == NOT_FOUND
-
-    in_a_compute(scenario)
+async def test_m01_m13_what_is_given_up_goes_with_its_server_and_what_it_cost(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    reply = await home.client.delete(at(instance))
+    assert (reply.status, reply.body) == (202, b"")
+    read = (await home.client.get(at(instance))).json
+    assert read["metadata"]["provisioningStatus"] == "deprovisioning"
+    assert "deletionTime" in read["metadata"]
+    assert (await home.client.delete(at(instance))).status == 202
+    await compute.until_gone(instance)
+    await is_nothing(compute)
+    assert refusal(await home.client.delete(at(instance))) == NOT_FOUND
 
 
-def test_what_is_given_up_right_after_it_was_made_goes_too() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        assert (await home.client.delete(at(instance))).status == 202
-        await house.until_gone(instance)
-        await house.clock.sleep(60)
-        await is_nothing(house)
-        assert (await house.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
-
-    in_a_compute(scenario)
+async def test_what_is_given_up_right_after_it_was_made_goes_too(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    assert (await home.client.delete(at(instance))).status == 202
+    await compute.until_gone(instance)
+    await compute.clock.sleep(60)
+    await is_nothing(compute)
+    assert (await compute.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
 
 
-def test_b01_a_delete_holds_for_the_state_that_the_caller_has_seen() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        reply = await home.client.post(INSTANCES, home.wanted(house))
-        instance = made(reply)
-        assert (await home.client.delete(at(instance), if_match='"0123456789abcdef0123456789abcdef"')).status == 412
-        assert not (await house.store.get(ComputeInstance, instance)).is_marked
-        await house.until(instance, "provisioned")
-        assert (await home.client.delete(at(instance), if_match=reply.headers["etag"])).status == 202
-
-    in_a_compute(scenario)
+async def test_b01_a_delete_holds_for_the_state_that_the_caller_has_seen(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    reply = await home.client.post(INSTANCES, home.wanted(compute))
+    instance = made(reply)
+    assert (await home.client.delete(at(instance), if_match='"0123456789abcdef0123456789abcdef"')).status == 412
+    assert not (await compute.store.get(ComputeInstance, instance)).is_marked
+    await compute.until(instance, "provisioned")
+    assert (await home.client.delete(at(instance), if_match=reply.headers["etag"])).status == 202
 
 
-def test_what_is_protected_from_deletion_stays() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        protected = {"deletion": True, "plan": False}
-        instance = made(await home.client.post(INSTANCES, home.wanted(house, protection=protected)))
-        assert (await home.client.delete(at(instance))).status == 403
-        read = (await home.client.get(at(instance))).json
-        assert (read["spec"]["protection"], "deletionTime" in read["metadata"]) == (protected, False)
-
-    in_a_compute(scenario)
+async def test_what_is_protected_from_deletion_stays(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    protected = {"deletion": True, "plan": False}
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute, protection=protected)))
+    assert (await home.client.delete(at(instance))).status == 403
+    read = (await home.client.get(at(instance))).json
+    assert (read["spec"]["protection"], "deletionTime" in read["metadata"]) == (protected, False)
 
 
+@pytest.mark.usefixtures("way")
 def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     async def protect_meanwhile(store: Store, instance: ComputeInstance) -> None:
         await refuse_if_protected(store, instance)

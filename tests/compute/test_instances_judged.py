@@ -7,7 +7,7 @@ from remuda.access.principal import Context, Principal
 from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import Operation
 from tests.compute.asking import held, made, make_authority, make_group, settle
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 from tests.resources.room import refusal
 
 
@@ -32,52 +32,45 @@ class Overheard:
 
 
 def _put_between(house: ComputeHouse, meddle: Callable[[], Awaitable[None]] | None = None) -> Overheard:
-    instances = house.app.service.instances
+    instances = house.app.services.instances
     overheard = Overheard(instances.region, meddle)
     object.__setattr__(instances, "region", overheard)
     return overheard
 
 
-def test_m03_region_is_asked_as_the_caller_in_the_claimed_project() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        group, authority = await make_group(house, home.network), await make_authority(house, home.project)
-        overheard = _put_between(house)
-        wanted = home.wanted(house, networking={"securityGroups": [group]}, sshCertificateAuthorityId=authority)
-        made(await home.client.post(INSTANCES, wanted))
-        assert [name for name, _ in overheard.asked] == ["network", "flavors", "images", "security_group", "authority"]
-        for _, principal in overheard.asked:
-            assert (principal.subject, principal.type) == ("ann@example.com", "user")
-            assert (principal.organization, principal.project) == (house.region.organization, home.project)
-
-    in_a_compute(scenario)
+async def test_m03_region_is_asked_as_the_caller_in_the_claimed_project(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    group, authority = await make_group(compute, home.network), await make_authority(compute, home.project)
+    overheard = _put_between(compute)
+    wanted = home.wanted(compute, networking={"securityGroups": [group]}, sshCertificateAuthorityId=authority)
+    made(await home.client.post(INSTANCES, wanted))
+    assert [name for name, _ in overheard.asked] == ["network", "flavors", "images", "security_group", "authority"]
+    for _, principal in overheard.asked:
+        assert (principal.subject, principal.type) == ("ann@example.com", "user")
+        assert (principal.organization, principal.project) == (compute.region.organization, home.project)
 
 
-def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_taken_back() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
+async def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_taken_back(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
 
-        async def mark() -> None:
-            assert (await house.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
+    async def mark() -> None:
+        assert (await compute.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
 
-        _put_between(house, mark)
-        refused = refusal(await home.client.post(INSTANCES, home.wanted(house)))
-        assert refused == (400, "network is being deleted")
-        assert not (await house.store.list(ComputeInstance)).items
-        assert await held(house) == []
-        operations = (await house.store.list(Operation)).items
-        (operation,) = [each for each in operations if each.spec.saga == "instance.create"]
-        assert (operation.phase, operation.status.failed_step) == ("undone", "look-at-network")
-        await house.region.until_gone(f"/api/v2/networks/{home.network}")
-
-    in_a_compute(scenario)
+    _put_between(compute, mark)
+    refused = refusal(await home.client.post(INSTANCES, home.wanted(compute)))
+    assert refused == (400, "network is being deleted")
+    assert not (await compute.store.list(ComputeInstance)).items
+    assert await held(compute) == []
+    operations = (await compute.store.list(Operation)).items
+    (operation,) = [each for each in operations if each.spec.saga == "instance.create"]
+    assert (operation.phase, operation.status.failed_step) == ("undone", "look-at-network")
+    await compute.region.until_gone(f"/api/v2/networks/{home.network}")
 
 
-def test_a_refused_request_has_no_operation() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        before = len((await house.store.list(Operation)).items)
-        assert (await home.client.post(INSTANCES, home.wanted(house, userData="%"))).status == 400
-        assert len((await house.store.list(Operation)).items) == before
-
-    in_a_compute(scenario)
+async def test_a_refused_request_has_no_operation(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    before = len((await compute.store.list(Operation)).items)
+    assert (await home.client.post(INSTANCES, home.wanted(compute, userData="%"))).status == 400
+    assert len((await compute.store.list(Operation)).items) == before

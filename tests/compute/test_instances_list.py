@@ -7,7 +7,7 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.http.sse import EventReader
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 from tests.example.client import Client
 from tests.region.house import NORTH
 from tests.resources.room import refusal
@@ -19,162 +19,145 @@ async def _listed(client: Client, *query: tuple[str, str]) -> list[str]:
     return [each["metadata"]["id"] for each in reply.json]
 
 
-def test_m01_m20_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        assert await _listed(home.client) == []
-        tagged = home.wanted(house, "one")
-        tagged["metadata"]["tags"] = [{"name": "a", "value": "1"}]
-        first = made(await home.client.post(INSTANCES, tagged))
-        second = made(await home.client.post(INSTANCES, home.wanted(house, "two")))
-        third = made(await other.client.post(INSTANCES, other.wanted(house, "one")))
-        everything, organization = sorted([first, second, third]), house.region.organization
-        assert await _listed(house.root) == everything
-        assert await _listed(home.client) == sorted([first, second])
-        assert await _listed(other.client) == [third]
-        root = house.root
-        assert await _listed(root, ("networkID", other.network)) == [third]
-        assert await _listed(root, ("networkID", home.network), ("networkID", other.network)) == everything
-        assert await _listed(root, ("networkID", ABSENT)) == []
-        assert await _listed(root, ("projectID", other.project)) == [third]
-        assert await _listed(root, ("organizationID", organization), ("regionID", NORTH)) == everything
-        assert await _listed(root, ("regionID", ABSENT)) == []
-        assert await _listed(root, ("tag", "a=1")) == [first]
-        assert await _listed(root, ("tag", "a=1"), ("tag", "b=1")) == []
-        assert refusal(await root.get(INSTANCES, [("tag", "a")])) == (400, "tag decode failed")
-        assert (await root.get(INSTANCES, [("networkID", "x")])).status == 400
-
-    in_a_compute(scenario)
-
-
-def test_m20_a_filter_that_names_a_place_outside_the_callers_rights_is_refused() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        told = forbidden("read", OUT_OF_ORGANIZATION)
-        assert refusal(await home.client.get(INSTANCES, [("organizationID", ABSENT)])) == told
-        for project in (other.project, ABSENT):
-            told = forbidden("read", OUT_OF_PROJECT)
-            assert refusal(await home.client.get(INSTANCES, [("projectID", project)])) == told
-
-    in_a_compute(scenario)
+async def test_m01_m20_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter(
+    compute: ComputeHouse,
+) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    assert await _listed(home.client) == []
+    tagged = home.wanted(compute, "one")
+    tagged["metadata"]["tags"] = [{"name": "a", "value": "1"}]
+    first = made(await home.client.post(INSTANCES, tagged))
+    second = made(await home.client.post(INSTANCES, home.wanted(compute, "two")))
+    third = made(await other.client.post(INSTANCES, other.wanted(compute, "one")))
+    everything, organization = sorted([first, second, third]), compute.region.organization
+    assert await _listed(compute.root) == everything
+    assert await _listed(home.client) == sorted([first, second])
+    assert await _listed(other.client) == [third]
+    root = compute.root
+    assert await _listed(root, ("networkID", other.network)) == [third]
+    assert await _listed(root, ("networkID", home.network), ("networkID", other.network)) == everything
+    assert await _listed(root, ("networkID", ABSENT)) == []
+    assert await _listed(root, ("projectID", other.project)) == [third]
+    assert await _listed(root, ("organizationID", organization), ("regionID", NORTH)) == everything
+    assert await _listed(root, ("regionID", ABSENT)) == []
+    assert await _listed(root, ("tag", "a=1")) == [first]
+    assert await _listed(root, ("tag", "a=1"), ("tag", "b=1")) == []
+    assert refusal(await root.get(INSTANCES, [("tag", "a")])) == (400, "tag decode failed")
+    assert (await root.get(INSTANCES, [("networkID", "x")])).status == 400
 
 
-def test_an_instance_is_not_there_for_strangers_and_closed_to_those_without_rights() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        identity = house.region.identity
-        elsewhere = await identity.organization("elsewhere")
-        stranger = house.client(await identity.member("mallory@example.com", elsewhere, "administrator"))
-        path = at(made(await home.client.post(INSTANCES, home.wanted(house))))
-        verbs = ("start", "stop", "reboot", "snapshot")
-        looks = ("", "/sshkey", "/consolesession", "/consoleoutput")
-        body = {"metadata": {"name": "image"}}
-        for client, refused in (
-            (stranger, NOT_FOUND),
-            (other.client, forbidden("read", OUT_OF_PROJECT)),
-        ):
-            for look in looks:
-                assert refusal(await client.get(f"{path}{look}")) == refused
-            for verb in verbs:
-                reply = await client.post(f"{path}/{verb}", body if verb == "snapshot" else None)
-                assert refusal(reply) == refused
-            assert refusal(await client.delete(path)) == refused
-        nobody = house.client(None)
-        assert (await nobody.get(path)).status == 401
-        assert (await nobody.get(f"{INSTANCES}/x")).status == 400
-        assert refusal(await home.client.get(at(ABSENT))) == NOT_FOUND
-
-    in_a_compute(scenario)
+async def test_m20_a_filter_that_names_a_place_outside_the_callers_rights_is_refused(compute: ComputeHouse) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    told = forbidden("read", OUT_OF_ORGANIZATION)
+    assert refusal(await home.client.get(INSTANCES, [("organizationID", ABSENT)])) == told
+    for project in (other.project, ABSENT):
+        told = forbidden("read", OUT_OF_PROJECT)
+        assert refusal(await home.client.get(INSTANCES, [("projectID", project)])) == told
 
 
-def test_who_may_only_read_reads_and_does_nothing_else() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        identity, organization = house.region.identity, house.region.organization
-        group = await identity.group(organization, "reader", name="readers")
-        await identity.user("rea@example.com", organization, group)
-        project = {"metadata": {"name": "ann-project"}, "spec": {"groupIDs": [group]}}
-        root = identity.client(identity.root)
-        assert (await root.put(f"/api/v1/organizations/{organization}/projects/{home.project}", project)).status == 200
-        reader = house.client(await identity.log_in("rea@example.com"))
-        instance = await house.instance(
-            home.network, projectId=home.project, imageId=home.wanted(house)["spec"]["imageId"]
-        )
-        await house.until(instance, "provisioned")
-        assert (await reader.get(at(instance))).status == 200
-        assert (await reader.get(at(instance, "consoleoutput"))).status == 200
-        for verb in ("sshkey", "consolesession"):
-            assert refusal(await reader.get(at(instance, verb))) == forbidden("update")
-        for verb in ("start", "stop", "reboot", "snapshot"):
-            body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
-            assert refusal(await reader.post(at(instance, verb), body)) == forbidden("update")
-        assert refusal(await reader.delete(at(instance))) == forbidden("delete")
-        assert not (await house.store.get(ComputeInstance, instance)).is_marked
-
-    in_a_compute(scenario)
+async def test_an_instance_is_not_there_for_strangers_and_closed_to_those_without_rights(compute: ComputeHouse) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    identity = compute.region.identity
+    elsewhere = await identity.organization("elsewhere")
+    stranger = compute.client(await identity.member("mallory@example.com", elsewhere, "administrator"))
+    path = at(made(await home.client.post(INSTANCES, home.wanted(compute))))
+    verbs = ("start", "stop", "reboot", "snapshot")
+    looks = ("", "/sshkey", "/consolesession", "/consoleoutput")
+    body = {"metadata": {"name": "image"}}
+    for client, refused in (
+        (stranger, NOT_FOUND),
+        (other.client, forbidden("read", OUT_OF_PROJECT)),
+    ):
+        for look in looks:
+            assert refusal(await client.get(f"{path}{look}")) == refused
+        for verb in verbs:
+            reply = await client.post(f"{path}/{verb}", body if verb == "snapshot" else None)
+            assert refusal(reply) == refused
+        assert refusal(await client.delete(path)) == refused
+    nobody = compute.client(None)
+    assert (await nobody.get(path)).status == 401
+    assert (await nobody.get(f"{INSTANCES}/x")).status == 400
+    assert refusal(await home.client.get(at(ABSENT))) == NOT_FOUND
 
 
-def test_a_list_comes_in_pages() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        names = sorted([made(await home.client.post(INSTANCES, home.wanted(house, f"i-{each}"))) for each in range(5)])
-        seen: list[str] = []
-        query = [("limit", "2")]
-        while True:
-            reply = await home.client.get(INSTANCES, query)
-            assert (reply.status, len(reply.json) <= 2) == (200, True)
-            seen += [each["metadata"]["id"] for each in reply.json]
-            if "x-continue" not in reply.headers:
+async def test_who_may_only_read_reads_and_does_nothing_else(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    identity, organization = compute.region.identity, compute.region.organization
+    group = await identity.group(organization, "reader", name="readers")
+    await identity.user("rea@example.com", organization, group)
+    project = {"metadata": {"name": "ann-project"}, "spec": {"groupIDs": [group]}}
+    root = identity.client(identity.root)
+    assert (await root.put(f"/api/v1/organizations/{organization}/projects/{home.project}", project)).status == 200
+    reader = compute.client(await identity.log_in("rea@example.com"))
+    instance = await compute.instance(
+        home.network, projectId=home.project, imageId=home.wanted(compute)["spec"]["imageId"]
+    )
+    await compute.until(instance, "provisioned")
+    assert (await reader.get(at(instance))).status == 200
+    assert (await reader.get(at(instance, "consoleoutput"))).status == 200
+    for verb in ("sshkey", "consolesession"):
+        assert refusal(await reader.get(at(instance, verb))) == forbidden("update")
+    for verb in ("start", "stop", "reboot", "snapshot"):
+        body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
+        assert refusal(await reader.post(at(instance, verb), body)) == forbidden("update")
+    assert refusal(await reader.delete(at(instance))) == forbidden("delete")
+    assert not (await compute.store.get(ComputeInstance, instance)).is_marked
+
+
+async def test_a_list_comes_in_pages(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    names = sorted([made(await home.client.post(INSTANCES, home.wanted(compute, f"i-{each}"))) for each in range(5)])
+    seen: list[str] = []
+    query = [("limit", "2")]
+    while True:
+        reply = await home.client.get(INSTANCES, query)
+        assert (reply.status, len(reply.json) <= 2) == (200, True)
+        seen += [each["metadata"]["id"] for each in reply.json]
+        if "x-continue" not in reply.headers:
+            break
+        query = [("limit", "2"), ("continue", reply.headers["x-continue"])]
+    assert seen == names
+
+
+async def test_b01_a_watch_tells_of_every_change_until_it_is_gone(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    told: list[tuple[str, bytes]] = []
+    reader = EventReader()
+    async with home.client.stream(INSTANCES, [("watch", "true")]) as stream:
+        assert (await stream.head()).status == 200
+        instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+        await compute.until(instance, "provisioned")
+        assert (await home.client.delete(at(instance))).status == 202
+        await compute.until_gone(instance)
+        async for chunk in stream.chunks():
+            told += [(each.type, each.data) for each in reader.feed(chunk)]
+            if told and told[-1][0] == "deleted":
                 break
-            query = [("limit", "2"), ("continue", reply.headers["x-continue"])]
-        assert seen == names
-
-    in_a_compute(scenario)
-
-
-def test_b01_a_watch_tells_of_every_change_until_it_is_gone() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        told: list[tuple[str, bytes]] = []
-        reader = EventReader()
-        async with home.client.stream(INSTANCES, [("watch", "true")]) as stream:
-            assert (await stream.head()).status == 200
-            instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-            await house.until(instance, "provisioned")
-            assert (await home.client.delete(at(instance))).status == 202
-            await house.until_gone(instance)
-            async for chunk in stream.chunks():
-                told += [(each.type, each.data) for each in reader.feed(chunk)]
-                if told and told[-1][0] == "deleted":
-                    break
-        kinds = [kind for kind, _ in told if kind in {"added", "modified", "deleted"}]
-        assert (kinds[0], kinds[-1]) == ("added", "deleted")
-        assert set(kinds[1:-1]) == {"modified"}
-        assert all(instance.encode() in data for kind, data in told if kind in {"added", "modified", "deleted"})
-
-    in_a_compute(scenario)
+    kinds = [kind for kind, _ in told if kind in {"added", "modified", "deleted"}]
+    assert (kinds[0], kinds[-1]) == ("added", "deleted")
+    assert set(kinds[1:-1]) == {"modified"}
+    assert all(instance.encode() in data for kind, data in told if kind in {"added", "modified", "deleted"})
 
 
 @pytest.mark.parametrize("label", [ORGANIZATION, PROJECT, REGION, NETWORK, NAME])
-def test_c12_an_instance_whose_labels_were_damaged_is_nobodys_and_keeps_nobody_from_theirs(label: str) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        damaged = made(await home.client.post(INSTANCES, home.wanted(house, "one")))
-        whole = made(await home.client.post(INSTANCES, home.wanted(house, "two")))
-        for driver in house.app.drivers.values():
-            await driver.stop()
-        found = await house.store.get(ComputeInstance, damaged)
-        labels = {key: value for key, value in found.metadata.labels.items() if key != label}
-        await house.store.update(replace(found, metadata=replace(found.metadata, labels=labels)))
-        for client in (home.client, house.root):
-            assert await _listed(client) == [whole]
-            for reply in (
-                await client.get(at(damaged)),
-                await client.put(at(damaged), {"metadata": {"name": "one"}, "spec": home.wanted(house)["spec"]}),
-                await client.delete(at(damaged)),
-                await client.post(at(damaged, "stop")),
-            ):
-                assert refusal(reply) == NOT_FOUND
-        assert (await home.client.post(INSTANCES, home.wanted(house, "one"))).status == 409
-
-    in_a_compute(scenario)
+async def test_c12_an_instance_whose_labels_were_damaged_is_nobodys_and_keeps_nobody_from_theirs(
+    compute: ComputeHouse, label: str
+) -> None:
+    home = await settle(compute)
+    damaged = made(await home.client.post(INSTANCES, home.wanted(compute, "one")))
+    whole = made(await home.client.post(INSTANCES, home.wanted(compute, "two")))
+    for driver in compute.app.drivers.values():
+        await driver.stop()
+    found = await compute.store.get(ComputeInstance, damaged)
+    labels = {key: value for key, value in found.metadata.labels.items() if key != label}
+    await compute.store.update(replace(found, metadata=replace(found.metadata, labels=labels)))
+    for client in (home.client, compute.root):
+        assert await _listed(client) == [whole]
+        for reply in (
+            await client.get(at(damaged)),
+            await client.put(at(damaged), {"metadata": {"name": "one"}, "spec": home.wanted(compute)["spec"]}),
+            await client.delete(at(damaged)),
+            await client.post(at(damaged, "stop")),
+        ):
+            assert refusal(reply) == NOT_FOUND
+    assert (await home.client.post(INSTANCES, home.wanted(compute, "one"))).status == 409

@@ -24,7 +24,7 @@ from tests.compute.asking import (
     make_group,
     settle,
 )
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 from tests.region.house import SOUTH
 from tests.resources.room import refusal
 
@@ -33,51 +33,49 @@ NO_IMAGE = (400, "requested image does not exist or is not accessible")
 UNKNOWN_FORMAT = "userData must be a recognized cloud-init format: "
 
 
-def test_m03_who_has_no_right_in_the_claimed_project_is_refused_before_anything_is_looked_at() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        reader = await settle(house, "eve", role="reader")
-        identity, wanted = house.region.identity, home.wanted(house, networkId=ABSENT)
-        elsewhere = await identity.organization("elsewhere")
-        stranger = house.client(await identity.member("mallory@example.com", elsewhere, "administrator"))
-        assert (await house.client(None).post(INSTANCES, wanted)).status == 401
-        assert refusal(await stranger.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_ORGANIZATION)
-        assert refusal(await other.client.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_PROJECT)
-        own = reader.wanted(house, networkId=ABSENT)
-        assert refusal(await reader.client.post(INSTANCES, own)) == forbidden("create")
-        administrator = house.client(await identity.member("root@acme.com", house.region.organization, "administrator"))
-        nowhere = home.wanted(house, networkId=ABSENT, projectId=ABSENT)
-        assert refusal(await administrator.post(INSTANCES, nowhere)) == NOT_FOUND
-        await is_nothing(house)
+async def test_m03_who_has_no_right_in_the_claimed_project_is_refused_before_anything_is_looked_at(
+    compute: ComputeHouse,
+) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    reader = await settle(compute, "eve", role="reader")
+    identity, wanted = compute.region.identity, home.wanted(compute, networkId=ABSENT)
+    elsewhere = await identity.organization("elsewhere")
+    stranger = compute.client(await identity.member("mallory@example.com", elsewhere, "administrator"))
+    assert (await compute.client(None).post(INSTANCES, wanted)).status == 401
+    assert refusal(await stranger.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_ORGANIZATION)
+    assert refusal(await other.client.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_PROJECT)
+    own = reader.wanted(compute, networkId=ABSENT)
+    assert refusal(await reader.client.post(INSTANCES, own)) == forbidden("create")
+    administrator = compute.client(await identity.member("root@acme.com", compute.region.organization, "administrator"))
+    nowhere = home.wanted(compute, networkId=ABSENT, projectId=ABSENT)
+    assert refusal(await administrator.post(INSTANCES, nowhere)) == NOT_FOUND
+    await is_nothing(compute)
 
-    in_a_compute(scenario)
 
-
-def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_never_trusted() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        identity = house.region.identity
-        assert refusal(await home.client.post(INSTANCES, home.wanted(house, networkId=ABSENT))) == NOT_FOUND
-        foreign = home.wanted(house, networkId=other.network)
-        told = forbidden("read", OUT_OF_PROJECT, "region:networks:v2")
-        assert refusal(await home.client.post(INSTANCES, foreign)) == told
-        administrator = house.client(await identity.member("root@acme.com", house.region.organization, "administrator"))
-        for client in (administrator, house.root):
-            status, sentence = refusal(await client.post(INSTANCES, foreign))
-            assert (status, sentence) == (
-                422,
-                (
-                    "spec.networkId is of another project than spec.projectId says: name a network of that project, or "
-                    "the project that the network is in."
-                ),
-            )
-        elsewhere = await identity.organization("elsewhere")
-        theirs = await identity.project(elsewhere, name="theirs")
-        network = await house.region.network("far", organizationId=elsewhere, projectId=theirs)
-        assert refusal(await home.client.post(INSTANCES, home.wanted(house, networkId=network))) == NOT_FOUND
-        await is_nothing(house)
-
-    in_a_compute(scenario)
+async def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_never_trusted(
+    compute: ComputeHouse,
+) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    identity = compute.region.identity
+    assert refusal(await home.client.post(INSTANCES, home.wanted(compute, networkId=ABSENT))) == NOT_FOUND
+    foreign = home.wanted(compute, networkId=other.network)
+    told = forbidden("read", OUT_OF_PROJECT, "region:networks:v2")
+    assert refusal(await home.client.post(INSTANCES, foreign)) == told
+    administrator = compute.client(await identity.member("root@acme.com", compute.region.organization, "administrator"))
+    for client in (administrator, compute.root):
+        status, sentence = refusal(await client.post(INSTANCES, foreign))
+        assert (status, sentence) == (
+            422,
+            (
+                "spec.networkId is of another project than spec.projectId says: name a network of that project, or "
+                "the project that the network is in."
+            ),
+        )
+    elsewhere = await identity.organization("elsewhere")
+    theirs = await identity.project(elsewhere, name="theirs")
+    network = await compute.region.network("far", organizationId=elsewhere, projectId=theirs)
+    assert refusal(await home.client.post(INSTANCES, home.wanted(compute, networkId=network))) == NOT_FOUND
+    await is_nothing(compute)
 
 
 _ENCODING = (400, "spec.userData is not base64: encode it with the standard alphabet and padding")
@@ -104,84 +102,72 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_m04_m05_m06_what_it_cannot_be_made_of_is_refused(case: str) -> None:
+async def test_m04_m05_m06_what_it_cannot_be_made_of_is_refused(compute: ComputeHouse, case: str) -> None:
     spec, refused = REFUSED[case]
-
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        for client in (home.client, house.root):
-            assert refusal(await client.post(INSTANCES, home.wanted(house, **spec))) == refused
-        await is_nothing(house)
-
-    in_a_compute(scenario)
+    home = await settle(compute)
+    for client in (home.client, compute.root):
+        assert refusal(await client.post(INSTANCES, home.wanted(compute, **spec))) == refused
+    await is_nothing(compute)
 
 
-def test_m04_a_flavor_of_another_region_is_not_accessible() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        south = await house.region.network("south", projectId=home.project, regionId=SOUTH)
-        wanted = home.wanted(house, networkId=south, flavorId="a1f0c0de-0004-4000-8000-000000000004")
-        assert refusal(await home.client.post(INSTANCES, wanted)) == NO_FLAVOR
-        await is_nothing(house)
-
-    in_a_compute(scenario)
+async def test_m04_a_flavor_of_another_region_is_not_accessible(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    south = await compute.region.network("south", projectId=home.project, regionId=SOUTH)
+    wanted = home.wanted(compute, networkId=south, flavorId="a1f0c0de-0004-4000-8000-000000000004")
+    assert refusal(await home.client.post(INSTANCES, wanted)) == NO_FLAVOR
+    await is_nothing(compute)
 
 
-def test_m05_groups_of_another_network_and_authorities_of_another_project_are_refused() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        second = await house.region.network("second", projectId=home.project, prefix="10.1.0.0/16")
-        group, authority = await make_group(house, second), await make_authority(house, other.project)
-        wanted = home.wanted(house, networking={"securityGroups": [group]})
-        assert refusal(await home.client.post(INSTANCES, wanted)) == (
-            422,
-            "a referenced security group must belong to the same network as the instance",
-        )
-        wanted = home.wanted(house, sshCertificateAuthorityId=authority)
-        told = forbidden("read", OUT_OF_PROJECT, "region:sshcertificateauthorities:v2")
-        assert refusal(await home.client.post(INSTANCES, wanted)) == told
-        assert refusal(await house.root.post(INSTANCES, wanted)) == (
-            422,
-            (
-                "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
-                "project as the instance"
-            ),
-        )
-        await is_nothing(house)
-
-    in_a_compute(scenario)
-
-
-def test_m06_user_data_is_judged_before_anything_is_made_and_more_strictly_with_an_authority() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        authority = await make_authority(house, home.project)
-        secret = "hunter2"
-        for extra in ({}, {"sshCertificateAuthorityId": authority}):
-            wanted = home.wanted(house, userData=encoded(f"password: {secret}"), **extra)
-            status, sentence = refusal(await home.client.post(INSTANCES, wanted))
-            assert (status, sentence.startswith(UNKNOWN_FORMAT)) == (422, True)
-            assert secret not in sentence
-        packed = encoded(gzip.compress(b"#!/bin/sh\n", mtime=0))
-        wanted = home.wanted(house, userData=packed, sshCertificateAuthorityId=authority)
-        assert refusal(await home.client.post(INSTANCES, wanted)) == (
-            422,
-            f"{UNKNOWN_FORMAT}gzip userData cannot be combined with managed cloud-init augmentation",
-        )
-        await is_nothing(house)
-
-    in_a_compute(scenario)
+async def test_m05_groups_of_another_network_and_authorities_of_another_project_are_refused(
+    compute: ComputeHouse,
+) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    second = await compute.region.network("second", projectId=home.project, prefix="10.1.0.0/16")
+    group, authority = await make_group(compute, second), await make_authority(compute, other.project)
+    wanted = home.wanted(compute, networking={"securityGroups": [group]})
+    assert refusal(await home.client.post(INSTANCES, wanted)) == (
+        422,
+        "a referenced security group must belong to the same network as the instance",
+    )
+    wanted = home.wanted(compute, sshCertificateAuthorityId=authority)
+    told = forbidden("read", OUT_OF_PROJECT, "region:sshcertificateauthorities:v2")
+    assert refusal(await home.client.post(INSTANCES, wanted)) == told
+    assert refusal(await compute.root.post(INSTANCES, wanted)) == (
+        422,
+        (
+            "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
+            "project as the instance"
+        ),
+    )
+    await is_nothing(compute)
 
 
-def test_a_network_that_is_being_deleted_takes_no_more_instances() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        assert (await house.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
-        refused = refusal(await home.client.post(INSTANCES, home.wanted(house)))
-        assert refused == (400, "network is being deleted")
-        await is_nothing(house)
+async def test_m06_user_data_is_judged_before_anything_is_made_and_more_strictly_with_an_authority(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    authority = await make_authority(compute, home.project)
+    secret = "hunter2"
+    for extra in ({}, {"sshCertificateAuthorityId": authority}):
+        wanted = home.wanted(compute, userData=encoded(f"password: {secret}"), **extra)
+        status, sentence = refusal(await home.client.post(INSTANCES, wanted))
+        assert (status, sentence.startswith(UNKNOWN_FORMAT)) == (422, True)
+        assert secret not in sentence
+    packed = encoded(gzip.compress(b"#!/bin/sh\n", mtime=0))
+    wanted = home.wanted(compute, userData=packed, sshCertificateAuthorityId=authority)
+    assert refusal(await home.client.post(INSTANCES, wanted)) == (
+        422,
+        f"{UNKNOWN_FORMAT}gzip userData cannot be combined with managed cloud-init augmentation",
+    )
+    await is_nothing(compute)
 
-    in_a_compute(scenario)
+
+async def test_a_network_that_is_being_deleted_takes_no_more_instances(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    assert (await compute.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
+    refused = refusal(await home.client.post(INSTANCES, home.wanted(compute)))
+    assert refused == (400, "network is being deleted")
+    await is_nothing(compute)
 
 
 @pytest.mark.parametrize(
@@ -194,15 +180,14 @@ def test_a_network_that_is_being_deleted_takes_no_more_instances() -> None:
     ],
     ids=" ".join,
 )
-def test_m10_reserved_tags_and_those_that_are_there_twice_are_refused(names: list[str]) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        wanted = home.wanted(house)
-        wanted["metadata"]["tags"] = [{"name": name, "value": ABSENT} for name in names]
-        assert refusal(await house.root.post(INSTANCES, wanted))[0] == 422
-        await is_nothing(house)
-
-    in_a_compute(scenario)
+async def test_m10_reserved_tags_and_those_that_are_there_twice_are_refused(
+    compute: ComputeHouse, names: list[str]
+) -> None:
+    home = await settle(compute)
+    wanted = home.wanted(compute)
+    wanted["metadata"]["tags"] = [{"name": name, "value": ABSENT} for name in names]
+    assert refusal(await compute.root.post(INSTANCES, wanted))[0] == 422
+    await is_nothing(compute)
 
 
 def _mended(home: Home, group: str) -> list[tuple[dict[str, Any], tuple[int, str]]]:
@@ -220,36 +205,30 @@ def _mended(home: Home, group: str) -> list[tuple[dict[str, Any], tuple[int, str
     ]
 
 
-def test_what_is_wrong_is_told_in_the_order_that_clients_know() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        group = await make_group(house, home.network)
-        wanted = home.wanted(
-            house,
-            projectId=ABSENT,
-            networkId=ABSENT,
-            flavorId=ABSENT,
-            imageId=ABSENT,
-            networking={"securityGroups": [ABSENT], "allowedSourceAddresses": ["x"]},
-            sshCertificateAuthorityId=ABSENT,
-            userData="%%%",
-        )
-        for mended, refused in _mended(home, group):
-            assert refusal(await home.client.post(INSTANCES, wanted)) == refused, mended
-            wanted["spec"] |= mended
-        await is_nothing(house)
-        assert (await home.client.post(INSTANCES, wanted)).status == 201
-
-    in_a_compute(scenario)
+async def test_what_is_wrong_is_told_in_the_order_that_clients_know(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    group = await make_group(compute, home.network)
+    wanted = home.wanted(
+        compute,
+        projectId=ABSENT,
+        networkId=ABSENT,
+        flavorId=ABSENT,
+        imageId=ABSENT,
+        networking={"securityGroups": [ABSENT], "allowedSourceAddresses": ["x"]},
+        sshCertificateAuthorityId=ABSENT,
+        userData="%%%",
+    )
+    for mended, refused in _mended(home, group):
+        assert refusal(await home.client.post(INSTANCES, wanted)) == refused, mended
+        wanted["spec"] |= mended
+    await is_nothing(compute)
+    assert (await home.client.post(INSTANCES, wanted)).status == 201
 
 
 @pytest.mark.parametrize("field", ["organizationId", "projectId", "networkId", "flavorId", "imageId"])
-def test_an_id_that_is_none_is_told_before_anybody_is_asked(field: str) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        reply = await home.client.post(INSTANCES, home.wanted(house, **{field: "net-1"}))
-        assert reply.status == 400
-        assert [each["pointer"] for each in reply.json["problems"]] == [f"/spec/{field}"]
-        await is_nothing(house)
-
-    in_a_compute(scenario)
+async def test_an_id_that_is_none_is_told_before_anybody_is_asked(compute: ComputeHouse, field: str) -> None:
+    home = await settle(compute)
+    reply = await home.client.post(INSTANCES, home.wanted(compute, **{field: "net-1"}))
+    assert reply.status == 400
+    assert [each["pointer"] for each in reply.json["problems"]] == [f"/spec/{field}"]
+    await is_nothing(compute)

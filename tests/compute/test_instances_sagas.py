@@ -18,10 +18,11 @@ from remuda.quota.sagas import unmake
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.environment import options
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.stage import FIRST, SECOND, staged
 from tests.region.identity_port import MemoryIdentity
-from tests.sim.runner import World, simulate
+from tests.sim.runner import World
 
 ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
 HOME = Place(ORG, PROJECT)
@@ -119,81 +120,75 @@ def test_what_an_operation_remembers_is_sealed_and_can_be_read_again() -> None:
     assert msgspec.json.decode(msgspec.json.encode(_wanted()), type=NewInstance) == _wanted()
 
 
-def test_m02_what_is_held_is_named_after_the_operation_and_is_what_the_instance_costs() -> None:
-    async def run(world: World) -> None:
-        country = Country(world)
-        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-        async with staged(world, proof) as stage:
-            await stage.start().run()
-            (made,) = (await stage.store.list(ComputeInstance)).items
-            assert (made.spec.operation, made.spec.user_data) == (FIRST, Secret(USER_DATA))
-            assert made.spec.server_id == made.name == instance_id(NETWORK, "web")
-            assert country.identity.held == {(PAYER, FIRST): charge_for(made)}
-            amounts = {amount.kind: amount.committed for amount in charge_for(made).amounts}
-            assert amounts == {"servers": 1, "gpus": 4, "floatingips": 1}
-
-    simulate(run, [1])
+@options(seeds=[1])
+async def test_m02_what_is_held_is_named_after_the_operation_and_is_what_the_instance_costs(world: World) -> None:
+    country = Country(world)
+    proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+    async with staged(world, proof) as stage:
+        await stage.start().run()
+        (made,) = (await stage.store.list(ComputeInstance)).items
+        assert (made.spec.operation, made.spec.user_data) == (FIRST, Secret(USER_DATA))
+        assert made.spec.server_id == made.name == instance_id(NETWORK, "web")
+        assert country.identity.held == {(PAYER, FIRST): charge_for(made)}
+        amounts = {amount.kind: amount.committed for amount in charge_for(made).amounts}
+        assert amounts == {"servers": 1, "gpus": 4, "floatingips": 1}
 
 
-def test_a_network_that_was_marked_meanwhile_undoes_it() -> None:
-    async def run(world: World) -> None:
-        country = Country(world)
-        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-        async with staged(world, proof) as stage:
-            country.networks.marked.add(NETWORK)
-            process = stage.start()
-            refused = await process.try_to_run()
-            assert str(refused) == "network is being deleted"
-            assert not (await stage.store.list(ComputeInstance)).items
-            assert not country.identity.held
-            assert (await stage.store.get(Operation, FIRST)).phase == "undone"
-
-    simulate(run, [1])
+@options(seeds=[1])
+async def test_a_network_that_was_marked_meanwhile_undoes_it(world: World) -> None:
+    country = Country(world)
+    proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+    async with staged(world, proof) as stage:
+        country.networks.marked.add(NETWORK)
+        process = stage.start()
+        refused = await process.try_to_run()
+        assert str(refused) == "network is being deleted"
+        assert not (await stage.store.list(ComputeInstance)).items
+        assert not country.identity.held
+        assert (await stage.store.get(Operation, FIRST)).phase == "undone"
 
 
-def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone() -> None:
-    async def run(world: World) -> None:
-        country = Country(world)
-        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-        async with staged(world, proof) as stage:
-            process = stage.start()
-            await process.run()
-            taken = await process.try_to_run(SECOND)
-            assert str(getattr(taken, "sentence", "")) == (
-                "The network has an instance named 'web' already: choose another name."
-            )
-            (made,) = (await stage.store.list(ComputeInstance)).items
-            await stage.store.delete(ComputeInstance, made.name, uid=made.uid)
-            going = await process.try_to_run("cccccccc-0000-4000-8000-000000000003")
-            assert str(getattr(going, "sentence", "")) == (
-                "An instance named 'web' is being made or deleted on this network: try again a little later."
-            )
-            assert list(country.identity.held) == [(PAYER, FIRST)]
-            await country.identity.release(charge_for(made))  # as at the end of its deletion, before it goes
-            assert isinstance(await process.try_to_run("dddddddd-0000-4000-8000-000000000004"), NameTaken)
-            assert not country.identity.held
-            (left,) = (await stage.store.list(ComputeInstance)).items
-            assert left.uid == made.uid
-
-    simulate(run, [1])
+@options(seeds=[1])
+async def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone(world: World) -> None:
+    country = Country(world)
+    proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+    async with staged(world, proof) as stage:
+        process = stage.start()
+        await process.run()
+        taken = await process.try_to_run(SECOND)
+        assert str(getattr(taken, "sentence", "")) == (
+            "The network has an instance named 'web' already: choose another name."
+        )
+        (made,) = (await stage.store.list(ComputeInstance)).items
+        await stage.store.delete(ComputeInstance, made.name, uid=made.uid)
+        going = await process.try_to_run("cccccccc-0000-4000-8000-000000000003")
+        assert str(getattr(going, "sentence", "")) == (
+            "An instance named 'web' is being made or deleted on this network: try again a little later."
+        )
+        assert list(country.identity.held) == [(PAYER, FIRST)]
+        await country.identity.release(charge_for(made))  # as at the end of its deletion, before it goes
+        assert isinstance(await process.try_to_run("dddddddd-0000-4000-8000-000000000004"), NameTaken)
+        assert not country.identity.held
+        (left,) = (await stage.store.list(ComputeInstance)).items
+        assert left.uid == made.uid
 
 
-def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_again_and_not_that_something_changed() -> None:
-    async def run(world: World) -> None:
-        country = Country(world)
-        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-        async with staged(world, proof) as stage:
-            process = stage.start()
-            await process.run()
-            (made,) = (await stage.store.list(ComputeInstance)).items
-            await country.identity.release(charge_for(made), for_good=True)
-            await unmake(stage.store, ComputeInstance, made.name)
-            done = await stage.store.get(Operation, FIRST)
-            await stage.store.delete(Operation, FIRST, uid=done.uid)
-            again = await process.try_to_run(FIRST)
-            assert isinstance(again, Unavailable)
-            assert str(again) == "What this operation held was given back for good: try again."
-            assert not country.identity.held
-            assert await process.try_to_run(SECOND) is None
-
-    simulate(run, [1])
+@options(seeds=[1])
+async def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_again_and_not_that_something_changed(
+    world: World,
+) -> None:
+    country = Country(world)
+    proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+    async with staged(world, proof) as stage:
+        process = stage.start()
+        await process.run()
+        (made,) = (await stage.store.list(ComputeInstance)).items
+        await country.identity.release(charge_for(made), for_good=True)
+        await unmake(stage.store, ComputeInstance, made.name)
+        done = await stage.store.get(Operation, FIRST)
+        await stage.store.delete(Operation, FIRST, uid=done.uid)
+        again = await process.try_to_run(FIRST)
+        assert isinstance(again, Unavailable)
+        assert str(again) == "The quota reservation of this operation has expired. Retry the request."
+        assert not country.identity.held
+        assert await process.try_to_run(SECOND) is None

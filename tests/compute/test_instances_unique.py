@@ -35,6 +35,7 @@ async def _one_is_there(house: ComputeHouse, instance: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("way")
 def test_m07_of_64_creates_of_one_name_at_once_one_is_done_and_the_rest_are_refused(seed: int) -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
@@ -71,6 +72,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("way")
 def test_c07_m07_also_when_the_undo_of_the_losers_runs_last(seed: int) -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
@@ -92,42 +94,36 @@ def _ports(house: ComputeHouse) -> Any:
     return house.app.operations._bound["instance.create"].ports
 
 
-def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_deleted() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        first = made(await home.client.post(INSTANCES, home.wanted(house, "web")))
-        await house.until(first, "provisioned")
-        before = await house.store.get(ComputeInstance, first)
-        assert (await home.client.delete(at(first))).status == 202
-        assert refusal(await home.client.post(INSTANCES, home.wanted(house, "web"))) == (
-            409,
-            "An instance named 'web' is being made or deleted on this network: try again a little later.",
-        )
-        winners: list[str] = []
-        rounds = 0
-        while not winners:
-            rounds += 1
-            replies = await _all_at_once(house, home)
-            assert {reply.status for reply in replies} <= {201, 409}
-            winners = [made(reply) for reply in replies if reply.status == 201]
-            await house.clock.sleep(1)
-        assert (winners, rounds > 1) == ([first], True)
-        await _one_is_there(house, first)
-        after = await house.store.get(ComputeInstance, first)
-        assert after.uid != before.uid
-        assert after.spec.operation != before.spec.operation
-
-    in_a_compute(scenario)
+async def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_deleted(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    first = made(await home.client.post(INSTANCES, home.wanted(compute, "web")))
+    await compute.until(first, "provisioned")
+    before = await compute.store.get(ComputeInstance, first)
+    assert (await home.client.delete(at(first))).status == 202
+    assert refusal(await home.client.post(INSTANCES, home.wanted(compute, "web"))) == (
+        409,
+        "An instance named 'web' is being made or deleted on this network: try again a little later.",
+    )
+    winners: list[str] = []
+    rounds = 0
+    while not winners:
+        rounds += 1
+        replies = await _all_at_once(compute, home)
+        assert {reply.status for reply in replies} <= {201, 409}
+        winners = [made(reply) for reply in replies if reply.status == 201]
+        await compute.clock.sleep(1)
+    assert (winners, rounds > 1) == ([first], True)
+    await _one_is_there(compute, first)
+    after = await compute.store.get(ComputeInstance, first)
+    assert after.uid != before.uid
+    assert after.spec.operation != before.spec.operation
 
 
-def test_m07_the_same_name_on_another_network_is_another_instance() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        second = await house.region.network("second", projectId=home.project, prefix="10.1.0.0/16")
-        one = made(await home.client.post(INSTANCES, home.wanted(house, "web")))
-        two = made(await home.client.post(INSTANCES, home.wanted(house, "web", networkId=second)))
-        assert one != two
-        status, sentence = refusal(await home.client.post(INSTANCES, home.wanted(house, "web")))
-        assert (status, sentence) == (409, "The network has an instance named 'web' already: choose another name.")
-
-    in_a_compute(scenario)
+async def test_m07_the_same_name_on_another_network_is_another_instance(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    second = await compute.region.network("second", projectId=home.project, prefix="10.1.0.0/16")
+    one = made(await home.client.post(INSTANCES, home.wanted(compute, "web")))
+    two = made(await home.client.post(INSTANCES, home.wanted(compute, "web", networkId=second)))
+    assert one != two
+    status, sentence = refusal(await home.client.post(INSTANCES, home.wanted(compute, "web")))
+    assert (status, sentence) == (409, "The network has an instance named 'web' already: choose another name.")

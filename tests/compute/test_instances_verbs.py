@@ -14,7 +14,7 @@ from remuda.region.kinds.servers import Server
 from remuda.resources.schema import MetadataWrite, TagWire
 from remuda.store.objects import Resource
 from tests.compute.asking import DEBIAN, Home, at, encoded, made, make_authority, settle
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 from tests.identity.household import told
 from tests.resources.room import refusal
 
@@ -29,84 +29,76 @@ async def _until_power(house: ComputeHouse, instance: str, power: str) -> None:
     await house.awaited(instance, lambda reply: reply.json["status"].get("powerState") == power, power)
 
 
-def test_m09_an_instance_is_stopped_started_and_rebooted() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
-        await _until_power(house, instance, "Running")
-        reply = await home.client.post(at(instance, "stop"))
-        assert (reply.status, reply.body) == (202, b"")
-        await _until_power(house, instance, "Stopped")
-        assert refusal(await home.client.post(at(instance, "stop"))) == (
-            400,
-            "server cannot be stopped in its current state",
-        )
-        assert (await home.client.post(at(instance, "start"))).status == 202
-        await _until_power(house, instance, "Running")
-        for query in ({}, {"hard": "false"}, {"hard": "true"}):
-            assert (await home.client.send("POST", at(instance, "reboot"), query=query)).status == 202
-            await _until_power(house, instance, "Running")
-        reply = await home.client.send("POST", at(instance, "reboot"), query=[("hard", "maybe")])
-        assert (reply.status, refusal(reply)[1].partition(":")[0]) == (400, "invalid path/query element")
-
-    in_a_compute(scenario)
+async def test_m09_an_instance_is_stopped_started_and_rebooted(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = await _running(compute, home)
+    await _until_power(compute, instance, "Running")
+    reply = await home.client.post(at(instance, "stop"))
+    assert (reply.status, reply.body) == (202, b"")
+    await _until_power(compute, instance, "Stopped")
+    assert refusal(await home.client.post(at(instance, "stop"))) == (
+        400,
+        "server cannot be stopped in its current state",
+    )
+    assert (await home.client.post(at(instance, "start"))).status == 202
+    await _until_power(compute, instance, "Running")
+    for query in ({}, {"hard": "false"}, {"hard": "true"}):
+        assert (await home.client.send("POST", at(instance, "reboot"), query=query)).status == 202
+        await _until_power(compute, instance, "Running")
+    reply = await home.client.send("POST", at(instance, "reboot"), query=[("hard", "maybe")])
+    assert (reply.status, refusal(reply)[1].partition(":")[0]) == (400, "invalid path/query element")
 
 
-def test_m09_the_console_is_seen_and_read() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home, userData=encoded("#!/bin/sh\necho hello\n"))
-        assert told(await home.client.get(at(instance, "consolesession")), 200)["url"].startswith("https://")
-        whole = told(await home.client.get(at(instance, "consoleoutput")), 200)["contents"]
-        assert "login:" in whole
-        last = told(await home.client.get(at(instance, "consoleoutput"), [("length", "3")]), 200)["contents"]
-        assert whole.splitlines()[-3:] == last.splitlines()
-        for length in ("0", "-1", "x"):
-            assert (await home.client.get(at(instance, "consoleoutput"), [("length", length)])).status == 400
-
-    in_a_compute(scenario)
+async def test_m09_the_console_is_seen_and_read(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = await _running(compute, home, userData=encoded("#!/bin/sh\necho hello\n"))
+    assert told(await home.client.get(at(instance, "consolesession")), 200)["url"].startswith("https://")
+    whole = told(await home.client.get(at(instance, "consoleoutput")), 200)["contents"]
+    assert "login:" in whole
+    last = told(await home.client.get(at(instance, "consoleoutput"), [("length", "3")]), 200)["contents"]
+    assert whole.splitlines()[-3:] == last.splitlines()
+    for length in ("0", "-1", "x"):
+        assert (await home.client.get(at(instance, "consoleoutput"), [("length", length)])).status == 400
 
 
-def test_m09_the_key_that_opens_it_is_shown_unless_an_authority_says_who_may_log_in() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        authority = await make_authority(house, home.project)
-        open_by_key = await _running(house, home, name="one")
-        open_by_authority = await _running(house, home, name="two", sshCertificateAuthorityId=authority)
-        key = told(await home.client.get(at(open_by_key, "sshkey")), 200)["privateKey"]
-        assert key.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
-        assert refusal(await home.client.get(at(open_by_authority, "sshkey"))) == (404, "resource not found")
+async def test_m09_the_key_that_opens_it_is_shown_unless_an_authority_says_who_may_log_in(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    authority = await make_authority(compute, home.project)
+    open_by_key = await _running(compute, home, name="one")
+    open_by_authority = await _running(compute, home, name="two", sshCertificateAuthorityId=authority)
+    key = told(await home.client.get(at(open_by_key, "sshkey")), 200)["privateKey"]
+    assert key.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+    assert refusal(await home.client.get(at(open_by_authority, "sshkey"))) == (404, "resource not found")
 
-    in_a_compute(scenario)
 
-
-def test_m10_a_snapshot_has_the_callers_tags_but_none_of_a_service_and_says_what_it_is_of() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
-        forged = [
-            {"name": "compute.unikorn-cloud.org/instance-id", "value": "forged"},
-            {"name": "compute.unikorn-cloud.org:instance-id", "value": "forged"},
-            {"name": "compute.unikorn-cloud.org/other", "value": "forged"},
-            {"name": "Compute.unikorn-cloud.org:other", "value": "forged"},
-            {"name": "region.unikorn-cloud.org/other", "value": "forged"},
-        ]
-        own = {"name": "team", "value": "blue"}
-        body = {"metadata": {"name": "backup", "tags": [own, *forged]}}
-        reply = await home.client.post(at(instance, "snapshot"), body, idempotency_key="once")
-        image = told(reply, 201)
-        tags = {tag["name"]: tag["value"] for tag in image["metadata"]["tags"]}
-        assert (tags["team"], tags[PROVENANCE]) == ("blue", instance)
-        assert INSTANCE_TAG not in tags
-        assert "forged" not in tags.values()
-        again = await home.client.post(at(instance, "snapshot"), body, idempotency_key="once")
-        assert told(again, 201)["metadata"]["id"] == image["metadata"]["id"]
-        await house.clock.sleep(10)
-        where = f"/api/v1/organizations/{house.region.organization}/regions/{image_region(house)}/images"
-        listed = {each["metadata"]["id"] for each in told(await home.client.get(where), 200)}
-        assert image["metadata"]["id"] in listed
-
-    in_a_compute(scenario)
+async def test_m10_a_snapshot_has_the_callers_tags_but_none_of_a_service_and_says_what_it_is_of(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    instance = await _running(compute, home)
+    forged = [
+        {"name": "compute.unikorn-cloud.org/instance-id", "value": "forged"},
+        {"name": "compute.unikorn-cloud.org:instance-id", "value": "forged"},
+        {"name": "compute.unikorn-cloud.org/other", "value": "forged"},
+        {"name": "Compute.unikorn-cloud.org:other", "value": "forged"},
+        {"name": "region.unikorn-cloud.org/other", "value": "forged"},
+    ]
+    own = {"name": "team", "value": "blue"}
+    body = {"metadata": {"name": "backup", "tags": [own, *forged]}}
+    reply = await home.client.post(at(instance, "snapshot"), body, idempotency_key="once")
+    image = told(reply, 201)
+    tags = {tag["name"]: tag["value"] for tag in image["metadata"]["tags"]}
+    assert (tags["team"], tags[PROVENANCE]) == ("blue", instance)
+    assert INSTANCE_TAG not in tags
+    assert "forged" not in tags.values()
+    again = await home.client.post(at(instance, "snapshot"), body, idempotency_key="once")
+    assert told(again, 201)["metadata"]["id"] == image["metadata"]["id"]
+    await compute.clock.sleep(10)
+    where = f"/api/v1/organizations/{compute.region.organization}/regions/{image_region(compute)}/images"
+    listed = {each["metadata"]["id"] for each in told(await home.client.get(where), 200)}
+    assert image["metadata"]["id"] in listed
 
 
 def image_region(house: ComputeHouse) -> str:
@@ -156,91 +148,77 @@ async def _remove(house: ComputeHouse, resource: Resource) -> None:
         await house.store.delete(type(freed), freed.name, uid=freed.uid)
 
 
-def test_m09_c02_an_instance_whose_server_is_gone_is_inconsistent_and_nothing_is_done() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
-        assert (_odd(house, "none"), _odd(house, "several")) == (0.0, 0.0)
-        await _stop_drivers(house)
-        await _remove(house, await house.store.get(Server, instance))
-        await _all_refused(home, instance, 500, "inconsistent")
-        assert (_odd(house, "none"), _odd(house, "several")) == (len(VERBS), 0.0)
-
-    in_a_compute(scenario)
-
-
-def test_m09_c02_an_instance_with_several_servers_is_inconsistent_and_nothing_is_done() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
-        await _stop_drivers(house)
-        tags = [{"name": INSTANCE_TAG, "value": instance}]
-        wanted = {
-            "metadata": {"name": "twin", "tags": tags},
-            "spec": {"networkId": home.network, "flavorId": home.wanted(house)["spec"]["flavorId"], "imageId": DEBIAN},
-        }
-        assert (await house.region.service("unikorn-compute").post("/api/v2/servers", wanted)).status == 201
-        await _all_refused(home, instance, 500, "inconsistent")
-        assert _odd(house, "several") == len(VERBS)
-
-    in_a_compute(scenario)
+async def test_m09_c02_an_instance_whose_server_is_gone_is_inconsistent_and_nothing_is_done(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    instance = await _running(compute, home)
+    assert (_odd(compute, "none"), _odd(compute, "several")) == (0.0, 0.0)
+    await _stop_drivers(compute)
+    await _remove(compute, await compute.store.get(Server, instance))
+    await _all_refused(home, instance, 500, "inconsistent")
+    assert (_odd(compute, "none"), _odd(compute, "several")) == (len(VERBS), 0.0)
 
 
-def test_m09_the_server_of_an_earlier_instance_of_the_name_is_left_alone() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
-        await _stop_drivers(house)
-        server = await house.store.get(Server, instance)
-        tags = tuple(replace(tag, value="earlier") if tag.name == INCARNATION else tag for tag in server.spec.tags)
-        await house.store.update(replace(server, spec=replace(server.spec, tags=tags)))
-        await _all_refused(home, instance, 500, "inconsistent")
-        assert _odd(house, "none") == len(VERBS)
-
-    in_a_compute(scenario)
-
-
-def test_m09_an_instance_whose_server_is_not_at_its_provider_says_so() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        for driver in house.region.app.drivers.values():
-            await driver.stop()
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        while (await house.store.list(Server)).items == []:
-            await house.clock.sleep(0.05)
-        for method, verb in VERBS:
-            if verb == "sshkey":
-                continue
-            body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
-            reply = await home.client.send(method, at(instance, verb), body=body)
-            assert refusal(reply) == (400, "server is not at its provider at the moment: wait until it is provisioned")
-
-    in_a_compute(scenario)
+async def test_m09_c02_an_instance_with_several_servers_is_inconsistent_and_nothing_is_done(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    instance = await _running(compute, home)
+    await _stop_drivers(compute)
+    tags = [{"name": INSTANCE_TAG, "value": instance}]
+    wanted = {
+        "metadata": {"name": "twin", "tags": tags},
+        "spec": {"networkId": home.network, "flavorId": home.wanted(compute)["spec"]["flavorId"], "imageId": DEBIAN},
+    }
+    assert (await compute.region.service("unikorn-compute").post("/api/v2/servers", wanted)).status == 201
+    await _all_refused(home, instance, 500, "inconsistent")
+    assert _odd(compute, "several") == len(VERBS)
 
 
-def test_m09_what_is_being_deleted_is_left_alone_as_it_is_by_a_change() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
-        await _stop_drivers(house)
-        assert (await home.client.delete(at(instance))).status == 202
-        for method, verb in VERBS:
-            body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
-            reply = await home.client.send(method, at(instance, verb), body=body)
-            if verb == "consoleoutput":
-                assert reply.status == 200
-            else:
-                assert refusal(reply) == (400, "instance is being deleted"), verb
-
-    in_a_compute(scenario)
+async def test_m09_the_server_of_an_earlier_instance_of_the_name_is_left_alone(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = await _running(compute, home)
+    await _stop_drivers(compute)
+    server = await compute.store.get(Server, instance)
+    tags = tuple(replace(tag, value="earlier") if tag.name == INCARNATION else tag for tag in server.spec.tags)
+    await compute.store.update(replace(server, spec=replace(server.spec, tags=tags)))
+    await _all_refused(home, instance, 500, "inconsistent")
+    assert _odd(compute, "none") == len(VERBS)
 
 
-def test_m09_an_instance_that_has_no_server_yet_says_so() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        await _stop_drivers(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await _all_refused(home, instance, 400, "malformed")
-        assert not (await house.store.get(ComputeInstance, instance)).status.has_server
+async def test_m09_an_instance_whose_server_is_not_at_its_provider_says_so(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    for driver in compute.region.app.drivers.values():
+        await driver.stop()
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    while (await compute.store.list(Server)).items == []:
+        await compute.clock.sleep(0.05)
+    for method, verb in VERBS:
+        if verb == "sshkey":
+            continue
+        body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
+        reply = await home.client.send(method, at(instance, verb), body=body)
+        assert refusal(reply) == (400, "server is not at its provider at the moment: wait until it is provisioned")
 
-    in_a_compute(scenario)
+
+async def test_m09_what_is_being_deleted_is_left_alone_as_it_is_by_a_change(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = await _running(compute, home)
+    await _stop_drivers(compute)
+    assert (await home.client.delete(at(instance))).status == 202
+    for method, verb in VERBS:
+        body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
+        reply = await home.client.send(method, at(instance, verb), body=body)
+        if verb == "consoleoutput":
+            assert reply.status == 200
+        else:
+            assert refusal(reply) == (400, "instance is being deleted"), verb
+
+
+async def test_m09_an_instance_that_has_no_server_yet_says_so(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    await _stop_drivers(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    await _all_refused(home, instance, 400, "malformed")
+    assert not (await compute.store.get(ComputeInstance, instance)).status.has_server

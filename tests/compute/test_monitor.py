@@ -31,7 +31,8 @@ from tests.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.compute.house import ComputeHouse, in_a_compute
+from tests.compute.house import ComputeHouse
+from tests.kit.environment import options
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
 LOOK_S = 310.0
@@ -48,17 +49,14 @@ async def found(house: ComputeHouse, instance: str, event: str = "Finding") -> l
     return [each["checker"] for each in await timeline(house, instance) if each["event"] == event]
 
 
-def test_c08_all_is_well_where_all_is_well() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house), networking={"publicIP": True})
-        before = await stored(house, instance)
-        await rest(house, 15 * LOOK_S)
-        assert (await stored(house, instance)).version == before.version
-        assert await events(house, instance) == ["ServerMade"]
-        for checker in ("instance-without-server", "allocation-differs", "allocation-without-owner", "stuck"):
-            assert findings(house, checker) == 0
-
-    in_a_compute(scenario)
+async def test_c08_all_is_well_where_all_is_well(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute), networking={"publicIP": True})
+    before = await stored(compute, instance)
+    await rest(compute, 15 * LOOK_S)
+    assert (await stored(compute, instance)).version == before.version
+    assert await events(compute, instance) == ["ServerMade"]
+    for checker in ("instance-without-server", "allocation-differs", "allocation-without-owner", "stuck"):
+        assert findings(compute, checker) == 0
 
 
 class Deaf:
@@ -76,265 +74,231 @@ class Deaf:
         yield
 
 
-def test_c08_an_instance_without_server_is_found_where_no_event_told_and_gets_one() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance = max([await made(house, network, name) for name in ("one", "other")])
-        server = await house.store.get(Server, instance)
+@options(control=UNHURRIED)
+async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_gets_one(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    instance = max([await made(compute, network, name) for name in ("one", "other")])
+    server = await compute.store.get(Server, instance)
 
-        async def vanish() -> None:
-            await house.store.delete(Server, server.name, uid=server.uid)
+    async def vanish() -> None:
+        await compute.store.delete(Server, server.name, uid=server.uid)
 
-        async with begun_anew(house, vanish, region=Deaf(house)):
-            assert await server_of(house, instance) is None
-            await rest(house, LOOK_S)
-            assert await found(house, instance) == ["instance-without-server"]
-            assert "MadeAgain" in await events(house, instance)
-            await house.until(instance, "provisioned")
-            await rest(house, LOOK_S)
-            assert findings(house, "instance-without-server") == 0
-
-    in_a_compute(scenario, control=UNHURRIED)
+    async with begun_anew(compute, vanish, region=Deaf(compute)):
+        assert await server_of(compute, instance) is None
+        await rest(compute, LOOK_S)
+        assert await found(compute, instance) == ["instance-without-server"]
+        assert "MadeAgain" in await events(compute, instance)
+        await compute.until(instance, "provisioned")
+        await rest(compute, LOOK_S)
+        assert findings(compute, "instance-without-server") == 0
 
 
-def test_c08_a_server_whose_instance_was_let_go_is_found_twice_and_then_removed() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance = await made(house, network, "web")
-        uid = (await stored(house, instance)).uid
-        await house.root.delete(at(instance))
-        await house.until_gone(instance)
-        late = await tagged_server(house, network, "web", instance=instance, uid=uid)
-        await rest(house, LOOK_S)
-        assert await server_of(house, late) is not None, "it was seen once"
-        await rest(house, LOOK_S + 60)
-        assert await server_of(house, late) is None
-        assert not at_cloud(house)
-        assert await found(house, instance) == ["server-without-instance"]
-        assert await found(house, instance, "Repaired") == ["server-without-instance"]
-        await rest(house, LOOK_S)
-        assert findings(house, "server-without-instance") == 0
-
-    in_a_compute(scenario)
+async def test_c08_a_server_whose_instance_was_let_go_is_found_twice_and_then_removed(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    instance = await made(compute, network, "web")
+    uid = (await stored(compute, instance)).uid
+    await compute.root.delete(at(instance))
+    await compute.until_gone(instance)
+    late = await tagged_server(compute, network, "web", instance=instance, uid=uid)
+    await rest(compute, LOOK_S)
+    assert await server_of(compute, late) is not None, "it was seen once"
+    await rest(compute, LOOK_S + 60)
+    assert await server_of(compute, late) is None
+    assert not at_cloud(compute)
+    assert await found(compute, instance) == ["server-without-instance"]
+    assert await found(compute, instance, "Repaired") == ["server-without-instance"]
+    await rest(compute, LOOK_S)
+    assert findings(compute, "server-without-instance") == 0
 
 
-def test_c08_a_server_whose_instance_went_without_it_is_found_and_left_to_an_operator() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        await rest(house, LOOK_S)
-        before = await stored(house, instance)
-        await house.store.update(replace(before, metadata=replace(before.metadata, finalizers=())))
-        assert await house.store.delete(ComputeInstance, instance, uid=before.uid) is None
-        await rest(house, 3 * LOOK_S)
-        assert len(at_cloud(house)) == 1
-        assert findings(house, "server-without-instance") == 1
-        assert await found(house, instance) == ["server-without-instance"]
-
-    in_a_compute(scenario)
-
-
-def test_c08_an_ordinary_deletion_costs_the_monitor_one_lookup_and_finds_nothing() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        region = Deaf(house)
-
-        async def nothing() -> None:
-            pass
-
-        async with begun_anew(house, nothing, region=region):
-            await house.root.delete(at(instance))
-            await rest(house)
-            assert await find(house.store, ComputeInstance, instance) is None
-            region.lookups = 0
-            await rest(house, 4 * LOOK_S)
-            assert region.lookups == 1
-            assert findings(house, "server-without-instance") == 0
-
-    in_a_compute(scenario)
+async def test_c08_a_server_whose_instance_went_without_it_is_found_and_left_to_an_operator(
+    compute: ComputeHouse,
+) -> None:
+    instance = await made(compute, await network_of(compute))
+    await rest(compute, LOOK_S)
+    before = await stored(compute, instance)
+    await compute.store.update(replace(before, metadata=replace(before.metadata, finalizers=())))
+    assert await compute.store.delete(ComputeInstance, instance, uid=before.uid) is None
+    await rest(compute, 3 * LOOK_S)
+    assert len(at_cloud(compute)) == 1
+    assert findings(compute, "server-without-instance") == 1
+    assert await found(compute, instance) == ["server-without-instance"]
 
 
-def test_c08_a_server_of_an_instance_that_nobody_remembers_waits_for_an_operator() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        server = await tagged_server(house, network, "stray", instance=NOBODY, uid=NOBODY)
-        await rest(house, 4 * LOOK_S)
-        assert await server_of(house, server) is not None
-        assert findings(house, "server-without-instance") == 1
-        assert await found(house, NOBODY) == ["server-without-instance"]
+async def test_c08_an_ordinary_deletion_costs_the_monitor_one_lookup_and_finds_nothing(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    region = Deaf(compute)
 
-    in_a_compute(scenario)
+    async def nothing() -> None:
+        pass
 
-
-def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        for number in range(25):
-            instance = await house.instance(network, f"i{number}")
-            uid = (await stored(house, instance)).uid
-            await house.root.delete(at(instance))
-            await house.until_gone(instance)
-            await tagged_server(house, network, f"i{number}", instance=instance, uid=uid)
-        await rest(house, 4 * LOOK_S)
-        assert len((await house.store.list(Server)).items) == 5
-        assert findings(house, "server-without-instance") == 5
-        assert (await house.root.post(RELEASE)).status == 202
-        await rest(house, 2 * LOOK_S)
-        assert (await house.store.list(Server)).items == []
-
-    in_a_compute(scenario, is_instant=True)
+    async with begun_anew(compute, nothing, region=region):
+        await compute.root.delete(at(instance))
+        await rest(compute)
+        assert await find(compute.store, ComputeInstance, instance) is None
+        region.lookups = 0
+        await rest(compute, 4 * LOOK_S)
+        assert region.lookups == 1
+        assert findings(compute, "server-without-instance") == 0
 
 
-def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_operator_lets_them() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        names = [f"i{number}" for number in range(5)]
-        for name in names:
-            instance = await house.instance(network, name)
-            uid = (await stored(house, instance)).uid
-            await house.root.delete(at(instance))
-            await house.until_gone(instance)
-            await tagged_server(house, network, name, instance=instance, uid=uid)
-        anew = [await house.instance(network, name) for name in names]
-        await rest(house, 60)
-        told = [(await house.read(each))["metadata"]["provisioningStatusDetail"]["reason"] for each in anew]
-        assert sorted(told) == ["MassDestruction"] * 2 + ["Provisioned"] * 3
-        assert (await house.root.post(RELEASE)).status == 202
-        for each in anew:
-            await house.until(each, "provisioned")
-
-    in_a_compute(scenario, is_instant=True)
+async def test_c08_a_server_of_an_instance_that_nobody_remembers_waits_for_an_operator(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    server = await tagged_server(compute, network, "stray", instance=NOBODY, uid=NOBODY)
+    await rest(compute, 4 * LOOK_S)
+    assert await server_of(compute, server) is not None
+    assert findings(compute, "server-without-instance") == 1
+    assert await found(compute, NOBODY) == ["server-without-instance"]
 
 
-def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_operator() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance = await made(house, network, "web")
-        await house.root.delete(at(instance))
-        await house.until_gone(instance)
-        other = await tagged_server(house, network, "web", instance=instance, uid=NOBODY)
-        await rest(house, 4 * LOOK_S)
-        assert await server_of(house, other) is not None
-        assert findings(house, "server-without-instance") == 1
+@options(is_instant=True)
+async def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    for number in range(25):
+        instance = await compute.instance(network, f"i{number}")
+        uid = (await stored(compute, instance)).uid
+        await compute.root.delete(at(instance))
+        await compute.until_gone(instance)
+        await tagged_server(compute, network, f"i{number}", instance=instance, uid=uid)
+    await rest(compute, 4 * LOOK_S)
+    assert len((await compute.store.list(Server)).items) == 5
+    assert findings(compute, "server-without-instance") == 5
+    assert (await compute.root.post(RELEASE)).status == 202
+    await rest(compute, 2 * LOOK_S)
+    assert (await compute.store.list(Server)).items == []
 
-    in_a_compute(scenario)
+
+@options(is_instant=True)
+async def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_operator_lets_them(
+    compute: ComputeHouse,
+) -> None:
+    network = await network_of(compute)
+    names = [f"i{number}" for number in range(5)]
+    for name in names:
+        instance = await compute.instance(network, name)
+        uid = (await stored(compute, instance)).uid
+        await compute.root.delete(at(instance))
+        await compute.until_gone(instance)
+        await tagged_server(compute, network, name, instance=instance, uid=uid)
+    anew = [await compute.instance(network, name) for name in names]
+    await rest(compute, 60)
+    told = [(await compute.read(each))["metadata"]["provisioningStatusDetail"]["reason"] for each in anew]
+    assert sorted(told) == ["MassDestruction"] * 2 + ["Provisioned"] * 3
+    assert (await compute.root.post(RELEASE)).status == 202
+    for each in anew:
+        await compute.until(each, "provisioned")
 
 
-def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        region, identity = house.region, house.app.ports.identity
-        charge = Charge(
-            payer=Place(region.organization, region.project),
-            operation="a0000000-0000-4000-8000-00000000000a",
-            kind=INSTANCE.qualified,
-            id=NOBODY,
-            amounts=(Amount("servers", 1),),
-        )
-        await identity.allocate(charge)
-        assert await identity.confirm(charge)
-        seldom_s = 72 * 20
-        await rest(house, seldom_s + 60)
-        assert await held(house) == [{"servers": 1}], "it was seen once"
-        await rest(house, seldom_s)
-        assert await held(house) == []
-        assert await found(house, NOBODY, "Repaired") == ["allocation-without-owner"]
+async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_operator(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    instance = await made(compute, network, "web")
+    await compute.root.delete(at(instance))
+    await compute.until_gone(instance)
+    other = await tagged_server(compute, network, "web", instance=instance, uid=NOBODY)
+    await rest(compute, 4 * LOOK_S)
+    assert await server_of(compute, other) is not None
+    assert findings(compute, "server-without-instance") == 1
 
-    in_a_compute(scenario, settings=ComputeSettings(check_every=timedelta(seconds=20)))
+
+@options(settings=ComputeSettings(check_every=timedelta(seconds=20)))
+async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute: ComputeHouse) -> None:
+    region, identity = compute.region, compute.app.ports.identity
+    charge = Charge(
+        payer=Place(region.organization, region.project),
+        operation="a0000000-0000-4000-8000-00000000000a",
+        kind=INSTANCE.qualified,
+        id=NOBODY,
+        amounts=(Amount("servers", 1),),
+    )
+    await identity.allocate(charge)
+    assert await identity.confirm(charge)
+    seldom_s = 72 * 20
+    await rest(compute, seldom_s + 60)
+    assert await held(compute) == [{"servers": 1}], "it was seen once"
+    await rest(compute, seldom_s)
+    assert await held(compute) == []
+    assert await found(compute, NOBODY, "Repaired") == ["allocation-without-owner"]
 
 
 @pytest.mark.parametrize("is_released", [True, False])
-def test_c08_what_is_held_wrongly_is_put_right(is_released: bool) -> None:  # noqa: FBT001  a parameter of the test
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        charge, identity = charge_for(await stored(house, instance)), house.app.ports.identity
-        if is_released:
-            await identity.release(charge)
-        else:
-            amounts = (Amount("servers", 1), Amount("floatingips", 1))
-            await identity.change(
-                Charge(payer=charge.payer, operation=charge.operation, kind=charge.kind, id=charge.id, amounts=amounts)
-            )
-        wrong = await held(house)
-        await rest(house, LOOK_S)
-        assert await held(house) == wrong, "it was seen once"
-        await rest(house, LOOK_S)
-        assert await held(house) == [{"servers": 1}]
-        assert await found(house, instance) == await found(house, instance, "Repaired") == ["allocation-differs"]
-        rows = (await house.store.list(Allocation)).items
-        assert {row.spec.life for row in rows if row.spec.life != "released"} == {"confirmed"}
-
-    in_a_compute(scenario)
+async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeHouse, *, is_released: bool) -> None:
+    instance = await made(compute, await network_of(compute))
+    charge, identity = charge_for(await stored(compute, instance)), compute.app.ports.identity
+    if is_released:
+        await identity.release(charge)
+    else:
+        amounts = (Amount("servers", 1), Amount("floatingips", 1))
+        await identity.change(
+            Charge(payer=charge.payer, operation=charge.operation, kind=charge.kind, id=charge.id, amounts=amounts)
+        )
+    wrong = await held(compute)
+    await rest(compute, LOOK_S)
+    assert await held(compute) == wrong, "it was seen once"
+    await rest(compute, LOOK_S)
+    assert await held(compute) == [{"servers": 1}]
+    assert await found(compute, instance) == await found(compute, instance, "Repaired") == ["allocation-differs"]
+    rows = (await compute.store.list(Allocation)).items
+    assert {row.spec.life for row in rows if row.spec.life != "released"} == {"confirmed"}
 
 
-def test_c08_a_state_that_has_not_moved_for_too_long_is_told_once() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance = await made(house, network)
-        await tagged_server(house, network, "twin", instance=instance, uid=(await stored(house, instance)).uid)
-        await rest(house, 5 * LOOK_S)
-        assert findings(house, "stuck") == 0
-        await rest(house, 3 * LOOK_S)
-        assert findings(house, "stuck") == 1
-        (told,) = [each for each in await timeline(house, instance) if each["event"] == "Finding"]
-        assert "not clear which server" in told["message"]
-
-    in_a_compute(scenario)
+async def test_c08_a_state_that_has_not_moved_for_too_long_is_told_once(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    instance = await made(compute, network)
+    await tagged_server(compute, network, "twin", instance=instance, uid=(await stored(compute, instance)).uid)
+    await rest(compute, 5 * LOOK_S)
+    assert findings(compute, "stuck") == 0
+    await rest(compute, 3 * LOOK_S)
+    assert findings(compute, "stuck") == 1
+    (told,) = [each for each in await timeline(compute, instance) if each["event"] == "Finding"]
+    assert "not clear which server" in told["message"]
 
 
 @pytest.mark.parametrize("label", SCOPE)
 @pytest.mark.parametrize("value", ["", "another", NOBODY])
 @pytest.mark.parametrize("is_deleted", [False, True])
-def test_c08_c12_damaged_labels_are_found_and_told(label: str, value: str, is_deleted: bool) -> None:  # noqa: FBT001  a parameter of the test
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        before = await stored(house, instance)
-        labels = dict(before.metadata.labels) | {label: value}
-        await house.store.update(replace(before, metadata=replace(before.metadata, labels=labels)))
-        if is_deleted:
-            await house.store.delete(ComputeInstance, instance, uid=before.uid)
-        await rest(house, 2 * LOOK_S)
-        assert await found(house, instance) == ["damaged"]
-        assert findings(house, "damaged") == 1
-        assert len(at_cloud(house)) == 1
-
-    in_a_compute(scenario)
-
-
-def test_c08_c12_a_prefix_that_is_none_is_found_and_told() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        networking = (await stored(house, instance)).spec.networking
-        await choose(house, instance, networking=replace(networking, allowed_source_addresses=("nope",)))
-        await rest(house, 2 * LOOK_S)
-        assert await found(house, instance) == ["damaged"]
-        assert findings(house, "damaged") == 1
-
-    in_a_compute(scenario)
+async def test_c08_c12_damaged_labels_are_found_and_told(
+    compute: ComputeHouse, label: str, value: str, *, is_deleted: bool
+) -> None:
+    instance = await made(compute, await network_of(compute))
+    before = await stored(compute, instance)
+    labels = dict(before.metadata.labels) | {label: value}
+    await compute.store.update(replace(before, metadata=replace(before.metadata, labels=labels)))
+    if is_deleted:
+        await compute.store.delete(ComputeInstance, instance, uid=before.uid)
+    await rest(compute, 2 * LOOK_S)
+    assert await found(compute, instance) == ["damaged"]
+    assert findings(compute, "damaged") == 1
+    assert len(at_cloud(compute)) == 1
 
 
-def test_m18_an_instance_whose_network_went_while_nobody_watched_is_ended() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house)
-        instance = await made(house, network)
-
-        async def end_network() -> None:
-            found = await house.store.get(Network, network)
-            await house.store.delete(Network, network, uid=found.uid)
-
-        async with begun_anew(house, end_network):
-            assert await find(house.store, Network, network) is None
-            await rest(house, 4 * LOOK_S)
-            assert await find(house.store, ComputeInstance, instance) is None
-            assert "NetworkDeleted" in await events(house, instance)
-            assert await held(house) == []
-
-    in_a_compute(scenario)
+async def test_c08_c12_a_prefix_that_is_none_is_found_and_told(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    networking = (await stored(compute, instance)).spec.networking
+    await choose(compute, instance, networking=replace(networking, allowed_source_addresses=("nope",)))
+    await rest(compute, 2 * LOOK_S)
+    assert await found(compute, instance) == ["damaged"]
+    assert findings(compute, "damaged") == 1
 
 
-def test_it_looks_as_often_as_it_is_told() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house))
-        await choose(house, instance, server_id=NOBODY)
-        await rest(house, 30)
-        assert findings(house, "damaged") == 1
+async def test_m18_an_instance_whose_network_went_while_nobody_watched_is_ended(compute: ComputeHouse) -> None:
+    network = await network_of(compute)
+    instance = await made(compute, network)
 
-    in_a_compute(scenario, settings=ComputeSettings(check_every=timedelta(seconds=20)))
+    async def end_network() -> None:
+        found = await compute.store.get(Network, network)
+        await compute.store.delete(Network, network, uid=found.uid)
+
+    async with begun_anew(compute, end_network):
+        assert await find(compute.store, Network, network) is None
+        await rest(compute, 4 * LOOK_S)
+        assert await find(compute.store, ComputeInstance, instance) is None
+        assert "NetworkDeleted" in await events(compute, instance)
+        assert await held(compute) == []
+
+
+@options(settings=ComputeSettings(check_every=timedelta(seconds=20)))
+async def test_it_looks_as_often_as_it_is_told(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute))
+    await choose(compute, instance, server_id=NOBODY)
+    await rest(compute, 30)
+    assert findings(compute, "damaged") == 1

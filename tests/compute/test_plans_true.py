@@ -7,7 +7,7 @@ import pytest
 
 from tests.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, make_group, settle
 from tests.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 
 PUBLIC: dict[str, Any] = {"networking": {"publicIP": True}}
 DATA = encoded("#cloud-config\npackages: [redis]\n")
@@ -77,25 +77,22 @@ async def _spec(house: ComputeHouse, home: Home, spec: dict[str, Any]) -> dict[s
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_b02_c10_what_a_plan_tells_is_what_comes_of_it(change: str) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house, **PUBLIC)))
-        before = await _seen(house, instance)
-        body = wanted(home, house, **await _spec(house, home, CHANGES[change]))
-        told = await plan(home.client, instance, body)
-        assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
-        after = await _seen(house, instance)
-        for thing in named(told["survives"]):
-            assert after.things[thing] == before.things[thing], f"{thing} survives"
-        for thing in named(told["lost"]):
-            assert after.things[thing] != before.things[thing], f"{thing} is lost"
-        for thing, value in (named(told["lost"]) | named(told["survives"])).items():
-            assert not value or value == before.things[thing], f"{thing} is told as it is"
-        assert (after.server == before.server) == ("replace" not in kinds(told))
-        deltas = {each["kind"]: each["delta"] for each in told["quota"]}
-        assert deltas == {kind: after.held.get(kind, 0) - before.held.get(kind, 0) for kind in deltas}
-        if "userData" in CHANGES[change]:
-            assert ("redis" in after.console) == ("deferred" not in kinds(told))
-
-    in_a_compute(scenario)
+async def test_b02_c10_what_a_plan_tells_is_what_comes_of_it(compute: ComputeHouse, change: str) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute, **PUBLIC)))
+    before = await _seen(compute, instance)
+    body = wanted(home, compute, **await _spec(compute, home, CHANGES[change]))
+    told = await plan(home.client, instance, body)
+    assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
+    after = await _seen(compute, instance)
+    for thing in named(told["survives"]):
+        assert after.things[thing] == before.things[thing], f"{thing} survives"
+    for thing in named(told["lost"]):
+        assert after.things[thing] != before.things[thing], f"{thing} is lost"
+    for thing, value in (named(told["lost"]) | named(told["survives"])).items():
+        assert not value or value == before.things[thing], f"{thing} is told as it is"
+    assert (after.server == before.server) == ("replace" not in kinds(told))
+    deltas = {each["kind"]: each["delta"] for each in told["quota"]}
+    assert deltas == {kind: after.held.get(kind, 0) - before.held.get(kind, 0) for kind in deltas}
+    if "userData" in CHANGES[change]:
+        assert ("redis" in after.console) == ("deferred" not in kinds(told))

@@ -29,77 +29,69 @@ from tests.compute.asking import (
     settle,
 )
 from tests.compute.changing import LARGE, ROCKY, SMALL, put, wanted
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 from tests.region.house import STANDARD
 from tests.resources.room import refusal
 
 CANARY = encoded("#cloud-config\npassword: canary-word\n")
 
 
-def test_m01_everything_that_may_be_changed_is_replaced_and_comes_back_as_it_was_sent() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house, userData=encoded("#!/bin/sh\n"))))
-        group = await make_group(house, home.network)
-        networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.9.0.0/24"]}
-        metadata = {"description": "a shop", "tags": [{"name": "tier", "value": "web"}]}
-        body = wanted(home, house, metadata=metadata, networking=networking, userData=CANARY)
-        reply = await put(home.client, instance, body)
-        assert reply.status == 202
-        read = (await home.client.get(at(instance))).json
-        for each in (reply.json, read):
-            assert each["spec"] == body["spec"]
-            assert each["metadata"]["description"] == "a shop"
-            assert each["metadata"]["tags"] == metadata["tags"]
-            assert each["metadata"]["modifiedBy"] == "ann@example.com"
-        bare = await put(home.client, instance, wanted(home, house))
-        assert bare.json["spec"] == {"flavorId": STANDARD, "imageId": DEBIAN, "networking": {}}
-        assert "description" not in bare.json["metadata"]
-
-    in_a_compute(scenario)
+async def test_m01_everything_that_may_be_changed_is_replaced_and_comes_back_as_it_was_sent(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute, userData=encoded("#!/bin/sh\n"))))
+    group = await make_group(compute, home.network)
+    networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.9.0.0/24"]}
+    metadata = {"description": "a shop", "tags": [{"name": "tier", "value": "web"}]}
+    body = wanted(home, compute, metadata=metadata, networking=networking, userData=CANARY)
+    reply = await put(home.client, instance, body)
+    assert reply.status == 202
+    read = (await home.client.get(at(instance))).json
+    for each in (reply.json, read):
+        assert each["spec"] == body["spec"]
+        assert each["metadata"]["description"] == "a shop"
+        assert each["metadata"]["tags"] == metadata["tags"]
+        assert each["metadata"]["modifiedBy"] == "ann@example.com"
+    bare = await put(home.client, instance, wanted(home, compute))
+    assert bare.json["spec"] == {"flavorId": STANDARD, "imageId": DEBIAN, "networking": {}}
+    assert "description" not in bare.json["metadata"]
 
 
 @pytest.mark.parametrize("networking", [{}, {"publicIP": True}])
-def test_changes_that_are_asked_for_at_the_same_time_wait_for_each_other(networking: dict[str, Any]) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        bodies = [
-            wanted(home, house, metadata={"description": str(number)}, networking=networking) for number in range(20)
-        ]
-        replies = await asyncio.gather(*(put(home.client, instance, body) for body in bodies))
-        assert {reply.status for reply in replies} == {202}
-        read = await house.until(instance, "provisioned")
-        assert (read["spec"]["networking"], "publicIP" in read["status"]) == (networking, bool(networking))
-        assert await held(house) == [{"servers": 1} | ({"floatingips": 1} if networking else {})]
-
-    in_a_compute(scenario)
-
-
-def test_m08_a_name_stays() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        body = wanted(home, house, metadata={"name": "another", "description": "new"})
-        for query in ({}, {"dryRun": "true"}):
-            assert refusal(await put(home.client, instance, body, **query)) == (422, "instance names are immutable")
-        assert "description" not in (await home.client.get(at(instance))).json["metadata"]
-
-    in_a_compute(scenario)
+async def test_changes_that_are_asked_for_at_the_same_time_wait_for_each_other(
+    compute: ComputeHouse, networking: dict[str, Any]
+) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    bodies = [
+        wanted(home, compute, metadata={"description": str(number)}, networking=networking) for number in range(20)
+    ]
+    replies = await asyncio.gather(*(put(home.client, instance, body) for body in bodies))
+    assert {reply.status for reply in replies} == {202}
+    read = await compute.until(instance, "provisioned")
+    assert (read["spec"]["networking"], "publicIP" in read["status"]) == (networking, bool(networking))
+    assert await held(compute) == [{"servers": 1} | ({"floatingips": 1} if networking else {})]
 
 
-def test_what_is_being_deleted_is_not_changed() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        await home.client.delete(at(instance))
-        for query in ({}, {"dryRun": "true"}):
-            reply = await put(home.client, instance, wanted(home, house), **query)
-            assert refusal(reply) == (400, "instance is being deleted")
+async def test_m08_a_name_stays(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    body = wanted(home, compute, metadata={"name": "another", "description": "new"})
+    for query in ({}, {"dryRun": "true"}):
+        assert refusal(await put(home.client, instance, body, **query)) == (422, "instance names are immutable")
+    assert "description" not in (await home.client.get(at(instance))).json["metadata"]
 
-    in_a_compute(scenario)
+
+async def test_what_is_being_deleted_is_not_changed(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    await home.client.delete(at(instance))
+    for query in ({}, {"dryRun": "true"}):
+        reply = await put(home.client, instance, wanted(home, compute), **query)
+        assert refusal(reply) == (400, "instance is being deleted")
 
 
 @pytest.mark.parametrize(
@@ -116,94 +108,81 @@ def test_what_is_being_deleted_is_not_changed() -> None:
         ({"sshCertificateAuthorityId": ABSENT}, 404, "resource not found"),
     ],
 )
-def test_m04_what_cannot_be_is_refused_in_the_words_of_a_create_and_changes_nothing(
-    spec: dict[str, Any], status: int, words: str
+async def test_m04_what_cannot_be_is_refused_in_the_words_of_a_create_and_changes_nothing(
+    compute: ComputeHouse, spec: dict[str, Any], status: int, words: str
 ) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        before = await house.store.get(ComputeInstance, instance)
-        for query in ({}, {"dryRun": "true"}):
-            reply = await put(home.client, instance, wanted(home, house, **spec), **query)
-            assert refusal(reply) == (status, words)
-        assert (await house.store.get(ComputeInstance, instance)).spec == before.spec
-
-    in_a_compute(scenario)
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    before = await compute.store.get(ComputeInstance, instance)
+    for query in ({}, {"dryRun": "true"}):
+        reply = await put(home.client, instance, wanted(home, compute, **spec), **query)
+        assert refusal(reply) == (status, words)
+    assert (await compute.store.get(ComputeInstance, instance)).spec == before.spec
 
 
-def test_m05_m06_groups_authorities_and_user_data_are_judged_as_they_are_at_create() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        group = await make_group(house, await house.region.network("third", projectId=home.project), "far")
-        reply = await put(home.client, instance, wanted(home, house, networking={"securityGroups": [group]}))
-        words = "a referenced security group must belong to the same network as the instance"
-        assert refusal(reply) == (422, words)
-        foreign = await make_authority(house, other.project)
-        asked = wanted(home, house, sshCertificateAuthorityId=foreign)
-        assert (await put(home.client, instance, asked)).status == 403
-        assert (await put(house.root, instance, asked)).status == 422
-        own = await make_authority(house, home.project, "own")
-        odd = wanted(home, house, sshCertificateAuthorityId=own, userData=encoded("anything"))
-        assert (await put(home.client, instance, odd)).status == 422
-        assert (await house.store.get(ComputeInstance, instance)).metadata.generation == 1
-
-    in_a_compute(scenario)
+async def test_m05_m06_groups_authorities_and_user_data_are_judged_as_they_are_at_create(compute: ComputeHouse) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    group = await make_group(compute, await compute.region.network("third", projectId=home.project), "far")
+    reply = await put(home.client, instance, wanted(home, compute, networking={"securityGroups": [group]}))
+    words = "a referenced security group must belong to the same network as the instance"
+    assert refusal(reply) == (422, words)
+    foreign = await make_authority(compute, other.project)
+    asked = wanted(home, compute, sshCertificateAuthorityId=foreign)
+    assert (await put(home.client, instance, asked)).status == 403
+    assert (await put(compute.root, instance, asked)).status == 422
+    own = await make_authority(compute, home.project, "own")
+    odd = wanted(home, compute, sshCertificateAuthorityId=own, userData=encoded("anything"))
+    assert (await put(home.client, instance, odd)).status == 422
+    assert (await compute.store.get(ComputeInstance, instance)).metadata.generation == 1
 
 
-def test_who_may_not_change_an_instance_may_not_try_it_either() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, other = await settle(house), await settle(house, "bob")
-        reader = await settle(house, "eve", role="reader")
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        for query in ({}, {"dryRun": "true"}, {"plan": "0" * 32}):
-            for client, why in ((other.client, OUT_OF_PROJECT), (reader.client, OUT_OF_PROJECT)):
-                reply = await put(client, instance, wanted(home, house), **query)
-                assert refusal(reply) == forbidden("read", why)
-            assert refusal(await put(home.client, ABSENT, wanted(home, house), **query)) == NOT_FOUND
-
-    in_a_compute(scenario)
+async def test_who_may_not_change_an_instance_may_not_try_it_either(compute: ComputeHouse) -> None:
+    home, other = await settle(compute), await settle(compute, "bob")
+    reader = await settle(compute, "eve", role="reader")
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    for query in ({}, {"dryRun": "true"}, {"plan": "0" * 32}):
+        for client, why in ((other.client, OUT_OF_PROJECT), (reader.client, OUT_OF_PROJECT)):
+            reply = await put(client, instance, wanted(home, compute), **query)
+            assert refusal(reply) == forbidden("read", why)
+        assert refusal(await put(home.client, ABSENT, wanted(home, compute), **query)) == NOT_FOUND
 
 
-def test_b01_a_change_holds_for_the_state_that_the_caller_has_seen() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        reply = await home.client.post(INSTANCES, home.wanted(house))
-        instance, seen = made(reply), reply.headers["etag"]
-        body = wanted(home, house, metadata={"description": "one"})
-        for query in ({"dryRun": "true"}, {}):
-            told = await put(home.client, instance, body, {"if-match": seen}, **query)
-            assert told.status in {200, 202}
-        for query in ({"dryRun": "true"}, {}):
-            assert (await put(home.client, instance, body, {"if-match": seen}, **query)).status == 412
-        assert told.headers["etag"] != seen
-        assert (await put(home.client, instance, body, {"if-match": told.headers["etag"]})).status == 202
-
-    in_a_compute(scenario)
+async def test_b01_a_change_holds_for_the_state_that_the_caller_has_seen(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    reply = await home.client.post(INSTANCES, home.wanted(compute))
+    instance, seen = made(reply), reply.headers["etag"]
+    body = wanted(home, compute, metadata={"description": "one"})
+    for query in ({"dryRun": "true"}, {}):
+        told = await put(home.client, instance, body, {"if-match": seen}, **query)
+        assert told.status in {200, 202}
+    for query in ({"dryRun": "true"}, {}):
+        assert (await put(home.client, instance, body, {"if-match": seen}, **query)).status == 412
+    assert told.headers["etag"] != seen
+    assert (await put(home.client, instance, body, {"if-match": told.headers["etag"]})).status == 202
 
 
-def test_m17_what_is_held_follows_what_it_costs_and_a_quota_that_is_full_refuses_the_change() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        assert await held(house) == [{"servers": 1}]
-        public = {"networking": {"publicIP": True}}
-        assert (await put(home.client, instance, wanted(home, house, **public))).status == 202
-        assert await held(house) == [{"servers": 1, "floatingips": 1}]
-        await _limit(house, gpus=3)
-        before = await house.store.get(ComputeInstance, instance)
-        refused = await put(home.client, instance, wanted(home, house, flavorId=GPUS, **public))
-        assert refused.status == 403
-        after = await house.store.get(ComputeInstance, instance)
-        assert (after.spec, await held(house)) == (before.spec, [{"servers": 1, "floatingips": 1}])
-        await _limit(house, gpus=4)
-        assert (await put(home.client, instance, wanted(home, house, flavorId=GPUS))).status == 202
-        assert await held(house) == [{"servers": 1, "gpus": 4}]
-        settled = await house.until(instance, "provisioned")
-        assert "publicIP" not in settled["status"]
-
-    in_a_compute(scenario)
+async def test_m17_what_is_held_follows_what_it_costs_and_a_quota_that_is_full_refuses_the_change(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    assert await held(compute) == [{"servers": 1}]
+    public = {"networking": {"publicIP": True}}
+    assert (await put(home.client, instance, wanted(home, compute, **public))).status == 202
+    assert await held(compute) == [{"servers": 1, "floatingips": 1}]
+    await _limit(compute, gpus=3)
+    before = await compute.store.get(ComputeInstance, instance)
+    refused = await put(home.client, instance, wanted(home, compute, flavorId=GPUS, **public))
+    assert refused.status == 403
+    after = await compute.store.get(ComputeInstance, instance)
+    assert (after.spec, await held(compute)) == (before.spec, [{"servers": 1, "floatingips": 1}])
+    await _limit(compute, gpus=4)
+    assert (await put(home.client, instance, wanted(home, compute, flavorId=GPUS))).status == 202
+    assert await held(compute) == [{"servers": 1, "gpus": 4}]
+    settled = await compute.until(instance, "provisioned")
+    assert "publicIP" not in settled["status"]
 
 
 async def _limit(house: ComputeHouse, **limits: int) -> None:
@@ -214,63 +193,54 @@ async def _limit(house: ComputeHouse, **limits: int) -> None:
     assert reply.status < 300, reply.body.decode()
 
 
-def test_c03_a_flavor_without_a_free_place_is_refused_before_anything_is_lost() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        await _limit(house, gpus=100)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        before = await house.until(instance, "provisioned")
-        for number in range(4):  # when the last is asked for, one is free: that is known for ten seconds, and not so
-            taker = made(await home.client.post(INSTANCES, home.wanted(house, f"taker-{number}", flavorId=GPUS)))
-            await house.until(taker, "provisioned")
-        for query in ({"dryRun": "true"}, {}):
-            status, words = refusal(await put(home.client, instance, wanted(home, house, flavorId=GPUS), **query))
-            assert status == 422
-            assert "sim-gpu-64, which has no free place in the region now" in words
-        assert (await house.read(instance))["spec"] == before["spec"]
-        authority = await make_authority(house, home.project)
-        same = wanted(home, house, metadata={"name": "taker-3"}, flavorId=GPUS, sshCertificateAuthorityId=authority)
-        assert (await put(home.client, taker, same)).status == 202, "it has a place already"
-
-    in_a_compute(scenario)
+async def test_c03_a_flavor_without_a_free_place_is_refused_before_anything_is_lost(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    await _limit(compute, gpus=100)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    before = await compute.until(instance, "provisioned")
+    for number in range(4):  # when the last is asked for, one is free: that is known for ten seconds, and not so
+        taker = made(await home.client.post(INSTANCES, home.wanted(compute, f"taker-{number}", flavorId=GPUS)))
+        await compute.until(taker, "provisioned")
+    for query in ({"dryRun": "true"}, {}):
+        status, words = refusal(await put(home.client, instance, wanted(home, compute, flavorId=GPUS), **query))
+        assert status == 422
+        assert "sim-gpu-64, which has no free place in the region now" in words
+    assert (await compute.read(instance))["spec"] == before["spec"]
+    authority = await make_authority(compute, home.project)
+    same = wanted(home, compute, metadata={"name": "taker-3"}, flavorId=GPUS, sshCertificateAuthorityId=authority)
+    assert (await put(home.client, taker, same)).status == 202, "it has a place already"
 
 
-def test_m15_c10_another_flavor_keeps_id_addresses_and_mac() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        networking = {"publicIP": True}
-        instance = made(await home.client.post(INSTANCES, home.wanted(house, networking=networking)))
-        before = await house.until(instance, "provisioned")
-        reply = await put(home.client, instance, wanted(home, house, flavorId=LARGE, networking=networking))
-        assert reply.json["metadata"]["provisioningStatus"] == "provisioning"
-        after = await house.until(instance, "provisioned")
-        for name in ("privateIP", "publicIP", "macAddress"):
-            assert after["status"][name] == before["status"][name]
-        assert after["metadata"]["id"] == before["metadata"]["id"]
-        assert [each.flavor for each in await _at_cloud(house)] == [LARGE]
-
-    in_a_compute(scenario)
+async def test_m15_c10_another_flavor_keeps_id_addresses_and_mac(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    networking = {"publicIP": True}
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute, networking=networking)))
+    before = await compute.until(instance, "provisioned")
+    reply = await put(home.client, instance, wanted(home, compute, flavorId=LARGE, networking=networking))
+    assert reply.json["metadata"]["provisioningStatus"] == "provisioning"
+    after = await compute.until(instance, "provisioned")
+    for name in ("privateIP", "publicIP", "macAddress"):
+        assert after["status"][name] == before["status"][name]
+    assert after["metadata"]["id"] == before["metadata"]["id"]
+    assert [each.flavor for each in await _at_cloud(compute)] == [LARGE]
 
 
-def test_m15_user_data_waits_for_the_next_rebuild_and_is_done_then() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        first = {"userData": encoded("#cloud-config\npackages: [nginx]\n")}
-        later = {"userData": encoded("#cloud-config\npackages: [redis]\n")}
-        instance = made(await home.client.post(INSTANCES, home.wanted(house, **first)))
-        await house.until(instance, "provisioned")
-        server = (await _at_cloud(house))[0].id
-        assert (await put(home.client, instance, wanted(home, house, **later))).status == 202
-        await house.until(instance, "provisioned")
-        assert "nginx" in await _console(house, instance)
-        assert (await put(home.client, instance, wanted(home, house, imageId=ROCKY, **later))).status == 202
-        await house.until(instance, "provisioned")
-        console = await _console(house, instance)
-        assert "redis" in console
-        assert "nginx" not in console
-        assert [(each.id, each.image) for each in await _at_cloud(house)] == [(server, ROCKY)], "the same server"
-
-    in_a_compute(scenario)
+async def test_m15_user_data_waits_for_the_next_rebuild_and_is_done_then(compute: ComputeHouse) -> None:
+    home = await settle(compute)
+    first = {"userData": encoded("#cloud-config\npackages: [nginx]\n")}
+    later = {"userData": encoded("#cloud-config\npackages: [redis]\n")}
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute, **first)))
+    await compute.until(instance, "provisioned")
+    server = (await _at_cloud(compute))[0].id
+    assert (await put(home.client, instance, wanted(home, compute, **later))).status == 202
+    await compute.until(instance, "provisioned")
+    assert "nginx" in await _console(compute, instance)
+    assert (await put(home.client, instance, wanted(home, compute, imageId=ROCKY, **later))).status == 202
+    await compute.until(instance, "provisioned")
+    console = await _console(compute, instance)
+    assert "redis" in console
+    assert "nginx" not in console
+    assert [(each.id, each.image) for each in await _at_cloud(compute)] == [(server, ROCKY)], "the same server"
 
 
 async def _console(house: ComputeHouse, instance: str) -> str:
@@ -284,24 +254,23 @@ async def _at_cloud(house: ComputeHouse) -> list[Any]:
     return [await servers.find_server(handle) for handle in handles]
 
 
-def test_a_repeat_under_its_key_tells_how_the_instance_stands_and_undoes_nobodys_change() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house, userData=CANARY)))
-        keyed = {"idempotency-key": "mine"}
-        mine = wanted(home, house, metadata={"description": "mine"}, flavorId=SMALL, userData=CANARY)
-        assert (await put(home.client, instance, mine, keyed)).status == 202
-        again = await put(home.client, instance, mine, keyed)
-        assert (again.status, again.headers["idempotency-replayed"]) == (202, "true")
-        assert again.json["metadata"]["description"] == "mine"
-        theirs = wanted(home, house, metadata={"description": "theirs"}, flavorId=SMALL, userData=CANARY)
-        assert (await put(house.root, instance, theirs)).status == 202
-        late = await put(home.client, instance, mine, keyed)
-        assert late.json["metadata"]["description"] == "theirs"
-        assert late.json["spec"]["userData"] == CANARY
-        assert (await put(home.client, instance, theirs, keyed)).status == 422
-
-    in_a_compute(scenario)
+async def test_a_repeat_under_its_key_tells_how_the_instance_stands_and_undoes_nobodys_change(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute, userData=CANARY)))
+    keyed = {"idempotency-key": "mine"}
+    mine = wanted(home, compute, metadata={"description": "mine"}, flavorId=SMALL, userData=CANARY)
+    assert (await put(home.client, instance, mine, keyed)).status == 202
+    again = await put(home.client, instance, mine, keyed)
+    assert (again.status, again.headers["idempotency-replayed"]) == (202, "true")
+    assert again.json["metadata"]["description"] == "mine"
+    theirs = wanted(home, compute, metadata={"description": "theirs"}, flavorId=SMALL, userData=CANARY)
+    assert (await put(compute.root, instance, theirs)).status == 202
+    late = await put(home.client, instance, mine, keyed)
+    assert late.json["metadata"]["description"] == "theirs"
+    assert late.json["spec"]["userData"] == CANARY
+    assert (await put(home.client, instance, theirs, keyed)).status == 422
 
 
 @EITHER_WAY
@@ -323,19 +292,18 @@ async def test_user_data_is_sealed_wherever_a_change_leaves_it(tmp_path: Path, b
         assert b"canary-word" not in raw
 
 
-def test_of_many_who_change_at_once_the_last_one_wins_and_what_is_held_is_what_it_costs() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        asked = [wanted(home, house, flavorId=flavor) for flavor in (SMALL, LARGE, GPUS, STANDARD) for _ in range(4)]
-        replies = await asyncio.gather(*(put(home.client, instance, body) for body in asked))
-        assert {reply.status for reply in replies} <= {202, 409}
-        assert 202 in {reply.status for reply in replies}
-        settled = await house.until(instance, "provisioned")
-        flavor = settled["spec"]["flavorId"]
-        assert await held(house) == [{"servers": 1, "gpus": 4} if flavor == GPUS else {"servers": 1}]
-        assert [each.flavor for each in await _at_cloud(house)] == [flavor]
-        assert not (await house.store.list(Operation, index=OPEN)).items
-
-    in_a_compute(scenario)
+async def test_of_many_who_change_at_once_the_last_one_wins_and_what_is_held_is_what_it_costs(
+    compute: ComputeHouse,
+) -> None:
+    home = await settle(compute)
+    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    asked = [wanted(home, compute, flavorId=flavor) for flavor in (SMALL, LARGE, GPUS, STANDARD) for _ in range(4)]
+    replies = await asyncio.gather(*(put(home.client, instance, body) for body in asked))
+    assert {reply.status for reply in replies} <= {202, 409}
+    assert 202 in {reply.status for reply in replies}
+    settled = await compute.until(instance, "provisioned")
+    flavor = settled["spec"]["flavorId"]
+    assert await held(compute) == [{"servers": 1, "gpus": 4} if flavor == GPUS else {"servers": 1}]
+    assert [each.flavor for each in await _at_cloud(compute)] == [flavor]
+    assert not (await compute.store.list(Operation, index=OPEN)).items

@@ -24,46 +24,41 @@ async def allow(house: ComputeHouse, **limits: int) -> None:
     assert reply.status < 300, reply.body.decode()
 
 
-def test_m17_gpus_are_paid_for_until_another_server_is_there() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        instance = await made(house, await network_of(house), flavorId=GPUS)
-        assert await held(house) == BEFORE
-        smaller = await as_it_is(house, instance, flavorId=STANDARD)
-        assert {each["kind"]: each["delta"] for each in (await plan(house.root, instance, smaller))["quota"]} == {
-            "servers": 0,
-            "gpus": -4,
-            "floatingips": 0,
-        }
-        assert (await put(house.root, instance, smaller)).status == 202
-        assert await held(house) == BEFORE
-        await house.until(instance, "provisioned")
-        assert await held(house) == AFTER
-
-    in_a_compute(scenario)
+async def test_m17_gpus_are_paid_for_until_another_server_is_there(compute: ComputeHouse) -> None:
+    instance = await made(compute, await network_of(compute), flavorId=GPUS)
+    assert await held(compute) == BEFORE
+    smaller = await as_it_is(compute, instance, flavorId=STANDARD)
+    assert {each["kind"]: each["delta"] for each in (await plan(compute.root, instance, smaller))["quota"]} == {
+        "servers": 0,
+        "gpus": -4,
+        "floatingips": 0,
+    }
+    assert (await put(compute.root, instance, smaller)).status == 202
+    assert await held(compute) == BEFORE
+    await compute.until(instance, "provisioned")
+    assert await held(compute) == AFTER
 
 
-def test_m17_while_there_is_no_room_for_the_other_nobody_else_has_its_gpus() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        await allow(house, gpus=4)
-        network = await network_of(house)
-        instance = await made(house, network, flavorId=GPUS)
-        full = [
-            await house.region.server(network, f"m{number}", flavorId=METAL, imageId=DEBIAN) for number in range(PLACES)
-        ]
-        await rest(house)
-        await choose(house, instance, flavor_id=METAL, gpus=0)
-        await house.until(instance, "error")
-        assert await held(house) == BEFORE
-        other = await house.root.post(INSTANCES, house.wanted(network, "other", flavorId=GPUS))
-        assert other.status == 403
-        assert await held(house) == BEFORE
-        await house.region.root.delete(f"/api/v2/servers/{full[0]}")
-        await house.until(instance, "provisioned")
-        assert await held(house) == AFTER
-
-    in_a_compute(scenario)
+async def test_m17_while_there_is_no_room_for_the_other_nobody_else_has_its_gpus(compute: ComputeHouse) -> None:
+    await allow(compute, gpus=4)
+    network = await network_of(compute)
+    instance = await made(compute, network, flavorId=GPUS)
+    full = [
+        await compute.region.server(network, f"m{number}", flavorId=METAL, imageId=DEBIAN) for number in range(PLACES)
+    ]
+    await rest(compute)
+    await choose(compute, instance, flavor_id=METAL, gpus=0)
+    await compute.until(instance, "error")
+    assert await held(compute) == BEFORE
+    other = await compute.root.post(INSTANCES, compute.wanted(network, "other", flavorId=GPUS))
+    assert other.status == 403
+    assert await held(compute) == BEFORE
+    await compute.region.root.delete(f"/api/v2/servers/{full[0]}")
+    await compute.until(instance, "provisioned")
+    assert await held(compute) == AFTER
 
 
+@pytest.mark.usefixtures("way")
 def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, lost = IdentityLink.change, [1, 2, 3]
 
@@ -83,6 +78,7 @@ def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.
     in_a_compute(scenario)
 
 
+@pytest.mark.usefixtures("way")
 def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, asked = IdentityLink.change, list[int]()
 
@@ -105,6 +101,7 @@ def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatc
     in_a_compute(scenario)
 
 
+@pytest.mark.usefixtures("way")
 def test_what_somebody_released_meanwhile_is_held_again_and_its_quota_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

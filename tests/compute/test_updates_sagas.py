@@ -29,10 +29,11 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.compute.test_instances_sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
+from tests.kit.environment import options
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.stage import FIRST, Stage, staged
 from tests.region.identity_port import MemoryIdentity, said_of
-from tests.sim.runner import World, simulate
+from tests.sim.runner import World
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MAKER = "dddddddd-0000-4000-8000-000000000004"
@@ -172,50 +173,48 @@ def _began(stage: Stage, proof: Proof) -> tuple[UpdatePorts, Work[ChangedInstanc
 @pytest.mark.parametrize("undone", range(len(UPDATE_INSTANCE.steps) + 1))
 @pytest.mark.parametrize("step", [1, 3])
 @pytest.mark.parametrize("proof", PROOFS)
-def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_word(
-    proof: Proof, step: int, undone: int
+@options(seeds=1)
+async def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_word(
+    world: World, proof: Proof, step: int, undone: int
 ) -> None:
-    async def scenario(world: World) -> None:
-        async with staged(world, proof) as stage:
-            before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
-            for each in UPDATE_INSTANCE.steps[:step]:
-                await each.do(ports, work)
-            slow = Slow(ledger)
-            late = asyncio.ensure_future(UPDATE_INSTANCE.steps[step].do(replace(ports, identity=slow), work))
-            await slow.is_on_the_way.wait()
-            for number, each in enumerate(reversed(UPDATE_INSTANCE.steps[: step + 1])):
-                if number == undone:
-                    slow.wakes.set()
-                    await asyncio.wait([late])
-                await each.undo(ports, work)
-                (instance,), (held,) = (await stage.store.list(ComputeInstance)).items, ledger.held.values()
-                held_of = {amount.kind: amount.committed for amount in held.amounts}
-                assert all(held_of.get(cost.kind, 0) >= cost.committed for cost in charge_for(instance).amounts)
-            slow.wakes.set()
-            await asyncio.wait([late])
-            assert late.exception() is None or isinstance(late.exception(), Unavailable)
-            assert await stage.observe() == before
-
-    simulate(scenario, 1)
+    async with staged(world, proof) as stage:
+        before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
+        for each in UPDATE_INSTANCE.steps[:step]:
+            await each.do(ports, work)
+        slow = Slow(ledger)
+        late = asyncio.ensure_future(UPDATE_INSTANCE.steps[step].do(replace(ports, identity=slow), work))
+        await slow.is_on_the_way.wait()
+        for number, each in enumerate(reversed(UPDATE_INSTANCE.steps[: step + 1])):
+            if number == undone:
+                slow.wakes.set()
+                await asyncio.wait([late])
+            await each.undo(ports, work)
+            (instance,), (held,) = (await stage.store.list(ComputeInstance)).items, ledger.held.values()
+            held_of = {amount.kind: amount.committed for amount in held.amounts}
+            assert all(held_of.get(cost.kind, 0) >= cost.committed for cost in charge_for(instance).amounts)
+        slow.wakes.set()
+        await asyncio.wait([late])
+        assert late.exception() is None or isinstance(late.exception(), Unavailable)
+        assert await stage.observe() == before
 
 
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("proof", PROOFS)
-def test_c11_of_two_who_undo_a_change_the_one_that_sleeps_does_not_have_the_last_word(proof: Proof, step: int) -> None:
-    async def scenario(world: World) -> None:
-        async with staged(world, proof) as stage:
-            before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
-            for each in UPDATE_INSTANCE.steps:
-                await each.do(ports, work)
-            slow = Slow(ledger)
-            undo = UPDATE_INSTANCE.steps[step].undo
-            late = asyncio.ensure_future(undo(replace(ports, identity=slow), work))
-            await slow.is_on_the_way.wait()
-            for each in reversed(UPDATE_INSTANCE.steps):
-                await each.undo(ports, work)
-            slow.wakes.set()
-            await asyncio.wait([late])
-            assert isinstance(late.exception(), Unavailable)
-            assert await stage.observe() == before
-
-    simulate(scenario, 1)
+@options(seeds=1)
+async def test_c11_of_two_who_undo_a_change_the_one_that_sleeps_does_not_have_the_last_word(
+    world: World, proof: Proof, step: int
+) -> None:
+    async with staged(world, proof) as stage:
+        before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
+        for each in UPDATE_INSTANCE.steps:
+            await each.do(ports, work)
+        slow = Slow(ledger)
+        undo = UPDATE_INSTANCE.steps[step].undo
+        late = asyncio.ensure_future(undo(replace(ports, identity=slow), work))
+        await slow.is_on_the_way.wait()
+        for each in reversed(UPDATE_INSTANCE.steps):
+            await each.undo(ports, work)
+        slow.wakes.set()
+        await asyncio.wait([late])
+        assert isinstance(late.exception(), Unavailable)
+        assert await stage.observe() == before

@@ -5,7 +5,7 @@ from typing import Any
 from tests.compute.asking import Home, at, made, settle
 from tests.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
 from tests.compute.controlling import at_cloud
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, ComputeHouse
 
 OF_THE_DISK = {"rootDisk", "sshHostKeys", "memory"}
 PORTED = {"id", "name", "privateIP", "macAddress"}
@@ -30,80 +30,72 @@ def _in_place(told: Any) -> tuple[str, str]:
     return told["steps"][0]["sentence"], told["downtime"]["sentence"]
 
 
-def test_b02_while_an_instance_is_replaced_no_plan_promises_that_its_disk_survives() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, instance = await _begin(house)
-        described = wanted(home, house, metadata=OTHER_WORDS, flavorId=LARGE)
-        assert (await put(home.client, instance, wanted(home, house, flavorId=LARGE))).status == 202
-        asked_for = await plan(home.client, instance, described)
-        await _until_it_is(house, instance, "Rebuilding")
-        under_way = await plan(home.client, instance, described)
-        for told in (asked_for, under_way):
-            step, downtime = _in_place(told)
-            assert set(named(told["survives"])) == PORTED
-            assert "runs" not in step
-            assert "being made anew already, with a new root disk" in downtime
-        await house.until(instance, "provisioned")
-        ended = await plan(home.client, instance, described)
-        assert set(named(ended["survives"])) == PORTED | OF_THE_DISK
-        assert _in_place(ended) == ("This is changed while the instance runs.", "It is not down.")
-        assert {asked_for["hash"], under_way["hash"]} == {ended["hash"]}
-
-    in_a_compute(scenario)
-
-
-def test_b02_what_an_instance_that_is_replaced_would_lose_needs_consent_all_the_same() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, instance = await _begin(house)
-        protected: dict[str, Any] = {"flavorId": LARGE, "protection": {"plan": True}}
-        assert (await put(home.client, instance, wanted(home, house, **protected))).status == 202
-        await _until_it_is(house, instance, "Rebuilding")
-        body = wanted(home, house, **protected, imageId=ROCKY)
-        refused = await put(home.client, instance, body)
-        assert (refused.status, refused.json["code"]) == (409, "plan_required")
-        told = refused.json["plan"]
-        assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
-        assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "seconds")
-        assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
-        await house.until(instance, "provisioned")
-
-    in_a_compute(scenario)
-
-
-def test_b02_of_a_stopped_instance_nothing_is_said_to_run_and_its_plan_holds_when_it_is_started() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, instance = await _begin(house)
-        assert (await home.client.post(at(instance, "stop"))).status == 202
-        await _until_it_is(house, instance, "Stopped")
-        told = await plan(home.client, instance, wanted(home, house, metadata=OTHER_WORDS))
+async def test_b02_while_an_instance_is_replaced_no_plan_promises_that_its_disk_survives(compute: ComputeHouse) -> None:
+    home, instance = await _begin(compute)
+    described = wanted(home, compute, metadata=OTHER_WORDS, flavorId=LARGE)
+    assert (await put(home.client, instance, wanted(home, compute, flavorId=LARGE))).status == 202
+    asked_for = await plan(home.client, instance, described)
+    await _until_it_is(compute, instance, "Rebuilding")
+    under_way = await plan(home.client, instance, described)
+    for told in (asked_for, under_way):
         step, downtime = _in_place(told)
-        assert set(named(told["survives"])) == PORTED | {"rootDisk", "sshHostKeys"}
+        assert set(named(told["survives"])) == PORTED
         assert "runs" not in step
-        assert "no further downtime" in downtime
-        body = wanted(home, house, imageId=ROCKY)
-        told = await plan(home.client, instance, body)
-        assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
-        assert "memory" not in named(told["survives"])
-        assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "none")
-        assert (await home.client.post(at(instance, "start"))).status == 202
-        await _until_it_is(house, instance, "Running")
-        running = await plan(home.client, instance, body)
-        assert set(named(running["lost"])) == OF_THE_DISK
-        assert running["hash"] == told["hash"]
-        assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
-
-    in_a_compute(scenario)
+        assert "being made anew already, with a new root disk" in downtime
+    await compute.until(instance, "provisioned")
+    ended = await plan(home.client, instance, described)
+    assert set(named(ended["survives"])) == PORTED | OF_THE_DISK
+    assert _in_place(ended) == ("This is changed while the instance runs.", "It is not down.")
+    assert {asked_for["hash"], under_way["hash"]} == {ended["hash"]}
 
 
-def test_b02_of_a_broken_instance_nothing_is_said_to_run() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home, instance = await _begin(house)
-        house.region.north.operator.fail(at_cloud(house)[0].id, "the disk broke")
-        await _until_it_is(house, instance, "Error")
-        told = await plan(home.client, instance, wanted(home, house, metadata=OTHER_WORDS))
-        step, downtime = _in_place(told)
-        assert "memory" not in named(told["survives"])
-        assert "runs" not in step
-        assert "no further downtime" in downtime
+async def test_b02_what_an_instance_that_is_replaced_would_lose_needs_consent_all_the_same(
+    compute: ComputeHouse,
+) -> None:
+    home, instance = await _begin(compute)
+    protected: dict[str, Any] = {"flavorId": LARGE, "protection": {"plan": True}}
+    assert (await put(home.client, instance, wanted(home, compute, **protected))).status == 202
+    await _until_it_is(compute, instance, "Rebuilding")
+    body = wanted(home, compute, **protected, imageId=ROCKY)
+    refused = await put(home.client, instance, body)
+    assert (refused.status, refused.json["code"]) == (409, "plan_required")
+    told = refused.json["plan"]
+    assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
+    assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "seconds")
+    assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
+    await compute.until(instance, "provisioned")
 
-    in_a_compute(scenario)
+
+async def test_b02_of_a_stopped_instance_nothing_is_said_to_run_and_its_plan_holds_when_it_is_started(
+    compute: ComputeHouse,
+) -> None:
+    home, instance = await _begin(compute)
+    assert (await home.client.post(at(instance, "stop"))).status == 202
+    await _until_it_is(compute, instance, "Stopped")
+    told = await plan(home.client, instance, wanted(home, compute, metadata=OTHER_WORDS))
+    step, downtime = _in_place(told)
+    assert set(named(told["survives"])) == PORTED | {"rootDisk", "sshHostKeys"}
+    assert "runs" not in step
+    assert "no further downtime" in downtime
+    body = wanted(home, compute, imageId=ROCKY)
+    told = await plan(home.client, instance, body)
+    assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
+    assert "memory" not in named(told["survives"])
+    assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "none")
+    assert (await home.client.post(at(instance, "start"))).status == 202
+    await _until_it_is(compute, instance, "Running")
+    running = await plan(home.client, instance, body)
+    assert set(named(running["lost"])) == OF_THE_DISK
+    assert running["hash"] == told["hash"]
+    assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
+
+
+async def test_b02_of_a_broken_instance_nothing_is_said_to_run(compute: ComputeHouse) -> None:
+    home, instance = await _begin(compute)
+    compute.region.north.operator.fail(at_cloud(compute)[0].id, "the disk broke")
+    await _until_it_is(compute, instance, "Error")
+    told = await plan(home.client, instance, wanted(home, compute, metadata=OTHER_WORDS))
+    step, downtime = _in_place(told)
+    assert "memory" not in named(told["survives"])
+    assert "runs" not in step
+    assert "no further downtime" in downtime

@@ -12,32 +12,28 @@ from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge
 from tests.compute.asking import held, settle
 from tests.compute.changing import put, wanted
-from tests.compute.house import ComputeHouse, in_a_compute
+from tests.compute.house import ComputeHouse
 
 LESS, MORE = [{"servers": 1}], [{"servers": 1, "floatingips": 1}]
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_c10_a_change_that_is_taken_back_holds_first_what_it_costs_again(
-    is_taken: bool,  # noqa: FBT001  a test's
-    monkeypatch: pytest.MonkeyPatch,
+async def test_c10_a_change_that_is_taken_back_holds_first_what_it_costs_again(
+    compute: ComputeHouse, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
 ) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        reply = await home.client.post("/api/v2/instances", home.wanted(house, networking={"publicIP": True}))
-        instance = reply.json["metadata"]["id"]
-        await house.until(instance, "provisioned")
-        _lose_the_answer(house, monkeypatch, is_taken=is_taken)
-        reply = await put(home.client, instance, wanted(home, house, networking={"publicIP": False}))
-        assert reply.status == 503
-        await house.clock.sleep(60)
-        assert not (await house.store.list(Operation, index=OPEN)).items
-        found = await house.store.get(ComputeInstance, instance)
-        assert found.spec.wants_public_ip is not is_taken
-        assert await held(house) == (LESS if is_taken else MORE)
-        await house.until(instance, "provisioned")
-
-    in_a_compute(scenario)
+    home = await settle(compute)
+    reply = await home.client.post("/api/v2/instances", home.wanted(compute, networking={"publicIP": True}))
+    instance = reply.json["metadata"]["id"]
+    await compute.until(instance, "provisioned")
+    _lose_the_answer(compute, monkeypatch, is_taken=is_taken)
+    reply = await put(home.client, instance, wanted(home, compute, networking={"publicIP": False}))
+    assert reply.status == 503
+    await compute.clock.sleep(60)
+    assert not (await compute.store.list(Operation, index=OPEN)).items
+    found = await compute.store.get(ComputeInstance, instance)
+    assert found.spec.wants_public_ip is not is_taken
+    assert await held(compute) == (LESS if is_taken else MORE)
+    await compute.until(instance, "provisioned")
 
 
 def _lose_the_answer(house: ComputeHouse, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool) -> None:

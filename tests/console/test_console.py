@@ -33,6 +33,7 @@ from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.example.client import Client, Stream
 from tests.http.serving import Lines
 from tests.identity.login_ground import Browser
+from tests.kit.environment import provided_by
 from tests.sim.store import SEALER
 
 PASSWORD = "correct horse battery staple"
@@ -90,6 +91,10 @@ def in_a_console(scenario: Callable[[Front, Home], Coroutine[Any, Any, None]]) -
     in_a_compute(run)
 
 
+front = provided_by(in_a_console)
+home = provided_by(in_a_console, position=1)
+
+
 async def received(stream: Stream) -> AsyncIterator[Received]:
     reader = EventReader()
     async for chunk in stream.chunks():
@@ -106,160 +111,130 @@ async def named(events: AsyncIterator[Received], kind: str) -> dict[str, Any]:
     raise AssertionError(f"the stream ended without {kind}")
 
 
-def test_whoever_is_not_logged_in_is_told_what_this_is_and_where_to_log_in() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        page = await front.client.get("/")
-        text = page.body.decode()
-        assert page.status == 200
-        assert "<h1>Remuda is ready</h1>" in text
-        assert f'<a class="button" href="/identity{ACCOUNT}">Log in</a>' in text
-        assert 'href="/compute/docs"' in text
-        assert "<script" not in text
-        front.problems.append(("store", "It is damaged."))
-        assert "<h1>Remuda is not ready</h1>" in (text := (await front.client.get("/")).body.decode())
-        assert "<strong>store</strong>It is damaged." in text
-
-    in_a_console(scenario)
+async def test_whoever_is_not_logged_in_is_told_what_this_is_and_where_to_log_in(front: Front) -> None:
+    page = await front.client.get("/")
+    text = page.body.decode()
+    assert page.status == 200
+    assert "<h1>Remuda is ready</h1>" in text
+    assert f'<a class="button" href="/identity{ACCOUNT}">Log in</a>' in text
+    assert 'href="/compute/docs"' in text
+    assert "<script" not in text
+    front.problems.append(("store", "It is damaged."))
+    assert "<h1>Remuda is not ready</h1>" in (text := (await front.client.get("/")).body.decode())
+    assert "<strong>store</strong>It is damaged." in text
 
 
-def test_a_page_may_load_its_own_script_and_styles_and_nothing_else() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        browser = await front.browser("ann@example.com")
-        page = await front.client.get("/", cookie=cookie_of(browser))
-        text, policy = page.body.decode(), page.headers["content-security-policy"]
-        assert "<h1>Your instances</h1>" in text
-        assert "ann@example.com" in text
-        assert f'<script src="{SCRIPT}" defer></script>' in text
-        assert page.headers["cache-control"] == "no-store"
-        allowed = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-        assert (allowed["default-src"], allowed["script-src"], allowed["connect-src"]) == ("'none'", "'self'", "'self'")
-        styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-        digests = [base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles]
-        assert allowed["style-src"].split() == [f"'sha256-{digest}'" for digest in digests]
-        assert 'style="' not in text
-
-    in_a_console(scenario)
+async def test_a_page_may_load_its_own_script_and_styles_and_nothing_else(front: Front) -> None:
+    browser = await front.browser("ann@example.com")
+    page = await front.client.get("/", cookie=cookie_of(browser))
+    text, policy = page.body.decode(), page.headers["content-security-policy"]
+    assert "<h1>Your instances</h1>" in text
+    assert "ann@example.com" in text
+    assert f'<script src="{SCRIPT}" defer></script>' in text
+    assert page.headers["cache-control"] == "no-store"
+    allowed = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert (allowed["default-src"], allowed["script-src"], allowed["connect-src"]) == ("'none'", "'self'", "'self'")
+    styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles]
+    assert allowed["style-src"].split() == [f"'sha256-{digest}'" for digest in digests]
+    assert 'style="' not in text
 
 
-def test_the_script_is_ours_and_sets_text_only() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        reply = await front.client.get(SCRIPT)
-        assert (reply.status, reply.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
-        assert reply.headers["x-content-type-options"] == "nosniff"
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", reply.body.decode())
-        head = await front.client.send("HEAD", SCRIPT)
-        assert (head.status, head.body, head.headers["content-length"]) == (200, b"", str(len(reply.body)))
-
-    in_a_console(scenario)
+async def test_the_script_is_ours_and_sets_text_only(front: Front) -> None:
+    reply = await front.client.get(SCRIPT)
+    assert (reply.status, reply.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", reply.body.decode())
+    head = await front.client.send("HEAD", SCRIPT)
+    assert (head.status, head.body, head.headers["content-length"]) == (200, b"", str(len(reply.body)))
 
 
-def test_a_browser_follows_the_instances_that_its_user_may_see() -> None:
-    async def scenario(front: Front, home: Home) -> None:
-        other = await settle(front.house, "bob")
-        mine = made(await home.client.post(INSTANCES, home.wanted(front.house, "mine")))
-        made(await other.client.post(INSTANCES, other.wanted(front.house, "theirs")))
-        browser = await front.browser("ann@example.com")
-        async with front.client.stream(STREAM, cookie=cookie_of(browser), sec_fetch_site="same-origin") as stream:
-            head = await stream.head()
-            assert (head.status, head.headers["content-type"]) == (200, "text/event-stream")
-            assert "access-control-allow-origin" not in head.headers
-            events = received(stream)
-            assert (await named(events, "added"))["metadata"]["id"] == mine
-            assert await named(events, "bookmark") == {"synced": True}
-            later = made(await front.house.root.post(INSTANCES, home.wanted(front.house, "later")))
-            assert (await named(events, "added"))["metadata"]["id"] == later
-            await front.house.until(mine, "provisioned")
-            await front.house.root.delete(at(mine))
-            assert (await named(events, "deleted"))["metadata"]["name"] == "mine"
-
-    in_a_console(scenario)
+async def test_a_browser_follows_the_instances_that_its_user_may_see(front: Front, home: Home) -> None:
+    other = await settle(front.house, "bob")
+    mine = made(await home.client.post(INSTANCES, home.wanted(front.house, "mine")))
+    made(await other.client.post(INSTANCES, other.wanted(front.house, "theirs")))
+    browser = await front.browser("ann@example.com")
+    async with front.client.stream(STREAM, cookie=cookie_of(browser), sec_fetch_site="same-origin") as stream:
+        head = await stream.head()
+        assert (head.status, head.headers["content-type"]) == (200, "text/event-stream")
+        assert "access-control-allow-origin" not in head.headers
+        events = received(stream)
+        assert (await named(events, "added"))["metadata"]["id"] == mine
+        assert await named(events, "bookmark") == {"synced": True}
+        later = made(await front.house.root.post(INSTANCES, home.wanted(front.house, "later")))
+        assert (await named(events, "added"))["metadata"]["id"] == later
+        await front.house.until(mine, "provisioned")
+        await front.house.root.delete(at(mine))
+        assert (await named(events, "deleted"))["metadata"]["name"] == "mine"
 
 
-def test_a_stream_ends_when_its_user_logs_out() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        browser = await front.browser("ann@example.com")
-        cookie = cookie_of(browser)
-        assert (await front.client.get(SESSION, cookie=cookie)).json == {"subject": "ann@example.com"}
-        async with front.client.stream(STREAM, cookie=cookie) as stream:
-            events = received(stream)
-            await named(events, "bookmark")
-            page = await browser.get("/oauth2/v2/logout")
-            assert (await browser.submit(page)).status == 200
-            assert await named(events, "end") == {"reason": "unauthenticated"}
-        assert (await front.client.get(SESSION, cookie=cookie)).status == 401
-        assert (await front.client.get(STREAM, cookie=cookie)).status == 401
-
-    in_a_console(scenario)
+async def test_a_stream_ends_when_its_user_logs_out(front: Front) -> None:
+    browser = await front.browser("ann@example.com")
+    cookie = cookie_of(browser)
+    assert (await front.client.get(SESSION, cookie=cookie)).json == {"subject": "ann@example.com"}
+    async with front.client.stream(STREAM, cookie=cookie) as stream:
+        events = received(stream)
+        await named(events, "bookmark")
+        page = await browser.get("/oauth2/v2/logout")
+        assert (await browser.submit(page)).status == 200
+        assert await named(events, "end") == {"reason": "unauthenticated"}
+    assert (await front.client.get(SESSION, cookie=cookie)).status == 401
+    assert (await front.client.get(STREAM, cookie=cookie)).status == 401
 
 
-def test_without_a_login_of_this_browser_nothing_is_shown() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        for cookie in ("", "__Host-remuda-browser=", f"__Host-remuda-browser={'A' * 43}", "other=1"):
-            for path in (STREAM, SESSION):
-                assert (await front.client.get(path, cookie=cookie)).status == 401
-            assert "Log in" in (await front.client.get("/", cookie=cookie)).body.decode()
-
-    in_a_console(scenario)
+async def test_without_a_login_of_this_browser_nothing_is_shown(front: Front) -> None:
+    for cookie in ("", "__Host-remuda-browser=", f"__Host-remuda-browser={'A' * 43}", "other=1"):
+        for path in (STREAM, SESSION):
+            assert (await front.client.get(path, cookie=cookie)).status == 401
+        assert "Log in" in (await front.client.get("/", cookie=cookie)).body.decode()
 
 
-def test_what_another_site_begins_is_refused_whoever_is_logged_in() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        cookie = cookie_of(await front.browser("ann@example.com"))
-        for site in ("cross-site", "same-site", "nonsense"):
-            for path in (STREAM, SESSION):
-                assert (await front.client.get(path, cookie=cookie, sec_fetch_site=site)).status == 403
-        for path in ("/", STREAM, SESSION, SCRIPT):
-            reply = await front.client.post(path, {}, cookie=cookie)
-            assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
-
-    in_a_console(scenario)
+async def test_what_another_site_begins_is_refused_whoever_is_logged_in(front: Front) -> None:
+    cookie = cookie_of(await front.browser("ann@example.com"))
+    for site in ("cross-site", "same-site", "nonsense"):
+        for path in (STREAM, SESSION):
+            assert (await front.client.get(path, cookie=cookie, sec_fetch_site=site)).status == 403
+    for path in ("/", STREAM, SESSION, SCRIPT):
+        reply = await front.client.post(path, {}, cookie=cookie)
+        assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_everything_else_is_left_to_the_process_and_its_services() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        assert (await front.client.get("/healthz")).json == {"status": "ok"}
-        assert (await front.client.get("/docs")).status == 200
-        assert (await front.client.get("/console/nothing")).status == 404
-        assert (await front.client.get(f"/compute{INSTANCES}")).status == 401
-
-    in_a_console(scenario)
+async def test_everything_else_is_left_to_the_process_and_its_services(front: Front) -> None:
+    assert (await front.client.get("/healthz")).json == {"status": "ok"}
+    assert (await front.client.get("/docs")).status == 200
+    assert (await front.client.get("/console/nothing")).status == 404
+    assert (await front.client.get(f"/compute{INSTANCES}")).status == 401
 
 
-def test_a_name_that_looks_like_markup_is_text() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        odd = "o'hara&co@example.com"
-        browser = await front.browser(odd)
-        text = (await front.client.get("/", cookie=cookie_of(browser))).body.decode()
-        assert html.escape(odd, quote=True).replace("&#x27;", "&#39;") in text
-        assert odd not in text
-
-    in_a_console(scenario)
+async def test_a_name_that_looks_like_markup_is_text(front: Front) -> None:
+    odd = "o'hara&co@example.com"
+    browser = await front.browser(odd)
+    text = (await front.client.get("/", cookie=cookie_of(browser))).body.decode()
+    assert html.escape(odd, quote=True).replace("&#x27;", "&#39;") in text
+    assert odd not in text
 
 
-def test_one_organizations_word_for_somebody_counts_in_that_organization_alone() -> None:
-    async def scenario(front: Front, _home: Home) -> None:
-        identity = front.house.region.identity
-        here, elsewhere = front.house.region.organization, await identity.organization("elsewhere")
-        await identity.member("ann@example.com", elsewhere, "administrator")
-        spec = OAuth2ProviderSpec(type="custom", issuer="https://idp.test", client_id="us")
-        metadata = Metadata(name="idp", labels={ORGANIZATION: elsewhere})
-        provider = await front.house.store.create(OAuth2Provider(metadata=metadata, spec=spec))
-        rooms = identity.app.service
-        logins = rooms.browser.account.logins
-        viewers = Viewers(store=front.house.store, cookie=rooms.browser.cookie, logins=logins, rights=rooms.rights)
-        user = await front.house.store.get(User, user_id("ann@example.com"))
-        cookie = "C" * 43
-        await logins.begin(user, cookie=cookie, provider="idp", before=None)
-        known = await viewers.find(f"__Host-remuda-browser={cookie}")
-        assert (known.who, known.vouched_by) == ("ann@example.com", elsewhere)
-        assert set(known.access.organizations) == {elsewhere}
-        everywhere = await front.browser("ann@example.com")
-        assert set((await viewers.find(cookie_of(everywhere))).access.organizations) == {here, elsewhere}
-        await front.house.store.delete(OAuth2Provider, provider.name, uid=provider.uid)
-        try:
-            await viewers.find(f"__Host-remuda-browser={cookie}")
-        except Unauthenticated:
-            return
-        raise AssertionError("with its provider went what that had vouched for")
-
-    in_a_console(scenario)
+async def test_one_organizations_word_for_somebody_counts_in_that_organization_alone(front: Front) -> None:
+    identity = front.house.region.identity
+    here, elsewhere = front.house.region.organization, await identity.organization("elsewhere")
+    await identity.member("ann@example.com", elsewhere, "administrator")
+    spec = OAuth2ProviderSpec(type="custom", issuer="https://idp.test", client_id="us")
+    metadata = Metadata(name="idp", labels={ORGANIZATION: elsewhere})
+    provider = await front.house.store.create(OAuth2Provider(metadata=metadata, spec=spec))
+    rooms = identity.app.service
+    logins = rooms.browser.account.logins
+    viewers = Viewers(store=front.house.store, cookie=rooms.browser.cookie, logins=logins, rights=rooms.rights)
+    user = await front.house.store.get(User, user_id("ann@example.com"))
+    cookie = "C" * 43
+    await logins.begin(user, cookie=cookie, provider="idp", before=None)
+    known = await viewers.find(f"__Host-remuda-browser={cookie}")
+    assert (known.who, known.vouched_by) == ("ann@example.com", elsewhere)
+    assert set(known.access.organizations) == {elsewhere}
+    everywhere = await front.browser("ann@example.com")
+    assert set((await viewers.find(cookie_of(everywhere))).access.organizations) == {here, elsewhere}
+    await front.house.store.delete(OAuth2Provider, provider.name, uid=provider.uid)
+    try:
+        await viewers.find(f"__Host-remuda-browser={cookie}")
+    except Unauthenticated:
+        return
+    raise AssertionError("with its provider went what that had vouched for")

@@ -5,18 +5,17 @@ import pytest
 from tests.contract.backends import simulated
 from tests.contract.law import Law
 from tests.contract.laws.table import LAWS
-from tests.sim.runner import World, simulate
+from tests.kit.environment import options
+from tests.sim.runner import World
 
 SEEDS = 5
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-def test_a_simulated_store_keeps(law: Law) -> None:
-    async def prove(world: World) -> None:
-        async with simulated(world) as harness:
-            await law.prove(harness)
-
-    simulate(prove, SEEDS)
+@options(seeds=SEEDS)
+async def test_a_simulated_store_keeps(world: World, law: Law) -> None:
+    async with simulated(world) as harness:
+        await law.prove(harness)
 
 
 def test_every_law_has_a_name_and_a_sentence_of_its_own() -> None:

@@ -14,7 +14,8 @@ from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.durability.checks import audit, check_stories
 from tests.durability.load import Writer
 from tests.durability.real import opened
-from tests.sim.runner import World, simulate
+from tests.kit.environment import options
+from tests.sim.runner import World
 from tests.sim.store import open_simulated
 
 WRITERS = [f"writer-{number}" for number in range(8)]
@@ -96,21 +97,19 @@ def test_a_backup_into_no_directory_fails_in_one_sentence(tmp_path: Path) -> Non
     asyncio.run(scenario())
 
 
-def test_a_backup_that_finds_no_room_leaves_nothing_behind_and_the_store_goes_on() -> None:
-    async def scenario(world: World) -> None:
-        directory = world.disk.directory
-        store = open_simulated(world, REGISTRY)
-        await store.create(horse("before"))
-        world.disk.fill()
-        with nothing_left_in(directory), pytest.raises(StorageFull, match=r"backup\.db is full"):
-            await store.back_up(directory / "backup.db")
-        world.disk.free()
-        await store.create(horse("after"))
+@options(seeds=range(5))
+async def test_a_backup_that_finds_no_room_leaves_nothing_behind_and_the_store_goes_on(world: World) -> None:
+    directory = world.disk.directory
+    store = open_simulated(world, REGISTRY)
+    await store.create(horse("before"))
+    world.disk.fill()
+    with nothing_left_in(directory), pytest.raises(StorageFull, match=r"backup\.db is full"):
         await store.back_up(directory / "backup.db")
-        await store.close()
-        audit(directory / "backup.db")
-
-    simulate(scenario, range(5))
+    world.disk.free()
+    await store.create(horse("after"))
+    await store.back_up(directory / "backup.db")
+    await store.close()
+    audit(directory / "backup.db")
 
 
 def test_a_backup_shows_no_secret_without_the_key(tmp_path: Path) -> None:

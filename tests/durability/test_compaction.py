@@ -18,6 +18,7 @@ from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.durability.checks import audit, check_stories, looking_into
 from tests.durability.load import Writer
+from tests.kit.environment import options
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -67,94 +68,84 @@ def revisions_in(path: Path) -> list[int]:
         return [version for (version,) in content.rows("SELECT version FROM revisions ORDER BY version")]
 
 
-def test_history_is_compacted_by_size_and_current_objects_survive() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY, settings=settings(changes=10))
-        kept = await store.create(horse("kept"))
-        versions = await write_over(store, "busy", 700)
+@options(seeds=range(2))
+async def test_history_is_compacted_by_size_and_current_objects_survive(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=settings(changes=10))
+    kept = await store.create(horse("kept"))
+    versions = await write_over(store, "busy", 700)
+    await store.upkeep.compact()
+    await assert_history_begins_at(store, versions[-1] - 10)
+    assert await store.get(Horse, "kept") == kept
+    await store.close()
+    assert revisions_in(path_of(world)) == [int(kept.version), *versions[-10:]]
+    audit(path_of(world))
+    store = open_simulated(world, REGISTRY)
+    assert await store.get(Horse, "kept") == kept
+    await assert_history_begins_at(store, versions[-1] - 10)
+    await store.close()
+
+
+@options(seeds=range(2))
+async def test_history_is_compacted_by_age_and_current_objects_survive(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=settings(age=timedelta(minutes=5)))
+    kept = await store.create(horse("kept"))
+    old = await write_over(store, "old", 450)
+    await world.clock.sleep(600)
+    young = await write_over(store, "young", 5)
+    await store.upkeep.compact()
+    await assert_history_begins_at(store, old[-1])
+    assert await store.get(Horse, "kept") == kept
+    await store.close()
+    assert revisions_in(path_of(world)) == [int(kept.version), old[-1], *young]
+    audit(path_of(world))
+
+
+@options(seeds=range(2))
+async def test_what_is_changed_after_its_revision_fell_below_the_floor_leaves_no_history_there(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=settings(changes=0))
+    changed, dropped = await store.create(horse("changed")), await store.create(horse("dropped"))
+    await store.upkeep.compact()
+    changed = await store.update(replace(changed, spec=HorseSpec(colour="dun")))
+    await store.delete(Horse, "dropped", uid=dropped.uid)
+    await store.close()
+    assert revisions_in(path_of(world)) == [3, 4]
+    audit(path_of(world))
+
+
+@options(seeds=range(10))
+async def test_two_compactions_at_once_never_lower_the_floor(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=settings(changes=3, interval_s=0.01))
+    for number in range(20):
+        await write_over(store, f"horse-{number}", 20)
         await store.upkeep.compact()
-        await assert_history_begins_at(store, versions[-1] - 10)
-        assert await store.get(Horse, "kept") == kept
-        await store.close()
-        assert revisions_in(path_of(world)) == [int(kept.version), *versions[-10:]]
-        audit(path_of(world))
-        store = open_simulated(world, REGISTRY)
-        assert await store.get(Horse, "kept") == kept
-        await assert_history_begins_at(store, versions[-1] - 10)
-        await store.close()
-
-    simulate(scenario, range(2))
+    version, floor = store._reader.tables.horizon()
+    assert floor == version - 3
+    await store.close()
+    audit(path_of(world))
 
 
-def test_history_is_compacted_by_age_and_current_objects_survive() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY, settings=settings(age=timedelta(minutes=5)))
-        kept = await store.create(horse("kept"))
-        old = await write_over(store, "old", 450)
-        await world.clock.sleep(600)
-        young = await write_over(store, "young", 5)
-        await store.upkeep.compact()
-        await assert_history_begins_at(store, old[-1])
-        assert await store.get(Horse, "kept") == kept
-        await store.close()
-        assert revisions_in(path_of(world)) == [int(kept.version), old[-1], *young]
-        audit(path_of(world))
+@options(seeds=range(1))
+async def test_log_records_are_kept_as_long_as_their_stream_says(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=settings())
 
-    simulate(scenario, range(2))
+    async def append(data: bytes) -> None:
+        streams = ("short", "long", "unknown")
+        await store.append([Record(stream=each, subject="dun", data=msgspec.Raw(data)) for each in streams])
 
+    async def kept(stream: str) -> list[bytes]:
+        return [bytes(entry.data) for entry in (await store.read(stream, "dun", limit=9999)).entries]
 
-def test_what_is_changed_after_its_revision_fell_below_the_floor_leaves_no_history_there() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY, settings=settings(changes=0))
-        changed, dropped = await store.create(horse("changed")), await store.create(horse("dropped"))
-        await store.upkeep.compact()
-        changed = await store.update(replace(changed, spec=HorseSpec(colour="dun")))
-        await store.delete(Horse, "dropped", uid=dropped.uid)
-        await store.close()
-        assert revisions_in(path_of(world)) == [3, 4]
-        audit(path_of(world))
-
-    simulate(scenario, range(2))
-
-
-def test_two_compactions_at_once_never_lower_the_floor() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY, settings=settings(changes=3, interval_s=0.01))
-        for number in range(20):
-            await write_over(store, f"horse-{number}", 20)
-            await store.upkeep.compact()
-        version, floor = store._reader.tables.horizon()
-        assert floor == version - 3
-        await store.close()
-        audit(path_of(world))
-
-    simulate(scenario, range(10))
-
-
-def test_log_records_are_kept_as_long_as_their_stream_says() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY, settings=settings())
-
-        async def append(data: bytes) -> None:
-            streams = ("short", "long", "unknown")
-            await store.append([Record(stream=each, subject="dun", data=msgspec.Raw(data)) for each in streams])
-
-        async def kept(stream: str) -> list[bytes]:
-            return [bytes(entry.data) for entry in (await store.read(stream, "dun", limit=9999)).entries]
-
-        for _ in range(450):
-            await append(b"1")
-        await world.clock.sleep(3600)
-        await append(b"2")
-        await store.upkeep.trim()
-        assert await kept("short") == [b"2"]
-        assert len(await kept("long")) == len(await kept("unknown")) == 451
-        await world.clock.sleep(2 * 86_400)
-        await store.upkeep.trim()
-        assert await kept("short") == await kept("long") == []
-        await store.close()
-
-    simulate(scenario, range(1))
+    for _ in range(450):
+        await append(b"1")
+    await world.clock.sleep(3600)
+    await append(b"2")
+    await store.upkeep.trim()
+    assert await kept("short") == [b"2"]
+    assert len(await kept("long")) == len(await kept("unknown")) == 451
+    await world.clock.sleep(2 * 86_400)
+    await store.upkeep.trim()
+    assert await kept("short") == await kept("long") == []
+    await store.close()
 
 
 def test_a_long_life_keeps_the_file_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,14 +171,12 @@ def test_a_long_life_keeps_the_file_small(monkeypatch: pytest.MonkeyPatch) -> No
     simulate(scenario, range(1))
 
 
-def test_stories_told_through_compaction_are_unharmed() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY, settings=settings(changes=5, interval_s=0.01))
-        writer = Writer("ann")
-        for _ in range(120):
-            await writer.tell(store)
-        await check_stories(store, [writer])
-        await store.close()
-        audit(path_of(world))
-
-    simulate(scenario, range(5))
+@options(seeds=range(5))
+async def test_stories_told_through_compaction_are_unharmed(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=settings(changes=5, interval_s=0.01))
+    writer = Writer("ann")
+    for _ in range(120):
+        await writer.tell(store)
+    await check_stories(store, [writer])
+    await store.close()
+    audit(path_of(world))

@@ -16,7 +16,8 @@ from tests.contract.kinds import RANCH, REGISTRY, Corral, Horse, HorseSpec, Ranc
 from tests.durability.checks import integrity_found, spoil, steps_logged
 from tests.durability.load import STREAM, Writer
 from tests.durability.real import opened
-from tests.sim.runner import World, simulate
+from tests.kit.environment import options
+from tests.sim.runner import World
 from tests.sim.store import lose_power, open_simulated
 
 
@@ -100,22 +101,20 @@ def test_a_file_cut_short_is_found_out(path: Path) -> None:
     assert found == "damaged"
 
 
-def test_after_an_unclean_stop_the_store_is_of_use_at_once_and_checked_in_the_background() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        await store.create(horse("old"))
-        await lose_power(world, store, "all")
-        store = open_simulated(world, REGISTRY)
-        assert store.integrity == "unchecked"
-        await store.create(horse("new"))
-        await world.clock.sleep(60)
-        assert await integrity_found(store) == "sound"
-        await store.close()
-        store = open_simulated(world, REGISTRY)
-        assert store.integrity == "sound"
-        await store.close()
-
-    simulate(scenario, range(10))
+@options(seeds=range(10))
+async def test_after_an_unclean_stop_the_store_is_of_use_at_once_and_checked_in_the_background(world: World) -> None:
+    store = open_simulated(world, REGISTRY)
+    await store.create(horse("old"))
+    await lose_power(world, store, "all")
+    store = open_simulated(world, REGISTRY)
+    assert store.integrity == "unchecked"
+    await store.create(horse("new"))
+    await world.clock.sleep(60)
+    assert await integrity_found(store) == "sound"
+    await store.close()
+    store = open_simulated(world, REGISTRY)
+    assert store.integrity == "sound"
+    await store.close()
 
 
 def test_a_check_that_was_not_finished_is_begun_anew_by_the_next_one_to_open_the_file(path: Path) -> None:
@@ -131,21 +130,19 @@ def test_a_check_that_was_not_finished_is_begun_anew_by_the_next_one_to_open_the
     asyncio.run(scenario())
 
 
-def test_a_disk_that_fails_during_the_check_is_not_taken_for_damage() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        await store.create(horse("old"))
-        await lose_power(world, store, "all")
-        store = open_simulated(world, REGISTRY)
-        world.faults.at("disk.read_error", world.faults.counts["disk.read_error"].asked + 1)
-        await world.clock.sleep(60)
-        assert store.integrity == "unchecked"
-        await store.close()
-        store = open_simulated(world, REGISTRY)
-        assert await integrity_found(store) == "sound"
-        await store.close()
-
-    simulate(scenario, range(10))
+@options(seeds=range(10))
+async def test_a_disk_that_fails_during_the_check_is_not_taken_for_damage(world: World) -> None:
+    store = open_simulated(world, REGISTRY)
+    await store.create(horse("old"))
+    await lose_power(world, store, "all")
+    store = open_simulated(world, REGISTRY)
+    world.faults.at("disk.read_error", world.faults.counts["disk.read_error"].asked + 1)
+    await world.clock.sleep(60)
+    assert store.integrity == "unchecked"
+    await store.close()
+    store = open_simulated(world, REGISTRY)
+    assert await integrity_found(store) == "sound"
+    await store.close()
 
 
 def test_a_write_that_a_spoilt_document_stops_halfway_leaves_nothing_of_itself(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, horse
 from tests.durability.checks import audit, check_stories
 from tests.durability.load import Writer
+from tests.kit.environment import options
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -28,27 +29,27 @@ def _frequent_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 20)
 
 
-def test_on_a_full_disk_writes_fail_in_one_sentence_reads_and_watches_go_on_and_writing_resumes() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        watched: list[str] = []
-        watching = asyncio.create_task(note_names(store, watched))
-        await store.create(horse("before", labels={"side": "left"}))
-        world.disk.fill()
-        with pytest.raises(StorageFull, match=r"^The disk that holds .*remuda\.db is full: free some space.*\.$"):
-            await store.create(horse("during"))
-        assert (await store.get(Horse, "before")).name == "before"
-        assert [each.name for each in (await store.list(Horse, labels={"side": "left"})).items] == ["before"]
-        assert watched == ["before"]
-        world.disk.free()
-        await store.create(horse("after"))
-        await world.clock.sleep(1)
-        assert watched == ["before", "after"]
-        watching.cancel()
-        await store.close()
-        audit(world.disk.directory / "remuda.db")
-
-    simulate(scenario, range(20))
+@options(seeds=range(20))
+async def test_on_a_full_disk_writes_fail_in_one_sentence_reads_and_watches_go_on_and_writing_resumes(
+    world: World,
+) -> None:
+    store = open_simulated(world, REGISTRY)
+    watched: list[str] = []
+    watching = asyncio.create_task(note_names(store, watched))
+    await store.create(horse("before", labels={"side": "left"}))
+    world.disk.fill()
+    with pytest.raises(StorageFull, match=r"^The disk that holds .*remuda\.db is full: free some space.*\.$"):
+        await store.create(horse("during"))
+    assert (await store.get(Horse, "before")).name == "before"
+    assert [each.name for each in (await store.list(Horse, labels={"side": "left"})).items] == ["before"]
+    assert watched == ["before"]
+    world.disk.free()
+    await store.create(horse("after"))
+    await world.clock.sleep(1)
+    assert watched == ["before", "after"]
+    watching.cancel()
+    await store.close()
+    audit(world.disk.directory / "remuda.db")
 
 
 async def note_names(store: SqliteStore, names: list[str]) -> None:
@@ -78,19 +79,17 @@ def test_a_disk_that_is_full_in_the_middle_of_a_load_loses_nothing(monkeypatch: 
     simulate(scenario, range(10))
 
 
-def test_a_read_that_the_disk_refuses_says_so_and_works_the_next_time() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        await store.create(horse("cold"))
-        await store.close()
-        store = open_simulated(world, REGISTRY)
-        world.faults.at("disk.read_error", world.faults.counts["disk.read_error"].asked + 1)
-        with pytest.raises(StorageFailing, match=r"^The disk failed while using .*: try again.*\.$"):
-            await store.get(Horse, "cold")
-        assert (await store.get(Horse, "cold")).name == "cold"
-        await store.close()
-
-    simulate(scenario, range(5))
+@options(seeds=range(5))
+async def test_a_read_that_the_disk_refuses_says_so_and_works_the_next_time(world: World) -> None:
+    store = open_simulated(world, REGISTRY)
+    await store.create(horse("cold"))
+    await store.close()
+    store = open_simulated(world, REGISTRY)
+    world.faults.at("disk.read_error", world.faults.counts["disk.read_error"].asked + 1)
+    with pytest.raises(StorageFailing, match=r"^The disk failed while using .*: try again.*\.$"):
+        await store.get(Horse, "cold")
+    assert (await store.get(Horse, "cold")).name == "cold"
+    await store.close()
 
 
 async def tell(store: SqliteStore, writers: Sequence[Writer], steps: int) -> list[Unavailable]:

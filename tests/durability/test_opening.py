@@ -170,7 +170,7 @@ def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody
             made = await store.create(bella)
             assert made.metadata.labels["brand"] == "circle-k"
             assert [each.name for each in (await store.list(Horse, labels={"farm": "north"})).items] == ["bella"]
-            with pytest.raises(Invalid, match="the label brand is not looked for in Horse: take it out of `unsought`"):
+            with pytest.raises(Invalid, match="the label brand has no index in Horse: declare it as indexed"):
                 await store.list(Horse, labels={"brand": "circle-k", "farm": "north"})
             with pytest.raises(Invalid, match="the label brand"):
                 await anext(store.watch(Horse, since=made.version, labels={"brand": "circle-k"}))

@@ -21,7 +21,8 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.durability.checks import spoil
 from tests.durability.real import opened
-from tests.sim.runner import World, simulate
+from tests.kit.environment import options
+from tests.sim.runner import World
 from tests.sim.store import open_simulated
 
 CANARY = "canary-7f3a9c-brand-of-the-lazy-S"
@@ -140,16 +141,14 @@ def test_no_error_of_the_store_holds_a_secret(tmp_path: Path, output: list[str])
     asyncio.run(scenario())
 
 
-def test_no_error_of_a_full_disk_holds_a_secret(output: list[str]) -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        world.disk.fill()
-        assert isinstance(await refused(store.create(branded("mare")), output), StorageFull)
-        world.disk.free()
-        await store.close()
-        assert_unseen_below(world.disk.directory, at_least={"remuda.db"})
-
-    simulate(scenario, range(1))
+@options(seeds=range(1))
+async def test_no_error_of_a_full_disk_holds_a_secret(world: World, output: list[str]) -> None:
+    store = open_simulated(world, REGISTRY)
+    world.disk.fill()
+    assert isinstance(await refused(store.create(branded("mare")), output), StorageFull)
+    world.disk.free()
+    await store.close()
+    assert_unseen_below(world.disk.directory, at_least={"remuda.db"})
 
 
 def test_a_log_record_cannot_hold_a_secret() -> None:

@@ -7,7 +7,7 @@ from remuda.kernel.errors import Unavailable
 from tests.example.house import House
 from tests.example.laws import Snapshot, check_always, check_removal
 
-DEFECTS = {"pass failed", "step failed", "a step failed unexpectedly", "change not mapped to keys"}
+DEFECTS = {"reconcile failed", "step failed", "step failed unexpectedly", "change not mapped to keys"}
 """Lines of the log that tell of an error nobody thought of."""
 
 T = TypeVar("T")

@@ -154,7 +154,7 @@ def test_an_answer_with_a_secret_is_not_stored_and_a_repeat_is_told_and_runs_not
         bed.answer = Answer(201, b'{"token":"sesame"}')
         assert await bed.ask(process, keep=False) == bed.answer
         for again in (process, bed.process()):
-            with pytest.raises(AnswerNotKept, match="was carried out, and its answer"):
+            with pytest.raises(AnswerNotKept, match="was processed, and its response"):
                 await bed.ask(again, keep=False)
         assert len(bed.operations) == 1
         records = await bed.store.read(STREAM, f"{bed.operations[0]}/0")

@@ -9,7 +9,7 @@ from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount,
 from remuda.identity.users.facade import People
 from remuda.resources.conventions import CREATOR, MODIFIER, PAYING_CREATOR, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.store.objects import Metadata
-from tests.identity.house import ORGANIZATIONS, ROOT, House, in_a_house, told
+from tests.identity.house import ORGANIZATIONS, ROOT, House, told
 from tests.identity.people_house import GLOBAL, USERS, in_the_house
 from tests.identity.room import OTHER_ORG, Room
 
@@ -37,53 +37,46 @@ def person(state: str = "active") -> dict[str, Any]:
     return {"spec": {"subject": "cleo@example.com", "state": state, "groupIDs": []}}
 
 
-def test_m20_what_is_made_says_who_pays_for_it() -> None:
-    async def scenario(house: House) -> None:
-        acme = await house.organization("acme")
-        ann = await house.member("ann@example.com", acme, "administrator")
-        wanted = {"metadata": {"name": "crew"}, "spec": {"roleIDs": [], "serviceAccountIDs": [], "userIDs": []}}
-        made = told(await house.client(ann).post(f"{ORGANIZATIONS}/{acme}/groups", wanted), 201)
-        group = (await house.store.get(Group, made["metadata"]["id"])).metadata
-        assert attribution(group) == ("ann@example.com", "ann@example.com", acme, None)
-        project = (await house.store.get(Project, await house.project(acme, group.name))).metadata
-        assert attribution(project) == (ROOT, ROOT, acme, None)
-
-    in_a_house(scenario)
+async def test_m20_what_is_made_says_who_pays_for_it(identity: House) -> None:
+    acme = await identity.organization("acme")
+    ann = await identity.member("ann@example.com", acme, "administrator")
+    wanted = {"metadata": {"name": "crew"}, "spec": {"roleIDs": [], "serviceAccountIDs": [], "userIDs": []}}
+    made = told(await identity.client(ann).post(f"{ORGANIZATIONS}/{acme}/groups", wanted), 201)
+    group = (await identity.store.get(Group, made["metadata"]["id"])).metadata
+    assert attribution(group) == ("ann@example.com", "ann@example.com", acme, None)
+    project = (await identity.store.get(Project, await identity.project(acme, group.name))).metadata
+    assert attribution(project) == (ROOT, ROOT, acme, None)
 
 
-def test_an_organization_pays_for_itself() -> None:
-    async def scenario(house: House) -> None:
-        acme = await house.organization("acme")
-        assert attribution((await house.store.get(Organization, acme)).metadata) == (ROOT, ROOT, acme, None)
-
-    in_a_house(scenario)
+async def test_an_organization_pays_for_itself(identity: House) -> None:
+    acme = await identity.organization("acme")
+    assert attribution((await identity.store.get(Organization, acme)).metadata) == (ROOT, ROOT, acme, None)
 
 
-def test_what_takes_several_writes_says_who_pays_for_it_too_and_whoever_changes_it_does_not_pay() -> None:
-    async def scenario(house: House) -> None:
-        acme, by_ann = await house.organization("acme"), ("ann@example.com",) * 2
-        ann = house.client(await house.member("ann@example.com", acme, "administrator"))
-        bob = house.client(await house.member("bob@example.com", acme, "administrator"))
-        users, accounts = f"{ORGANIZATIONS}/{acme}/users", f"{ORGANIZATIONS}/{acme}/serviceaccounts"
-        cleo = told(await ann.post(users, person()), 201)["metadata"]["id"]
-        robby = told(await ann.post(accounts, robot()), 201)["metadata"]["id"]
+async def test_what_takes_several_writes_says_who_pays_for_it_too_and_whoever_changes_it_does_not_pay(
+    identity: House,
+) -> None:
+    acme, by_ann = await identity.organization("acme"), ("ann@example.com",) * 2
+    ann = identity.client(await identity.member("ann@example.com", acme, "administrator"))
+    bob = identity.client(await identity.member("bob@example.com", acme, "administrator"))
+    users, accounts = f"{ORGANIZATIONS}/{acme}/users", f"{ORGANIZATIONS}/{acme}/serviceaccounts"
+    cleo = told(await ann.post(users, person()), 201)["metadata"]["id"]
+    robby = told(await ann.post(accounts, robot()), 201)["metadata"]["id"]
 
-        async def check() -> None:
-            membership = (await house.store.get(OrganizationUser, cleo)).metadata
-            account = (await house.store.get(ServiceAccount, robby)).metadata
-            user = (await house.store.get(User, user_id("cleo@example.com"))).metadata
-            for each in (membership, account, user):
-                assert attribution(each) == (*by_ann, acme, None)
+    async def check() -> None:
+        membership = (await identity.store.get(OrganizationUser, cleo)).metadata
+        account = (await identity.store.get(ServiceAccount, robby)).metadata
+        user = (await identity.store.get(User, user_id("cleo@example.com"))).metadata
+        for each in (membership, account, user):
+            assert attribution(each) == (*by_ann, acme, None)
 
-        await check()
-        told(await bob.put(f"{users}/{cleo}", person("suspended")), 200)
-        told(await bob.put(f"{accounts}/{robby}", robot("renamed")), 200)
-        told(await bob.post(f"{accounts}/{robby}/rotate"), 200)
-        modified = (await house.store.get(ServiceAccount, robby)).metadata.annotations[MODIFIER]
-        assert modified == "bob@example.com", "somebody else has changed it"
-        await check()
-
-    in_a_house(scenario)
+    await check()
+    told(await bob.put(f"{users}/{cleo}", person("suspended")), 200)
+    told(await bob.put(f"{accounts}/{robby}", robot("renamed")), 200)
+    told(await bob.post(f"{accounts}/{robby}/rotate"), 200)
+    modified = (await identity.store.get(ServiceAccount, robby)).metadata.annotations[MODIFIER]
+    assert modified == "bob@example.com", "somebody else has changed it"
+    await check()
 
 
 def test_m20_who_pays_is_whom_the_service_says_that_made_it() -> None:

@@ -15,6 +15,7 @@ from remuda.kernel.errors import Invalid
 from remuda.store.logs import Log, LogPage
 from tests.example.contract import Reply
 from tests.identity.room import ORG, OTHER_ORG, Room, everywhere, in_a_room, member
+from tests.kit.environment import provided_by
 from tests.sim.store import SEALER
 
 AUDIT = f"/api/v1/organizations/{ORG}/audit"
@@ -81,6 +82,9 @@ def in_the_room(scenario: Callable[[AuditRoom], Coroutine[Any, Any, None]]) -> N
     in_a_room(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes, scenario)
 
 
+audit = provided_by(in_the_room)
+
+
 async def happen(room: AuditRoom, number: int, *, organization: str | None = ORG, **more: Any) -> None:
     """Let something happen, a minute after what happened before."""
     given: dict[str, Any] = {
@@ -100,107 +104,88 @@ def numbers(reply: Reply) -> list[int]:
     return [int(entry["traceID"], 16) for entry in reply.json]
 
 
-def test_an_organization_sees_what_was_done_in_it_and_how_it_ended() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        administrator = room.ask(ADMINISTRATOR)
-        assert (await administrator.put(f"/api/v1/organizations/{ORG}/things/good")).status == 200
-        assert (await administrator.put(f"/api/v1/organizations/{ORG}/things/bad")).status == 422
-        refused, changed = (await administrator.get(AUDIT)).json
-        assert changed["actor"] == {"subject": "admin@example.com"}
-        assert changed["operation"] == {
-            "verb": "PUT",
-            "route": "/api/v1/organizations/{organizationID}/things/{thingID}",
-        }
-        assert (changed["resource"], changed["result"]) == ({"type": "things", "id": "good"}, {"status": 200})
-        assert changed["scope"] == {"organizationID": ORG, "thingID": "good"}
-        assert changed["component"]["name"] == "identity"
-        assert (refused["resource"]["id"], refused["result"]) == ("bad", {"status": 422})
-        assert datetime.fromisoformat(refused["time"]) >= datetime.fromisoformat(changed["time"])
-
-    in_the_room(scenario)
+async def test_an_organization_sees_what_was_done_in_it_and_how_it_ended(audit: AuditRoom) -> None:
+    administrator = audit.ask(ADMINISTRATOR)
+    assert (await administrator.put(f"/api/v1/organizations/{ORG}/things/good")).status == 200
+    assert (await administrator.put(f"/api/v1/organizations/{ORG}/things/bad")).status == 422
+    refused, changed = (await administrator.get(AUDIT)).json
+    assert changed["actor"] == {"subject": "admin@example.com"}
+    assert changed["operation"] == {
+        "verb": "PUT",
+        "route": "/api/v1/organizations/{organizationID}/things/{thingID}",
+    }
+    assert (changed["resource"], changed["result"]) == ({"type": "things", "id": "good"}, {"status": 200})
+    assert changed["scope"] == {"organizationID": ORG, "thingID": "good"}
+    assert changed["component"]["name"] == "identity"
+    assert (refused["resource"]["id"], refused["result"]) == ("bad", {"status": 422})
+    assert datetime.fromisoformat(refused["time"]) >= datetime.fromisoformat(changed["time"])
 
 
-def test_it_tells_on_whose_behalf_a_service_acted() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        actor = Actor(subject="unikorn-compute", actor="anna@example.com", service="unikorn-compute")
-        await happen(room, 1, actor=actor)
-        (entry,) = (await room.ask(AUDITOR).get(AUDIT)).json
-        assert entry["actor"] == {
-            "subject": "unikorn-compute",
-            "actor": "anna@example.com",
-            "service": "unikorn-compute",
-        }
-
-    in_the_room(scenario)
+async def test_it_tells_on_whose_behalf_a_service_acted(audit: AuditRoom) -> None:
+    actor = Actor(subject="unikorn-compute", actor="anna@example.com", service="unikorn-compute")
+    await happen(audit, 1, actor=actor)
+    (entry,) = (await audit.ask(AUDITOR).get(AUDIT)).json
+    assert entry["actor"] == {
+        "subject": "unikorn-compute",
+        "actor": "anna@example.com",
+        "service": "unikorn-compute",
+    }
 
 
 @pytest.mark.parametrize(
     ("who", "status"), [(ADMINISTRATOR, 200), (AUDITOR, 200), (PLATFORM, 200), (USER, 403), (None, 401)]
 )
-def test_administrators_and_auditors_of_an_organization_may_read_it(who: Principal | None, status: int) -> None:
-    async def scenario(room: AuditRoom) -> None:
-        await happen(room, 1)
-        reply = await room.ask(who).get(AUDIT)
-        assert reply.status == status
-        assert status != 403 or "'read' on endpoint 'identity:organizations'" in reply.json["error_description"]
-
-    in_the_room(scenario)
-
-
-def test_nobody_reads_the_audit_of_another_organization_or_of_the_system() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        await happen(room, 1, organization=OTHER_ORG)
-        await happen(room, 2, organization=None)
-        mine = room.ask(ADMINISTRATOR)
-        assert (await mine.get(f"/api/v1/organizations/{OTHER_ORG}/audit")).status == 403
-        assert (await mine.get("/api/v1/audit")).status == 403
-        assert (await mine.get("/api/v1/audit", {"organizationID": ORG})).status == 403
-        assert numbers(await mine.get(AUDIT)) == []
-
-    in_the_room(scenario)
+async def test_administrators_and_auditors_of_an_organization_may_read_it(
+    audit: AuditRoom, who: Principal | None, status: int
+) -> None:
+    await happen(audit, 1)
+    reply = await audit.ask(who).get(AUDIT)
+    assert reply.status == status
+    assert status != 403 or "'read' on endpoint 'identity:organizations'" in reply.json["error_description"]
 
 
-def test_whoever_may_read_everything_reads_the_systems_records_and_anybodys() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        await happen(room, 1)
-        await happen(room, 2, organization=None)
-        root = room.ask(PLATFORM)
-        assert numbers(await root.get("/api/v1/audit")) == [2]
-        assert numbers(await root.get("/api/v1/audit", {"organizationID": ORG})) == [1]
-        assert numbers(await root.get(AUDIT)) == [1]
-
-    in_the_room(scenario)
+async def test_nobody_reads_the_audit_of_another_organization_or_of_the_system(audit: AuditRoom) -> None:
+    await happen(audit, 1, organization=OTHER_ORG)
+    await happen(audit, 2, organization=None)
+    mine = audit.ask(ADMINISTRATOR)
+    assert (await mine.get(f"/api/v1/organizations/{OTHER_ORG}/audit")).status == 403
+    assert (await mine.get("/api/v1/audit")).status == 403
+    assert (await mine.get("/api/v1/audit", {"organizationID": ORG})).status == 403
+    assert numbers(await mine.get(AUDIT)) == []
 
 
-def test_pages_follow_each_other_from_the_latest_back() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        for number in range(5):
-            await happen(room, number)
-        client = room.ask(AUDITOR)
-        first = await client.get(AUDIT, {"limit": "2"})
-        await happen(room, 9)
-        assert first.headers["link"].startswith("<?limit=2&continue=")
-        second = await client.get(AUDIT, {"limit": "2", "continue": first.headers["x-continue"]})
-        third = await client.get(AUDIT, {"limit": "2", "continue": second.headers["x-continue"]})
-        assert [numbers(page) for page in (first, second, third)] == [[4, 3], [2, 1], [0]]
-        assert "x-continue" not in third.headers
-        exact = await client.get(AUDIT, {"limit": "6"})
-        assert (len(numbers(exact)), "x-continue" in exact.headers) == (6, False)
-
-    in_the_room(scenario)
+async def test_whoever_may_read_everything_reads_the_systems_records_and_anybodys(audit: AuditRoom) -> None:
+    await happen(audit, 1)
+    await happen(audit, 2, organization=None)
+    root = audit.ask(PLATFORM)
+    assert numbers(await root.get("/api/v1/audit")) == [2]
+    assert numbers(await root.get("/api/v1/audit", {"organizationID": ORG})) == [1]
+    assert numbers(await root.get(AUDIT)) == [1]
 
 
-def test_a_page_is_a_hundred_unless_somebody_says_otherwise_and_never_over_a_thousand() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        for number in range(130):
-            await happen(room, number)
-        client = room.ask(AUDITOR)
-        reply = await client.get(AUDIT)
-        assert (len(numbers(reply)), "x-continue" in reply.headers) == (100, True)
-        assert (await client.get(AUDIT, {"limit": "1001"})).status == 400
-        assert (await client.get(AUDIT, {"watch": "true"})).status == 400
+async def test_pages_follow_each_other_from_the_latest_back(audit: AuditRoom) -> None:
+    for number in range(5):
+        await happen(audit, number)
+    client = audit.ask(AUDITOR)
+    first = await client.get(AUDIT, {"limit": "2"})
+    await happen(audit, 9)
+    assert first.headers["link"].startswith("<?limit=2&continue=")
+    second = await client.get(AUDIT, {"limit": "2", "continue": first.headers["x-continue"]})
+    third = await client.get(AUDIT, {"limit": "2", "continue": second.headers["x-continue"]})
+    assert [numbers(page) for page in (first, second, third)] == [[4, 3], [2, 1], [0]]
+    assert "x-continue" not in third.headers
+    exact = await client.get(AUDIT, {"limit": "6"})
+    assert (len(numbers(exact)), "x-continue" in exact.headers) == (6, False)
 
-    in_the_room(scenario)
+
+async def test_a_page_is_a_hundred_unless_somebody_says_otherwise_and_never_over_a_thousand(audit: AuditRoom) -> None:
+    for number in range(130):
+        await happen(audit, number)
+    client = audit.ask(AUDITOR)
+    reply = await client.get(AUDIT)
+    assert (len(numbers(reply)), "x-continue" in reply.headers) == (100, True)
+    assert (await client.get(AUDIT, {"limit": "1001"})).status == 400
+    assert (await client.get(AUDIT, {"watch": "true"})).status == 400
 
 
 @pytest.mark.parametrize(
@@ -216,103 +201,82 @@ def test_a_page_is_a_hundred_unless_somebody_says_otherwise_and_never_over_a_tho
         ({"status": "2xx", "actor": "user-1"}, [3, 1]),
     ],
 )
-def test_filters_narrow_what_is_told(query: dict[str, str], found: list[int]) -> None:
-    async def scenario(room: AuditRoom) -> None:
-        for number in range(5):
-            await happen(room, number)
-        await happen(room, 5, status=403, resource=Target(type="projects", id="p-5"))
-        assert numbers(await room.ask(AUDITOR).get(AUDIT, query)) == found
-
-    in_the_room(scenario)
+async def test_filters_narrow_what_is_told(audit: AuditRoom, query: dict[str, str], found: list[int]) -> None:
+    for number in range(5):
+        await happen(audit, number)
+    await happen(audit, 5, status=403, resource=Target(type="projects", id="p-5"))
+    assert numbers(await audit.ask(AUDITOR).get(AUDIT, query)) == found
 
 
-def test_the_one_it_was_done_for_and_the_service_are_found_by_name_too() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        await happen(room, 1, actor=Actor(subject="compute", actor="anna", service="compute"))
-        client = room.ask(AUDITOR)
-        for name in ("anna", "compute"):
-            assert numbers(await client.get(AUDIT, {"actor": name})) == [1]
-
-    in_the_room(scenario)
+async def test_the_one_it_was_done_for_and_the_service_are_found_by_name_too(audit: AuditRoom) -> None:
+    await happen(audit, 1, actor=Actor(subject="compute", actor="anna", service="compute"))
+    client = audit.ask(AUDITOR)
+    for name in ("anna", "compute"):
+        assert numbers(await client.get(AUDIT, {"actor": name})) == [1]
 
 
-def test_a_span_of_time_has_both_its_ends() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        times = []
-        for number in range(4):
-            times.append(room.world.clock.now().isoformat())
-            await happen(room, number)
-        client = room.ask(AUDITOR)
-        assert numbers(await client.get(AUDIT, {"since": times[1], "until": times[2]})) == [2, 1]
-        assert numbers(await client.get(AUDIT, {"since": times[3].replace("+00:00", "Z")})) == [3]
-        for nonsense in ("yesterday", "2026-01-01T00:00:00", "2026-01-01"):
-            reply = await client.get(AUDIT, {"since": nonsense})
-            assert (reply.status, '"since"' in reply.json["error_description"]) == (400, True)
-
-    in_the_room(scenario)
+async def test_a_span_of_time_has_both_its_ends(audit: AuditRoom) -> None:
+    times = []
+    for number in range(4):
+        times.append(audit.world.clock.now().isoformat())
+        await happen(audit, number)
+    client = audit.ask(AUDITOR)
+    assert numbers(await client.get(AUDIT, {"since": times[1], "until": times[2]})) == [2, 1]
+    assert numbers(await client.get(AUDIT, {"since": times[3].replace("+00:00", "Z")})) == [3]
+    for nonsense in ("yesterday", "2026-01-01T00:00:00", "2026-01-01"):
+        reply = await client.get(AUDIT, {"since": nonsense})
+        assert (reply.status, '"since"' in reply.json["error_description"]) == (400, True)
 
 
-def test_a_page_looks_at_ten_times_its_limit_and_goes_on_from_there() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        await happen(room, 1000, actor=Actor(subject="rare"))
-        for number in range(45):
-            await happen(room, number)
-        client, log = room.ask(AUDITOR), counted(room)
-        query = {"limit": "2", "actor": "rare"}
-        pages: list[list[int]] = []
-        while len(pages) < 10:
-            log.looked = 0
-            reply = await client.get(AUDIT, query)
-            assert log.looked <= 20
-            pages.append(numbers(reply))
-            if "x-continue" not in reply.headers:
-                break
-            query["continue"] = reply.headers["x-continue"]
-        assert pages == [[], [], [1000]]
-
-    in_the_room(scenario)
+async def test_a_page_looks_at_ten_times_its_limit_and_goes_on_from_there(audit: AuditRoom) -> None:
+    await happen(audit, 1000, actor=Actor(subject="rare"))
+    for number in range(45):
+        await happen(audit, number)
+    client, log = audit.ask(AUDITOR), counted(audit)
+    query = {"limit": "2", "actor": "rare"}
+    pages: list[list[int]] = []
+    while len(pages) < 10:
+        log.looked = 0
+        reply = await client.get(AUDIT, query)
+        assert log.looked <= 20
+        pages.append(numbers(reply))
+        if "x-continue" not in reply.headers:
+            break
+        query["continue"] = reply.headers["x-continue"]
+    assert pages == [[], [], [1000]]
 
 
-def test_what_is_before_the_time_that_is_meant_is_not_looked_at() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        for number in range(250):
-            await happen(room, number)
-        since = room.world.clock.now().isoformat()
-        await happen(room, 999)
-        client, log = room.ask(AUDITOR), counted(room)
-        reply = await client.get(AUDIT, {"limit": "1000", "since": since, "actor": "user-1"})
-        assert (numbers(reply), "x-continue" in reply.headers) == ([999], False)
-        assert log.looked <= 100
-
-    in_the_room(scenario)
+async def test_what_is_before_the_time_that_is_meant_is_not_looked_at(audit: AuditRoom) -> None:
+    for number in range(250):
+        await happen(audit, number)
+    since = audit.world.clock.now().isoformat()
+    await happen(audit, 999)
+    client, log = audit.ask(AUDITOR), counted(audit)
+    reply = await client.get(AUDIT, {"limit": "1000", "since": since, "actor": "user-1"})
+    assert (numbers(reply), "x-continue" in reply.headers) == ([999], False)
+    assert log.looked <= 100
 
 
-def test_a_long_page_is_read_in_slices() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        for number in range(250):
-            await happen(room, number)
-        assert len(numbers(await room.ask(AUDITOR).get(AUDIT, {"limit": "1000"}))) == 250
-        assert counted(room).most_at_once == 100
-
-    in_the_room(scenario)
+async def test_a_long_page_is_read_in_slices(audit: AuditRoom) -> None:
+    for number in range(250):
+        await happen(audit, number)
+    assert len(numbers(await audit.ask(AUDITOR).get(AUDIT, {"limit": "1000"}))) == 250
+    assert counted(audit).most_at_once == 100
 
 
-def test_a_token_is_for_whom_it_was_given_to_and_for_those_records() -> None:
-    async def scenario(room: AuditRoom) -> None:
-        for number in range(3):
-            await happen(room, number)
-            await happen(room, number, organization=None)
-        root = room.ask(PLATFORM)
-        token = (await root.get("/api/v1/audit", {"limit": "1"})).headers["x-continue"]
-        for reply in (
-            await root.get(AUDIT, {"continue": token}),
-            await root.get("/api/v1/audit", {"continue": token, "organizationID": ORG}),
-            await room.ask(everywhere("other@example.com", "identity:organizations R")).get(
-                "/api/v1/audit", {"continue": token}
-            ),
-            await root.get("/api/v1/audit", {"continue": "17"}),
-        ):
-            assert (reply.status, '"continue"' in reply.json["error_description"]) == (400, True)
-        assert numbers(await root.get("/api/v1/audit", {"continue": token})) == [1, 0]
-
-    in_the_room(scenario)
+async def test_a_token_is_for_whom_it_was_given_to_and_for_those_records(audit: AuditRoom) -> None:
+    for number in range(3):
+        await happen(audit, number)
+        await happen(audit, number, organization=None)
+    root = audit.ask(PLATFORM)
+    token = (await root.get("/api/v1/audit", {"limit": "1"})).headers["x-continue"]
+    for reply in (
+        await root.get(AUDIT, {"continue": token}),
+        await root.get("/api/v1/audit", {"continue": token, "organizationID": ORG}),
+        await audit.ask(everywhere("other@example.com", "identity:organizations R")).get(
+            "/api/v1/audit", {"continue": token}
+        ),
+        await root.get("/api/v1/audit", {"continue": "17"}),
+    ):
+        assert (reply.status, '"continue"' in reply.json["error_description"]) == (400, True)
+    assert numbers(await root.get("/api/v1/audit", {"continue": token})) == [1, 0]

@@ -18,7 +18,7 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import NAME
 from remuda.store.contract import named
 from remuda.store.objects import Metadata
-from tests.identity.rights_door import Door, at_the_door, claim
+from tests.identity.rights_door import Door, claim
 
 COMPUTE = "unikorn-compute"
 READS = RoleScopes(organization=(Grant(name="identity:groups", operations=("read",)),))
@@ -157,27 +157,21 @@ OF_OURS: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", OF_OTHERS.values(), ids=list(OF_OTHERS))
-def test_what_others_do_makes_nobody_read_again(change: Change) -> None:
-    async def scenario(door: Door) -> None:
-        scene = Scene(door)
-        await scene.set_up()
-        before = await scene.warm_answers()
-        await change(scene)
-        after = await scene.answers(door)
-        assert [name for name in before if after[name] is not before[name]] == []
-
-    at_the_door(scenario)
+async def test_what_others_do_makes_nobody_read_again(authentication: Door, change: Change) -> None:
+    scene = Scene(authentication)
+    await scene.set_up()
+    before = await scene.warm_answers()
+    await change(scene)
+    after = await scene.answers(authentication)
+    assert [name for name in before if after[name] is not before[name]] == []
 
 
 @pytest.mark.parametrize("change", OF_OURS.values(), ids=list(OF_OURS))
-def test_whatever_an_answer_rests_on_counts_with_the_next_request(change: Change) -> None:
-    async def scenario(door: Door) -> None:
-        scene = Scene(door)
-        await scene.set_up()
-        before = await scene.warm_answers()
-        await change(scene)
-        fresh = await scene.answers(Door(door.world, door.store, door.settings))
-        assert fresh != before, "it makes a difference"
-        assert await scene.answers(door) == fresh
-
-    at_the_door(scenario)
+async def test_whatever_an_answer_rests_on_counts_with_the_next_request(authentication: Door, change: Change) -> None:
+    scene = Scene(authentication)
+    await scene.set_up()
+    before = await scene.warm_answers()
+    await change(scene)
+    fresh = await scene.answers(Door(authentication.world, authentication.store, authentication.settings))
+    assert fresh != before, "it makes a difference"
+    assert await scene.answers(authentication) == fresh

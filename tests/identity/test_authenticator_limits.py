@@ -14,7 +14,8 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from tests.identity.rights_apart import apart
-from tests.identity.rights_door import Door, at_the_door
+from tests.identity.rights_door import Door
+from tests.kit.environment import options
 
 
 async def provider_of(door: Door, organization: str | None) -> str:
@@ -44,26 +45,23 @@ async def organizations_by(door: Door, provider: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("provider", "expected"), [("of acme", ("acme",)), ("of all", ("acme", "bolt")), ("", ("acme", "bolt"))]
 )
-def test_what_one_organizations_provider_vouches_for_is_good_in_no_other(
-    provider: str, expected: tuple[str, ...]
+async def test_what_one_organizations_provider_vouches_for_is_good_in_no_other(
+    authentication: Door, provider: str, expected: tuple[str, ...]
 ) -> None:
-    async def scenario(door: Door) -> None:
-        assert await organizations_by(door, provider) == expected
-
-    at_the_door(scenario)
+    assert await organizations_by(authentication, provider) == expected
 
 
-def test_what_one_organizations_provider_vouches_for_is_no_platform_administrator() -> None:
-    async def scenario(door: Door) -> None:
-        acme = await door.organization()
-        ann = await door.user("ann@example.com", acme)
-        session = await door.tokens.sessions.begin(user=ann, client="console", provider=await provider_of(door, acme))
-        token = (await door.tokens.tokens.issue_for_session(ann, session)).token.reveal()
-        assert not (await door.let_in(token)).access.everywhere
-        token, _ = await door.log_in(ann)
-        assert (await door.let_in(token)).access.everywhere
-
-    at_the_door(scenario, platform_administrators=("ann@example.com",))
+@options(platform_administrators=("ann@example.com",))
+async def test_what_one_organizations_provider_vouches_for_is_no_platform_administrator(authentication: Door) -> None:
+    acme = await authentication.organization()
+    ann = await authentication.user("ann@example.com", acme)
+    session = await authentication.tokens.sessions.begin(
+        user=ann, client="console", provider=await provider_of(authentication, acme)
+    )
+    token = (await authentication.tokens.tokens.issue_for_session(ann, session)).token.reveal()
+    assert not (await authentication.let_in(token)).access.everywhere
+    token, _ = await authentication.log_in(ann)
+    assert (await authentication.let_in(token)).access.everywhere
 
 
 async def vouched_token(door: Door, user: User, organization: str) -> str:
@@ -74,22 +72,23 @@ async def vouched_token(door: Door, user: User, organization: str) -> str:
     return (await door.tokens.tokens.issue_for_session(user, session)).token.reveal()
 
 
-def test_a_service_that_impersonates_a_caller_reaches_no_further_than_the_organization_that_vouches() -> None:
-    async def scenario(door: Door) -> None:
-        acme, bolt = await door.organization("acme"), await door.organization("bolt")
-        ann = await door.user("ann@example.com", bolt)
-        await door.group(bolt, "administrator", users=[ann])
-        caller = await door.let_in(await vouched_token(door, ann, acme))
-        assert (caller.vouched_by, caller.issuer, caller.organizations) == (acme, "", ())
-        plain = await door.let_in((await door.log_in(ann))[0])
-        assert (plain.vouched_by, plain.issuer) == (None, "")
-        for who, reached in ((caller, set()), (plain, {bolt})):
-            told = Service("unikorn-compute", impersonate=True).headers(Context(principal=who, operation="x"))
-            said = read_claim_of_bearer(told["X-Principal"].encode())
-            service = await door.let_in(certificate=door.certificate("unikorn-compute"), claim=said, impersonate=True)
-            assert set(service.access.organizations) == reached
-
-    at_the_door(scenario)
+async def test_a_service_that_impersonates_a_caller_reaches_no_further_than_the_organization_that_vouches(
+    authentication: Door,
+) -> None:
+    acme, bolt = await authentication.organization("acme"), await authentication.organization("bolt")
+    ann = await authentication.user("ann@example.com", bolt)
+    await authentication.group(bolt, "administrator", users=[ann])
+    caller = await authentication.let_in(await vouched_token(authentication, ann, acme))
+    assert (caller.vouched_by, caller.issuer, caller.organizations) == (acme, "", ())
+    plain = await authentication.let_in((await authentication.log_in(ann))[0])
+    assert (plain.vouched_by, plain.issuer) == (None, "")
+    for who, reached in ((caller, set()), (plain, {bolt})):
+        told = Service("unikorn-compute", impersonate=True).headers(Context(principal=who, operation="x"))
+        said = read_claim_of_bearer(told["X-Principal"].encode())
+        service = await authentication.let_in(
+            certificate=authentication.certificate("unikorn-compute"), claim=said, impersonate=True
+        )
+        assert set(service.access.organizations) == reached
 
 
 async def test_a_service_in_another_process_is_told_which_organization_vouches(tmp_path: Path) -> None:
@@ -102,21 +101,15 @@ async def test_a_service_in_another_process_is_told_which_organization_vouches(t
         assert await there.let_in(token) == await door.let_in(token)
 
 
-def test_no_session_begins_with_a_provider_that_is_gone() -> None:
-    async def scenario(door: Door) -> None:
-        ann = await door.user("ann@example.com")
-        with pytest.raises(Unauthenticated, match="log in again"):
-            await door.tokens.sessions.begin(user=ann, client="console", provider=door.new_id())
-
-    at_the_door(scenario)
+async def test_no_session_begins_with_a_provider_that_is_gone(authentication: Door) -> None:
+    ann = await authentication.user("ann@example.com")
+    with pytest.raises(Unauthenticated, match="log in again"):
+        await authentication.tokens.sessions.begin(user=ann, client="console", provider=authentication.new_id())
 
 
-def test_what_an_operator_does_in_a_users_name_says_who_it_was() -> None:
-    async def scenario(door: Door) -> None:
-        ann = await door.user("ann@example.com")
-        issued = await door.tokens.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
-        principal = await door.let_in(issued.token.reveal())
-        assert (principal.subject, principal.who) == ("ann@example.com", "ann@example.com")
-        assert (principal.service, principal.caller) == ("operator root", "operator root for ann@example.com")
-
-    at_the_door(scenario)
+async def test_what_an_operator_does_in_a_users_name_says_who_it_was(authentication: Door) -> None:
+    ann = await authentication.user("ann@example.com")
+    issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
+    principal = await authentication.let_in(issued.token.reveal())
+    assert (principal.subject, principal.who) == ("ann@example.com", "ann@example.com")
+    assert (principal.service, principal.caller) == ("operator root", "operator root for ann@example.com")

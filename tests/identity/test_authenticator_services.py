@@ -17,28 +17,26 @@ from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Malformed, Unauthenticated
 from tests.identity.rights_door import YEAR, Door, at_the_door, certificate_of, claim
 from tests.identity.test_rights_roles import EXPECTED
+from tests.kit.environment import options
 
 COMPUTE = "unikorn-compute"
 SECOND = timedelta(seconds=1)
 
 
-def test_a_certificate_is_the_service_whose_name_it_has_acting_for_the_one_it_names() -> None:
-    async def scenario(door: Door) -> None:
-        acme = await door.organization()
-        said = claim("ann@example.com", type="user", organization=acme, project="p", organizations=(acme,))
-        assert await door.let_in(certificate=door.certificate(COMPUTE), claim=said) == Principal(
-            subject=COMPUTE,
-            type="system",
-            access=AccessList(everywhere=EXPECTED["compute-service"].everywhere),
-            actor="ann@example.com",
-            organization=acme,
-            project="p",
-            organizations=(acme,),
-            service=COMPUTE,
-            expires=door.whole_second() + YEAR,
-        )
-
-    at_the_door(scenario)
+async def test_a_certificate_is_the_service_whose_name_it_has_acting_for_the_one_it_names(authentication: Door) -> None:
+    acme = await authentication.organization()
+    said = claim("ann@example.com", type="user", organization=acme, project="p", organizations=(acme,))
+    assert await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=said) == Principal(
+        subject=COMPUTE,
+        type="system",
+        access=AccessList(everywhere=EXPECTED["compute-service"].everywhere),
+        actor="ann@example.com",
+        organization=acme,
+        project="p",
+        organizations=(acme,),
+        service=COMPUTE,
+        expires=authentication.whole_second() + YEAR,
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,93 +48,87 @@ def test_a_certificate_is_the_service_whose_name_it_has_acting_for_the_one_it_na
         (SECOND, YEAR, False),
     ],
 )
-def test_a_certificate_holds_between_its_times(begins: timedelta, ends: timedelta, *, holds: bool) -> None:
-    async def scenario(door: Door) -> None:
-        shown = {"certificate": door.certificate(COMPUTE, begins=begins, ends=ends), "claim": claim("ann@example.com")}
-        if not holds:
-            with pytest.raises(Unauthenticated, match="certificate has expired or is not yet valid"):
-                await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
-            return
-        await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
-        await door.clock.sleep(ends.total_seconds())
-        with pytest.raises(Unauthenticated, match="certificate has expired"):
-            await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
-
-    at_the_door(scenario)
-
-
-def test_a_certificate_that_is_nobodys_is_refused() -> None:
-    async def scenario(door: Door) -> None:
-        now = door.clock.now()
-        nonsense = "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n"
-        for pem, sentence in [
-            (door.certificate("unikorn-dispute"), "certificate is not known"),
-            (certificate_of((), now - YEAR, now + YEAR), "certificate is not valid"),
-            (certificate_of((COMPUTE, "unikorn-region"), now - YEAR, now + YEAR), "certificate is not valid"),
-            (nonsense, "certificate is not valid"),
-            ("", "certificate is not valid"),
-        ]:
-            with pytest.raises(Unauthenticated, match=sentence):
-                await door.let_in(certificate=pem, claim=claim("ann@example.com"))
-
-    at_the_door(scenario)
+async def test_a_certificate_holds_between_its_times(
+    authentication: Door, begins: timedelta, ends: timedelta, *, holds: bool
+) -> None:
+    shown = {
+        "certificate": authentication.certificate(COMPUTE, begins=begins, ends=ends),
+        "claim": claim("ann@example.com"),
+    }
+    if not holds:
+        with pytest.raises(Unauthenticated, match="certificate has expired or is not yet valid"):
+            await authentication.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
+        return
+    await authentication.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
+    await authentication.clock.sleep(ends.total_seconds())
+    with pytest.raises(Unauthenticated, match="certificate has expired"):
+        await authentication.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
 
 
-def test_whom_a_service_impersonates_must_be_somebody_who_is_active() -> None:
-    async def scenario(door: Door) -> None:
-        certificate = door.certificate(COMPUTE)
-        ann, robot = await door.user("ann@example.com"), await door.account(await door.organization())
+async def test_a_certificate_that_is_nobodys_is_refused(authentication: Door) -> None:
+    now = authentication.clock.now()
+    nonsense = "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n"
+    for pem, sentence in [
+        (authentication.certificate("unikorn-dispute"), "certificate is not known"),
+        (certificate_of((), now - YEAR, now + YEAR), "certificate is not valid"),
+        (certificate_of((COMPUTE, "unikorn-region"), now - YEAR, now + YEAR), "certificate is not valid"),
+        (nonsense, "certificate is not valid"),
+        ("", "certificate is not valid"),
+    ]:
+        with pytest.raises(Unauthenticated, match=sentence):
+            await authentication.let_in(certificate=pem, claim=claim("ann@example.com"))
 
-        async def impersonate(actor: str, kind: str | None) -> Principal:
-            said = claim(actor, type=kind)
-            return await door.let_in(certificate=certificate, claim=said, impersonate=True)
 
-        assert (await impersonate("ann@example.com", "user")).who == "ann@example.com"
-        assert (await impersonate(robot.name, "service")).who == robot.name
-        for kind in ("system", None):
-            with pytest.raises(Malformed, match="X-Impersonate needs an actor of type user or service"):
-                await impersonate("ann@example.com", kind)
-        for actor, kind in [("bob@example.com", "user"), ("ann@example.com", "service"), (robot.name, "user")]:
-            with pytest.raises(Unauthenticated, match="the actor in X-Principal is not known"):
-                await impersonate(actor, kind)
-        await door.suspend(ann)
-        with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
-            await impersonate("ann@example.com", "user")
-        await door.remove(ServiceAccount, robot.name)
+async def test_whom_a_service_impersonates_must_be_somebody_who_is_active(authentication: Door) -> None:
+    certificate = authentication.certificate(COMPUTE)
+    ann, robot = (
+        await authentication.user("ann@example.com"),
+        await authentication.account(await authentication.organization()),
+    )
+
+    async def impersonate(actor: str, kind: str | None) -> Principal:
+        said = claim(actor, type=kind)
+        return await authentication.let_in(certificate=certificate, claim=said, impersonate=True)
+
+    assert (await impersonate("ann@example.com", "user")).who == "ann@example.com"
+    assert (await impersonate(robot.name, "service")).who == robot.name
+    for kind in ("system", None):
+        with pytest.raises(Malformed, match="X-Impersonate needs an actor of type user or service"):
+            await impersonate("ann@example.com", kind)
+    for actor, kind in [("bob@example.com", "user"), ("ann@example.com", "service"), (robot.name, "user")]:
         with pytest.raises(Unauthenticated, match="the actor in X-Principal is not known"):
-            await impersonate(robot.name, "service")
-
-    at_the_door(scenario)
-
-
-def test_without_impersonation_nobody_asks_who_the_actor_is() -> None:
-    async def scenario(door: Door) -> None:
-        principal = await door.let_in(certificate=door.certificate(COMPUTE), claim=claim("ci-fixtures"))
-        assert (principal.who, principal.caller) == ("ci-fixtures", f"{COMPUTE} for ci-fixtures")
-
-    at_the_door(scenario)
+            await impersonate(actor, kind)
+    await authentication.suspend(ann)
+    with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
+        await impersonate("ann@example.com", "user")
+    await authentication.remove(ServiceAccount, robot.name)
+    with pytest.raises(Unauthenticated, match="the actor in X-Principal is not known"):
+        await impersonate(robot.name, "service")
 
 
-def test_whom_one_organization_vouches_for_is_impersonated_there_alone() -> None:
-    async def scenario(door: Door) -> None:
-        acme, blue = await door.organization("acme"), await door.organization("blue")
-        ann, root = [await door.user(f"{name}@example.com", acme, blue) for name in ("ann", "root")]
-        for organization in (acme, blue):
-            await door.group(organization, "administrator", users=[ann, root])
-        certificate = door.certificate(COMPUTE)
+async def test_without_impersonation_nobody_asks_who_the_actor_is(authentication: Door) -> None:
+    principal = await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=claim("ci-fixtures"))
+    assert (principal.who, principal.caller) == ("ci-fixtures", f"{COMPUTE} for ci-fixtures")
 
-        async def impersonated(who: User, **said: Any) -> AccessList:
-            as_them = claim(who.spec.subject, type="user", **said)
-            return (await door.let_in(certificate=certificate, claim=as_them, impersonate=True)).access
 
-        assert set((await impersonated(ann)).organizations) == {acme, blue}
-        assert set((await impersonated(ann, vouched_by=acme)).organizations) == {acme}
-        assert await impersonated(ann, vouched_by=acme, organizations=(blue,)) == AccessList()
-        assert await impersonated(ann, vouched_by=door.new_id()) == AccessList()
-        assert (await impersonated(root)).everywhere
-        assert not (await impersonated(root, vouched_by=acme)).everywhere
+@options(platform_administrators=("root@example.com",))
+async def test_whom_one_organization_vouches_for_is_impersonated_there_alone(authentication: Door) -> None:
+    acme, blue = await authentication.organization("acme"), await authentication.organization("blue")
+    ann, root = [await authentication.user(f"{name}@example.com", acme, blue) for name in ("ann", "root")]
+    for organization in (acme, blue):
+        await authentication.group(organization, "administrator", users=[ann, root])
+    certificate = authentication.certificate(COMPUTE)
 
-    at_the_door(scenario, platform_administrators=("root@example.com",))
+    async def impersonated(who: User, **said: Any) -> AccessList:
+        as_them = claim(who.spec.subject, type="user", **said)
+        return (await authentication.let_in(certificate=certificate, claim=as_them, impersonate=True)).access
+
+    assert set((await impersonated(ann)).organizations) == {acme, blue}
+    assert set((await impersonated(ann, vouched_by=acme)).organizations) == {acme}
+    assert await impersonated(ann, vouched_by=acme, organizations=(blue,)) == AccessList()
+    assert await impersonated(ann, vouched_by=authentication.new_id()) == AccessList()
+    assert (await impersonated(root)).everywhere
+    assert not (await impersonated(root, vouched_by=acme)).everywhere
 
 
 def test_whom_another_issuer_knows_is_impersonated_as_its_own_and_not_as_ours() -> None:
@@ -158,66 +150,60 @@ def test_whom_another_issuer_knows_is_impersonated_as_its_own_and_not_as_ours() 
     at_the_door(scenario, platform_administrators=("root@example.com",), role_bindings=(reader,))
 
 
-def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_and_for_the_actor() -> None:
-    async def scenario(door: Door) -> None:
-        acme = await door.organization()
-        ann = await door.user("ann@example.com", acme)
-        token, _ = await door.log_in(ann)
-        of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
-        carried = await door.let_in(token, certificate=door.certificate(COMPUTE), claim=of_acme)
-        assert (carried.issuer, carried.vouched_by) == ("https://login.example.com", acme)
-        carried = await door.let_in(token, certificate=door.certificate(COMPUTE), claim=claim("ann@example.com"))
-        assert (carried.issuer, carried.vouched_by) == ("", None)
-
-    at_the_door(scenario)
-
-
-def test_a_service_that_acts_for_somebody_keeps_who_vouches_for_that_one() -> None:
-    async def scenario(door: Door) -> None:
-        acme = await door.organization()
-        of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
-        acting = await door.let_in(certificate=door.certificate(COMPUTE), claim=of_acme)
-        assert (acting.service, acting.issuer, acting.vouched_by) == (COMPUTE, "https://login.example.com", acme)
-
-    at_the_door(scenario)
+async def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_and_for_the_actor(
+    authentication: Door,
+) -> None:
+    acme = await authentication.organization()
+    ann = await authentication.user("ann@example.com", acme)
+    token, _ = await authentication.log_in(ann)
+    of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
+    carried = await authentication.let_in(token, certificate=authentication.certificate(COMPUTE), claim=of_acme)
+    assert (carried.issuer, carried.vouched_by) == ("https://login.example.com", acme)
+    carried = await authentication.let_in(
+        token, certificate=authentication.certificate(COMPUTE), claim=claim("ann@example.com")
+    )
+    assert (carried.issuer, carried.vouched_by) == ("", None)
 
 
-def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once() -> None:
-    async def scenario(door: Door) -> None:
-        shown = {"certificate": door.certificate(COMPUTE), "claim": claim("ann@example.com")}
-        first = await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
-        assert await door.let_in(**shown) is first  # type: ignore[arg-type]  # credentials by name
-        await door.remove(Role, role_id("compute-service"))
-        assert (await door.let_in(**shown)).access == AccessList()  # type: ignore[arg-type]  # credentials by name
-
-    at_the_door(scenario)
+async def test_a_service_that_acts_for_somebody_keeps_who_vouches_for_that_one(authentication: Door) -> None:
+    acme = await authentication.organization()
+    of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
+    acting = await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=of_acme)
+    assert (acting.service, acting.issuer, acting.vouched_by) == (COMPUTE, "https://login.example.com", acme)
 
 
-def test_a_token_that_a_service_carries_gives_its_holders_rights_and_no_more() -> None:
-    async def scenario(door: Door) -> None:
-        acme = await door.organization()
-        ann, bob = [await door.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
-        await door.group(acme, "user", users=[ann])
-        await door.group(acme, "reader", users=[bob])
-        token, _ = await door.log_in(ann)
-        alone = await door.let_in(token)
-        certificate = door.certificate(COMPUTE, ends=timedelta(minutes=5))
-        carried = await door.let_in(
-            token, certificate=certificate, claim=claim("bob@example.com", type="user", organization=acme)
+async def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once(authentication: Door) -> None:
+    shown = {"certificate": authentication.certificate(COMPUTE), "claim": claim("ann@example.com")}
+    first = await authentication.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
+    assert await authentication.let_in(**shown) is first  # type: ignore[arg-type]  # credentials by name
+    await authentication.remove(Role, role_id("compute-service"))
+    assert (await authentication.let_in(**shown)).access == AccessList()  # type: ignore[arg-type]  # credentials by name
+
+
+async def test_a_token_that_a_service_carries_gives_its_holders_rights_and_no_more(authentication: Door) -> None:
+    acme = await authentication.organization()
+    ann, bob = [await authentication.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
+    await authentication.group(acme, "user", users=[ann])
+    await authentication.group(acme, "reader", users=[bob])
+    token, _ = await authentication.log_in(ann)
+    alone = await authentication.let_in(token)
+    certificate = authentication.certificate(COMPUTE, ends=timedelta(minutes=5))
+    carried = await authentication.let_in(
+        token, certificate=certificate, claim=claim("bob@example.com", type="user", organization=acme)
+    )
+    assert (carried.subject, carried.type, carried.access) == (alone.subject, "user", alone.access)
+    assert (carried.service, carried.who, carried.organization) == (COMPUTE, "bob@example.com", acme)
+    assert carried.expires == authentication.whole_second() + timedelta(minutes=5), "whichever ends first"
+    as_bob = await authentication.let_in(
+        token, certificate=certificate, claim=claim("bob@example.com", type="user"), impersonate=True
+    )
+    assert as_bob.access.organizations[acme].permissions == EXPECTED["reader"].organization
+    with pytest.raises(Unauthenticated, match="certificate is not known"):
+        await authentication.let_in(
+            token, certificate=authentication.certificate("unikorn-dispute"), claim=claim("ann@example.com")
         )
-        assert (carried.subject, carried.type, carried.access) == (alone.subject, "user", alone.access)
-        assert (carried.service, carried.who, carried.organization) == (COMPUTE, "bob@example.com", acme)
-        assert carried.expires == door.whole_second() + timedelta(minutes=5), "whichever ends first"
-        as_bob = await door.let_in(
-            token, certificate=certificate, claim=claim("bob@example.com", type="user"), impersonate=True
-        )
-        assert as_bob.access.organizations[acme].permissions == EXPECTED["reader"].organization
-        with pytest.raises(Unauthenticated, match="certificate is not known"):
-            await door.let_in(token, certificate=door.certificate("unikorn-dispute"), claim=claim("ann@example.com"))
-        with pytest.raises(Unauthenticated, match="token"):
-            await door.let_in("nonsense", certificate=certificate, claim=claim("ann@example.com"))
-
-    at_the_door(scenario)
+    with pytest.raises(Unauthenticated, match="token"):
+        await authentication.let_in("nonsense", certificate=certificate, claim=claim("ann@example.com"))
 
 
 # Whatever a service and the one it acts for may do, impersonation never gives more than either has.

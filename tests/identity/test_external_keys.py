@@ -36,45 +36,36 @@ def throttled(lobby: Lobby) -> float:
     return lobby.counted("remuda_external_key_refreshes_throttled_total")
 
 
-def test_keys_are_read_once_for_many_tokens() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        assert await asyncio.gather(*(is_in(lobby) for _ in range(10))) == [True] * 10
-        assert await is_in(lobby, fresh(lobby, None))
-        assert lobby.issuer.asked == [KEYS]
-        assert throttled(lobby) == 0
-
-    in_the_lobby(scenario)
+async def test_keys_are_read_once_for_many_tokens(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    assert await asyncio.gather(*(is_in(external_issuer) for _ in range(10))) == [True] * 10
+    assert await is_in(external_issuer, fresh(external_issuer, None))
+    assert external_issuer.issuer.asked == [KEYS]
+    assert throttled(external_issuer) == 0
 
 
-def test_made_up_keys_make_us_ask_once_a_minute() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        await is_in(lobby)
-        for number in range(5):
-            assert await lobby.refusal(fresh(lobby, f"made-up-{number}")) == NOT_VALID
-        assert (lobby.issuer.asked, throttled(lobby)) == ([KEYS], 5)
-        await lobby.clock.sleep(61)
-        for number in range(5):
-            assert await lobby.refusal(fresh(lobby, f"made-up-{number}")) == NOT_VALID
-        assert (lobby.issuer.asked, throttled(lobby)) == ([KEYS] * 2, 9)
-        assert await is_in(lobby)
-
-    in_the_lobby(scenario)
+async def test_made_up_keys_make_us_ask_once_a_minute(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    await is_in(external_issuer)
+    for number in range(5):
+        assert await external_issuer.refusal(fresh(external_issuer, f"made-up-{number}")) == NOT_VALID
+    assert (external_issuer.issuer.asked, throttled(external_issuer)) == ([KEYS], 5)
+    await external_issuer.clock.sleep(61)
+    for number in range(5):
+        assert await external_issuer.refusal(fresh(external_issuer, f"made-up-{number}")) == NOT_VALID
+    assert (external_issuer.issuer.asked, throttled(external_issuer)) == ([KEYS] * 2, 9)
+    assert await is_in(external_issuer)
 
 
-def test_a_new_key_is_known_within_a_minute() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        await is_in(lobby)
-        lobby.issuer.publish(published(key()), published(key(kid="two")))
-        token = fresh(lobby, "two", key(kid="two"))
-        assert await lobby.refusal(token) == NOT_VALID
-        await lobby.clock.sleep(61)
-        assert await is_in(lobby, token)
-        assert await is_in(lobby)
-
-    in_the_lobby(scenario)
+async def test_a_new_key_is_known_within_a_minute(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    await is_in(external_issuer)
+    external_issuer.issuer.publish(published(key()), published(key(kid="two")))
+    token = fresh(external_issuer, "two", key(kid="two"))
+    assert await external_issuer.refusal(token) == NOT_VALID
+    await external_issuer.clock.sleep(61)
+    assert await is_in(external_issuer, token)
+    assert await is_in(external_issuer)
 
 
 def test_a_key_that_was_withdrawn_ends_what_it_signed_however_well_that_is_remembered() -> None:
@@ -100,171 +91,140 @@ def test_a_key_that_was_withdrawn_ends_what_it_signed_however_well_that_is_remem
     in_the_lobby(scenario)
 
 
-def test_a_key_that_was_withdrawn_lets_nobody_in_after_a_long_silence() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        token = fresh(lobby)
-        await is_in(lobby, token)
-        lobby.issuer.publish(published(key(kid="two")))
-        await lobby.clock.sleep(2000)
-        assert await lobby.refusal(token) == NOT_VALID
-
-    in_the_lobby(scenario)
+async def test_a_key_that_was_withdrawn_lets_nobody_in_after_a_long_silence(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    token = fresh(external_issuer)
+    await is_in(external_issuer, token)
+    external_issuer.issuer.publish(published(key(kid="two")))
+    await external_issuer.clock.sleep(2000)
+    assert await external_issuer.refusal(token) == NOT_VALID
 
 
-def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        may_answer, answer = asyncio.Event(), lobby.issuer.__call__
+async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(external_issuer: Lobby) -> None:
+    may_answer, answer = asyncio.Event(), external_issuer.issuer.__call__
 
-        async def slow(*asked: Any) -> Fetched:
-            await may_answer.wait()
-            return await answer(*asked)
+    async def slow(*asked: Any) -> Fetched:
+        await may_answer.wait()
+        return await answer(*asked)
 
-        await ready(lobby)
-        await is_in(lobby)
-        await lobby.clock.sleep(1000)
-        lobby.external._keys._fetch = slow
-        assert await is_in(lobby), "it does not wait"
-        lobby.issuer.publish(published(key(kid="two")))
-        may_answer.set()
-        await lobby.clock.sleep(1)
-        assert lobby.issuer.asked == [KEYS] * 2
-        assert await lobby.refusal(fresh(lobby)) == NOT_VALID
-
-    in_the_lobby(scenario)
+    await ready(external_issuer)
+    await is_in(external_issuer)
+    await external_issuer.clock.sleep(1000)
+    external_issuer.external._keys._fetch = slow
+    assert await is_in(external_issuer), "it does not wait"
+    external_issuer.issuer.publish(published(key(kid="two")))
+    may_answer.set()
+    await external_issuer.clock.sleep(1)
+    assert external_issuer.issuer.asked == [KEYS] * 2
+    assert await external_issuer.refusal(fresh(external_issuer)) == NOT_VALID
 
 
-def test_who_gives_up_waiting_does_not_keep_others_from_the_keys() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        may_answer, answer = asyncio.Event(), lobby.issuer.__call__
+async def test_who_gives_up_waiting_does_not_keep_others_from_the_keys(external_issuer: Lobby) -> None:
+    may_answer, answer = asyncio.Event(), external_issuer.issuer.__call__
 
-        async def slow(*asked: Any) -> Fetched:
-            await may_answer.wait()
-            return await answer(*asked)
+    async def slow(*asked: Any) -> Fetched:
+        await may_answer.wait()
+        return await answer(*asked)
 
-        await ready(lobby)
-        lobby.external._keys._fetch = slow
-        impatient = asyncio.create_task(lobby.let_in(fresh(lobby)))
-        patient = asyncio.create_task(is_in(lobby))
-        await lobby.clock.sleep(1)
-        impatient.cancel()
-        await lobby.clock.sleep(1)
-        may_answer.set()
-        assert await patient
-        assert impatient.cancelled()
-        assert lobby.issuer.asked == [KEYS]
-
-    in_the_lobby(scenario)
+    await ready(external_issuer)
+    external_issuer.external._keys._fetch = slow
+    impatient = asyncio.create_task(external_issuer.let_in(fresh(external_issuer)))
+    patient = asyncio.create_task(is_in(external_issuer))
+    await external_issuer.clock.sleep(1)
+    impatient.cancel()
+    await external_issuer.clock.sleep(1)
+    may_answer.set()
+    assert await patient
+    assert impatient.cancelled()
+    assert external_issuer.issuer.asked == [KEYS]
 
 
-def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        lobby.issuer.is_down = True
-        for _ in range(3):
-            error = await lobby.error(fresh(lobby))
-            assert isinstance(error, Unavailable)
-            assert error.sentence.startswith(NO_KEYS)
-        assert (lobby.issuer.asked, throttled(lobby)) == ([KEYS], 2)
-        lobby.issuer.is_down = False
-        await lobby.clock.sleep(61)
-        assert await is_in(lobby)
-
-    in_the_lobby(scenario)
+async def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    external_issuer.issuer.is_down = True
+    for _ in range(3):
+        error = await external_issuer.error(fresh(external_issuer))
+        assert isinstance(error, Unavailable)
+        assert error.sentence.startswith(NO_KEYS)
+    assert (external_issuer.issuer.asked, throttled(external_issuer)) == ([KEYS], 2)
+    external_issuer.issuer.is_down = False
+    await external_issuer.clock.sleep(61)
+    assert await is_in(external_issuer)
 
 
-def test_keys_stay_good_for_a_day_while_their_issuer_does_not_answer() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        await is_in(lobby)
-        lobby.issuer.is_down = True
-        await lobby.clock.sleep(86_000)
-        assert await is_in(lobby)
-        assert await lobby.refusal(fresh(lobby, "made-up")) == NOT_VALID
-        await lobby.clock.sleep(500)
-        assert isinstance(await lobby.error(fresh(lobby)), Unavailable)
-        lobby.issuer.is_down = False
-        await lobby.clock.sleep(61)
-        assert await is_in(lobby)
-
-    in_the_lobby(scenario)
+async def test_keys_stay_good_for_a_day_while_their_issuer_does_not_answer(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    await is_in(external_issuer)
+    external_issuer.issuer.is_down = True
+    await external_issuer.clock.sleep(86_000)
+    assert await is_in(external_issuer)
+    assert await external_issuer.refusal(fresh(external_issuer, "made-up")) == NOT_VALID
+    await external_issuer.clock.sleep(500)
+    assert isinstance(await external_issuer.error(fresh(external_issuer)), Unavailable)
+    external_issuer.issuer.is_down = False
+    await external_issuer.clock.sleep(61)
+    assert await is_in(external_issuer)
 
 
 @pytest.mark.parametrize(
     "page",
     [b"", b"nonsense", b"[]", b"{}", b'{"keys": 7}', b'{"keys": ["x"]}', b'{"keys": [{"a": "\xff"}]}', b"[" * 100_000],
 )
-def test_what_are_no_keys_changes_nothing(page: bytes) -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        await is_in(lobby)
-        lobby.issuer.pages["/.well-known/jwks.json"] = page
-        await lobby.clock.sleep(2000)
-        assert await is_in(lobby)
-        assert await lobby.refusal(fresh(lobby, "made-up")) == NOT_VALID
-
-    in_the_lobby(scenario)
+async def test_what_are_no_keys_changes_nothing(external_issuer: Lobby, page: bytes) -> None:
+    await ready(external_issuer)
+    await is_in(external_issuer)
+    external_issuer.issuer.pages["/.well-known/jwks.json"] = page
+    await external_issuer.clock.sleep(2000)
+    assert await is_in(external_issuer)
+    assert await external_issuer.refusal(fresh(external_issuer, "made-up")) == NOT_VALID
 
 
 @pytest.mark.parametrize(
     "odd", [{}, {"kty": "RSA"}, {"kty": "odd", "kid": "one"}, {"kty": "RSA", "n": "!", "e": "!", "kid": "one"}]
 )
-def test_a_key_that_cannot_be_read_does_not_keep_us_from_the_others(odd: dict[str, Any]) -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        lobby.issuer.publish(odd, published(key()))
-        assert await is_in(lobby)
-
-    in_the_lobby(scenario)
-
-
-def test_an_issuer_without_keys_in_the_usual_place_is_asked_where_they_are() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        keys = lobby.issuer.pages.pop("/.well-known/jwks.json")
-        lobby.issuer.pages["/certs"] = keys
-        lobby.issuer.pages["/.well-known/openid-configuration"] = {
-            "issuer": ELSEWHERE,
-            "jwks_uri": f"{ELSEWHERE}/certs",
-        }
-        assert await is_in(lobby)
-        assert lobby.issuer.asked == [KEYS, DISCOVERY, f"{ELSEWHERE}/certs"]
-
-    in_the_lobby(scenario)
+async def test_a_key_that_cannot_be_read_does_not_keep_us_from_the_others(
+    external_issuer: Lobby, odd: dict[str, Any]
+) -> None:
+    await ready(external_issuer)
+    external_issuer.issuer.publish(odd, published(key()))
+    assert await is_in(external_issuer)
 
 
-def test_a_discovery_of_another_issuer_is_not_followed() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        lobby.issuer.pages = {
-            "/.well-known/openid-configuration": {"issuer": f"{ELSEWHERE}/", "jwks_uri": f"{ELSEWHERE}/certs"}
-        }
-        assert isinstance(await lobby.error(fresh(lobby)), Unavailable)
-        assert lobby.issuer.asked == [KEYS, DISCOVERY]
-
-    in_the_lobby(scenario)
-
-
-def test_a_slash_at_the_end_belongs_to_the_issuer_and_not_to_where_its_keys_are() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        lobby.issuer.url = f"{ELSEWHERE}/"
-        await ready(lobby, issuer=lobby.issuer.url)
-        assert await is_in(lobby)
-        assert lobby.issuer.asked == [KEYS]
-
-    in_the_lobby(scenario)
+async def test_an_issuer_without_keys_in_the_usual_place_is_asked_where_they_are(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    keys = external_issuer.issuer.pages.pop("/.well-known/jwks.json")
+    external_issuer.issuer.pages["/certs"] = keys
+    external_issuer.issuer.pages["/.well-known/openid-configuration"] = {
+        "issuer": ELSEWHERE,
+        "jwks_uri": f"{ELSEWHERE}/certs",
+    }
+    assert await is_in(external_issuer)
+    assert external_issuer.issuer.asked == [KEYS, DISCOVERY, f"{ELSEWHERE}/certs"]
 
 
-def test_each_issuer_has_keys_of_its_own() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        other = Issuer(lobby.clock.now, "https://other.example")
-        lobby.others.append(other)
-        other.publish(published(key(kid="two")))
-        await ready(lobby)
-        await lobby.trust("d1111111-0000-4000-8000-000000000002", issuer=other.url)
-        assert await is_in(lobby)
-        lobby.issuer.is_down = True
-        assert await is_in(lobby, signed({"alg": "RS256", "kid": "two"}, other.claims(ANN), key(kid="two")))
-        assert (lobby.issuer.asked, other.asked) == ([KEYS], [f"{other.url}/.well-known/jwks.json"])
+async def test_a_discovery_of_another_issuer_is_not_followed(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    external_issuer.issuer.pages = {
+        "/.well-known/openid-configuration": {"issuer": f"{ELSEWHERE}/", "jwks_uri": f"{ELSEWHERE}/certs"}
+    }
+    assert isinstance(await external_issuer.error(fresh(external_issuer)), Unavailable)
+    assert external_issuer.issuer.asked == [KEYS, DISCOVERY]
 
-    in_the_lobby(scenario)
+
+async def test_a_slash_at_the_end_belongs_to_the_issuer_and_not_to_where_its_keys_are(external_issuer: Lobby) -> None:
+    external_issuer.issuer.url = f"{ELSEWHERE}/"
+    await ready(external_issuer, issuer=external_issuer.issuer.url)
+    assert await is_in(external_issuer)
+    assert external_issuer.issuer.asked == [KEYS]
+
+
+async def test_each_issuer_has_keys_of_its_own(external_issuer: Lobby) -> None:
+    other = Issuer(external_issuer.clock.now, "https://other.example")
+    external_issuer.others.append(other)
+    other.publish(published(key(kid="two")))
+    await ready(external_issuer)
+    await external_issuer.trust("d1111111-0000-4000-8000-000000000002", issuer=other.url)
+    assert await is_in(external_issuer)
+    external_issuer.issuer.is_down = True
+    assert await is_in(external_issuer, signed({"alg": "RS256", "kid": "two"}, other.claims(ANN), key(kid="two")))
+    assert (external_issuer.issuer.asked, other.asked) == ([KEYS], [f"{other.url}/.well-known/jwks.json"])

@@ -43,12 +43,9 @@ def test_a_token_for_somebody_else(audience: Any) -> None:
     refused(lambda lobby: lobby.issuer.token(aud=audience), "token is for another audience")
 
 
-def test_an_audience_may_be_one_of_several() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        assert (await lobby.let_in(lobby.issuer.token(aud=["other", AUDIENCE]))).subject == ANN
-
-    in_the_lobby(scenario)
+async def test_an_audience_may_be_one_of_several(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    assert (await external_issuer.let_in(external_issuer.issuer.token(aud=["other", AUDIENCE]))).subject == ANN
 
 
 @pytest.mark.parametrize("claim", ["aud", "exp"])
@@ -70,39 +67,30 @@ def test_a_token_without_audience_or_end(claim: str, value: Any) -> None:
         ("iat", 62, False),
     ],
 )
-def test_a_token_at_another_time(claim: str, offset_s: int, is_good: bool) -> None:  # noqa: FBT001  a case
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        token = lobby.issuer.token(**{claim: lobby.clock.now().timestamp() + offset_s})
-        if is_good:
-            assert (await lobby.let_in(token)).subject == ANN
-        else:
-            assert await lobby.refusal(token) in {"token is invalid or has expired", "token is not valid yet"}
-
-    in_the_lobby(scenario)
+async def test_a_token_at_another_time(external_issuer: Lobby, claim: str, offset_s: int, *, is_good: bool) -> None:
+    await ready(external_issuer)
+    token = external_issuer.issuer.token(**{claim: external_issuer.clock.now().timestamp() + offset_s})
+    if is_good:
+        assert (await external_issuer.let_in(token)).subject == ANN
+    else:
+        assert await external_issuer.refusal(token) in {"token is invalid or has expired", "token is not valid yet"}
 
 
 @pytest.mark.parametrize("claim", ["nbf", "iat"])
-def test_a_token_need_not_say_when_it_begins(claim: str) -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        assert (await lobby.let_in(lobby.issuer.token(**{claim: None}))).subject == ANN
-
-    in_the_lobby(scenario)
+async def test_a_token_need_not_say_when_it_begins(external_issuer: Lobby, claim: str) -> None:
+    await ready(external_issuer)
+    assert (await external_issuer.let_in(external_issuer.issuer.token(**{claim: None}))).subject == ANN
 
 
-def test_a_token_ends_when_it_says_and_one_without_end_is_looked_at_again() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        now = lobby.clock.now()
-        short = await lobby.let_in(lobby.issuer.token(exp=int(now.timestamp()) + 100))
-        assert short.expires == now.replace(microsecond=0) + timedelta(seconds=100)
-        endless = lobby.issuer.token(exp=1e300)
-        assert (await lobby.let_in(endless)).expires == now + timedelta(minutes=15)
-        await lobby.clock.sleep(1000)
-        assert (await lobby.let_in(endless)).expires == lobby.clock.now() + timedelta(minutes=15)
-
-    in_the_lobby(scenario)
+async def test_a_token_ends_when_it_says_and_one_without_end_is_looked_at_again(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    now = external_issuer.clock.now()
+    short = await external_issuer.let_in(external_issuer.issuer.token(exp=int(now.timestamp()) + 100))
+    assert short.expires == now.replace(microsecond=0) + timedelta(seconds=100)
+    endless = external_issuer.issuer.token(exp=1e300)
+    assert (await external_issuer.let_in(endless)).expires == now + timedelta(minutes=15)
+    await external_issuer.clock.sleep(1000)
+    assert (await external_issuer.let_in(endless)).expires == external_issuer.clock.now() + timedelta(minutes=15)
 
 
 @pytest.mark.parametrize("email", [None, 7, [ANN], {"email": ANN}, "", "nobody"])
@@ -116,12 +104,11 @@ def test_a_token_of_an_unverified_address(verified: Any) -> None:
 
 
 @pytest.mark.parametrize("verified", [None, False, "no", 7])
-def test_an_unverified_address_is_enough_where_the_operator_says_so(verified: Any) -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby, skip_email_verification=True)
-        assert (await lobby.let_in(lobby.issuer.token(**{VERIFIED: verified}))).subject == ANN
-
-    in_the_lobby(scenario)
+async def test_an_unverified_address_is_enough_where_the_operator_says_so(
+    external_issuer: Lobby, verified: Any
+) -> None:
+    await ready(external_issuer, skip_email_verification=True)
+    assert (await external_issuer.let_in(external_issuer.issuer.token(**{VERIFIED: verified}))).subject == ANN
 
 
 BAD_AUTHZ: list[Any] = [
@@ -145,27 +132,23 @@ def test_a_token_without_an_organization_where_one_is_demanded(authz: Any) -> No
 
 
 @pytest.mark.parametrize("authz", BAD_AUTHZ)
-def test_a_token_need_not_name_an_organization_otherwise(authz: Any) -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        assert (await lobby.let_in(lobby.issuer.token(**{AUTHZ: authz}))).subject == ANN
-
-    in_the_lobby(scenario)
+async def test_a_token_need_not_name_an_organization_otherwise(external_issuer: Lobby, authz: Any) -> None:
+    await ready(external_issuer)
+    assert (await external_issuer.let_in(external_issuer.issuer.token(**{AUTHZ: authz}))).subject == ANN
 
 
 @pytest.mark.parametrize("algorithm", ALL)
-def test_an_algorithm_is_taken_where_the_operator_names_it_and_only_there(algorithm: str) -> None:
-    async def scenario(lobby: Lobby) -> None:
-        lobby.issuer.publish(published(pair_for(algorithm)))
-        provider = await lobby.trust(signing_algorithms=tuple(each for each in ALL if each != algorithm))
-        await lobby.user(ANN)
-        token = lobby.issuer.token(ANN, algorithm, pair_for(algorithm))
-        assert await lobby.refusal(token) == NOT_VALID
-        await lobby.remove(type(provider), provider.name)
-        await lobby.trust(signing_algorithms=(algorithm,))
-        assert (await lobby.let_in(token)).subject == ANN
-
-    in_the_lobby(scenario)
+async def test_an_algorithm_is_taken_where_the_operator_names_it_and_only_there(
+    external_issuer: Lobby, algorithm: str
+) -> None:
+    external_issuer.issuer.publish(published(pair_for(algorithm)))
+    provider = await external_issuer.trust(signing_algorithms=tuple(each for each in ALL if each != algorithm))
+    await external_issuer.user(ANN)
+    token = external_issuer.issuer.token(ANN, algorithm, pair_for(algorithm))
+    assert await external_issuer.refusal(token) == NOT_VALID
+    await external_issuer.remove(type(provider), provider.name)
+    await external_issuer.trust(signing_algorithms=(algorithm,))
+    assert (await external_issuer.let_in(token)).subject == ANN
 
 
 @pytest.mark.parametrize("algorithm", [each for each in ALL if each != "RS256"])
@@ -185,14 +168,11 @@ def test_a_token_that_anybody_can_make(algorithm: str) -> None:
         refused(lambda lobby: forged(header, lobby.issuer.claims(ANN), key()), signing_algorithms=allowed)
 
 
-def test_an_issuer_with_nothing_to_sign_with_but_secrets_is_not_believed() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby, signing_algorithms=("HS256", "none"))
-        for algorithm in ("HS256", "none", "RS256"):
-            token = forged({"alg": algorithm, "kid": "one"}, lobby.issuer.claims(ANN), key())
-            assert await lobby.refusal(token) == NOT_VALID
-
-    in_the_lobby(scenario)
+async def test_an_issuer_with_nothing_to_sign_with_but_secrets_is_not_believed(external_issuer: Lobby) -> None:
+    await ready(external_issuer, signing_algorithms=("HS256", "none"))
+    for algorithm in ("HS256", "none", "RS256"):
+        token = forged({"alg": algorithm, "kid": "one"}, external_issuer.issuer.claims(ANN), key())
+        assert await external_issuer.refusal(token) == NOT_VALID
 
 
 def test_a_shared_secret_that_is_published_as_a_key_verifies_nothing() -> None:
@@ -246,14 +226,11 @@ def test_a_key_of_somebody_else(kid: str | None) -> None:
     refused(lambda lobby: signed({"alg": "RS256", "kid": kid}, lobby.issuer.claims(ANN), stranger))
 
 
-def test_a_token_that_names_no_key_may_be_by_any_of_the_issuers() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        lobby.issuer.publish(published(key("P-256", "e")), published(key(kid="two")), published(key()))
-        token = signed({"alg": "RS256", "kid": None}, lobby.issuer.claims(ANN), key())
-        assert (await lobby.let_in(token)).subject == ANN
-
-    in_the_lobby(scenario)
+async def test_a_token_that_names_no_key_may_be_by_any_of_the_issuers(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    external_issuer.issuer.publish(published(key("P-256", "e")), published(key(kid="two")), published(key()))
+    token = signed({"alg": "RS256", "kid": None}, external_issuer.issuer.claims(ANN), key())
+    assert (await external_issuer.let_in(token)).subject == ANN
 
 
 @pytest.mark.parametrize(
@@ -273,17 +250,14 @@ def test_a_header_with_what_is_to_be_understood_beyond_the_standard(header: dict
     refused(lambda lobby: forged(made, lobby.issuer.claims(ANN), key()), NO_TOKEN)
 
 
-def test_a_header_may_say_more_as_long_as_that_means_nothing() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        more = {"typ": "at+jwt", "x5t": "abc", "jku": "https://evil.example", "jwk": published(key(kid="evil"))}
-        good = signed({"alg": "RS256", "kid": "one", "vendor": "x", **more}, lobby.issuer.claims(ANN), key())
-        assert (await lobby.let_in(good)).subject == ANN
-        evil = signed({"alg": "RS256", "kid": "evil", **more}, lobby.issuer.claims(ANN), key(kid="evil"))
-        assert await lobby.refusal(evil) == NOT_VALID
-        assert {url.split("/")[2] for url in lobby.issuer.asked} == {"login.example"}
-
-    in_the_lobby(scenario)
+async def test_a_header_may_say_more_as_long_as_that_means_nothing(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    more = {"typ": "at+jwt", "x5t": "abc", "jku": "https://evil.example", "jwk": published(key(kid="evil"))}
+    good = signed({"alg": "RS256", "kid": "one", "vendor": "x", **more}, external_issuer.issuer.claims(ANN), key())
+    assert (await external_issuer.let_in(good)).subject == ANN
+    evil = signed({"alg": "RS256", "kid": "evil", **more}, external_issuer.issuer.claims(ANN), key(kid="evil"))
+    assert await external_issuer.refusal(evil) == NOT_VALID
+    assert {url.split("/")[2] for url in external_issuer.issuer.asked} == {"login.example"}
 
 
 @pytest.mark.parametrize("change", [lambda token: token[:-8] + "AAAAAAAA", lambda token: token + "AAAA"])
@@ -316,14 +290,11 @@ def test_claims_that_were_changed() -> None:
         "W1tb" * 3000 + ".e30.e30",
     ],
 )
-def test_what_is_no_token(token: str) -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        assert await lobby.refusal(token) == NO_TOKEN
-        assert lobby.counted("remuda_bearer_tokens_unroutable_total", reason="format") == 1
-        assert lobby.issuer.asked == []
-
-    in_the_lobby(scenario)
+async def test_what_is_no_token(external_issuer: Lobby, token: str) -> None:
+    await ready(external_issuer)
+    assert await external_issuer.refusal(token) == NO_TOKEN
+    assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="format") == 1
+    assert external_issuer.issuer.asked == []
 
 
 def test_a_token_that_is_too_long() -> None:
@@ -335,32 +306,32 @@ def test_claims_that_are_none(claims: Any) -> None:
     refused(lambda _: signed({"alg": "RS256", "kid": "one"}, claims, key()), NO_TOKEN)
 
 
-def test_a_token_of_nobody_we_trust_is_counted_and_its_issuer_not_asked() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        assert await lobby.refusal(lobby.issuer.token(iss="https://evil.example")) == NOT_VALID
-        assert await lobby.refusal(lobby.issuer.token(iss=None)) == NOT_VALID
-        assert lobby.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 2
-        assert lobby.issuer.asked == []
-        assert (await lobby.let_in(lobby.issuer.token(ANN))).subject == ANN
-        own, _ = await lobby.log_in(await lobby.user("bob@example.com"))
-        await lobby.let_in(own)
-        assert lobby.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 2
-        assert lobby.counted("remuda_bearer_tokens_unroutable_total", reason="format") == 0
-
-    in_the_lobby(scenario)
+async def test_a_token_of_nobody_we_trust_is_counted_and_its_issuer_not_asked(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    assert await external_issuer.refusal(external_issuer.issuer.token(iss="https://evil.example")) == NOT_VALID
+    assert await external_issuer.refusal(external_issuer.issuer.token(iss=None)) == NOT_VALID
+    assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 2
+    assert external_issuer.issuer.asked == []
+    assert (await external_issuer.let_in(external_issuer.issuer.token(ANN))).subject == ANN
+    own, _ = await external_issuer.log_in(await external_issuer.user("bob@example.com"))
+    await external_issuer.let_in(own)
+    assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 2
+    assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="format") == 0
 
 
-def test_no_token_is_told_in_a_refusal_or_kept() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        good = lobby.issuer.token(ANN)
-        await lobby.let_in(good)
-        for token in (lobby.issuer.token(aud="x"), lobby.issuer.token(iss="x"), "canary.canary.canary", good[:-8]):
-            error = await lobby.error(token)
-            assert not any(part in f"{error!r} {error.sentence}" for part in token.split("."))
-        kept = f"{lobby.external.__dict__} {lobby.external._keys.__dict__} {lobby.authenticator._kept._entries}"
-        assert not any(part in kept for part in good.split("."))
-        assert not any(part in repr(peek(good)) for part in good.split("."))
-
-    in_the_lobby(scenario)
+async def test_no_token_is_told_in_a_refusal_or_kept(external_issuer: Lobby) -> None:
+    await ready(external_issuer)
+    good = external_issuer.issuer.token(ANN)
+    await external_issuer.let_in(good)
+    for token in (
+        external_issuer.issuer.token(aud="x"),
+        external_issuer.issuer.token(iss="x"),
+        "canary.canary.canary",
+        good[:-8],
+    ):
+        error = await external_issuer.error(token)
+        assert not any(part in f"{error!r} {error.sentence}" for part in token.split("."))
+    external = external_issuer.external
+    kept = f"{external.__dict__} {external._keys.__dict__} {external_issuer.authenticator._kept._entries}"
+    assert not any(part in kept for part in good.split("."))
+    assert not any(part in repr(peek(good)) for part in good.split("."))

@@ -16,6 +16,7 @@ from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, registry
+from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -38,106 +39,90 @@ def on_a_store(scenario: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> 
     simulate(run, [5])
 
 
+store = provided_by(on_a_store)
+
+
 async def stored(store: SqliteStore) -> dict[str, OAuth2Provider]:
     return {each.metadata.labels[NAME]: each for each in (await store.list(OAuth2Provider)).items}
 
 
-def test_what_is_configured_is_stored() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        await seed_providers(store, {"google": GOOGLE, "staff": STAFF})
-        found = await stored(store)
-        assert found["google"].spec == OAuth2ProviderSpec(
-            issuer="https://accounts.google.com", type="google", client_id="us", client_secret=Secret("canary")
-        )
-        assert found["staff"].spec.bearer_trust == STAFF.bearer_trust
-        assert ORGANIZATION not in found["staff"].metadata.labels
-        assert found["google"].name == provider_id("google") == "fbdefa29-50f4-4882-8295-b1285d4fa9de"
-
-    on_a_store(scenario)
+async def test_what_is_configured_is_stored(store: SqliteStore) -> None:
+    await seed_providers(store, {"google": GOOGLE, "staff": STAFF})
+    found = await stored(store)
+    assert found["google"].spec == OAuth2ProviderSpec(
+        issuer="https://accounts.google.com", type="google", client_id="us", client_secret=Secret("canary")
+    )
+    assert found["staff"].spec.bearer_trust == STAFF.bearer_trust
+    assert ORGANIZATION not in found["staff"].metadata.labels
+    assert found["google"].name == provider_id("google") == "fbdefa29-50f4-4882-8295-b1285d4fa9de"
 
 
-def test_starting_again_with_the_same_writes_nothing() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        await seed_providers(store, {"google": GOOGLE, "staff": STAFF})
-        before = await stored(store)
-        await seed_providers(store, {"staff": STAFF, "google": GOOGLE})
-        assert await stored(store) == before
-
-    on_a_store(scenario)
+async def test_starting_again_with_the_same_writes_nothing(store: SqliteStore) -> None:
+    await seed_providers(store, {"google": GOOGLE, "staff": STAFF})
+    before = await stored(store)
+    await seed_providers(store, {"staff": STAFF, "google": GOOGLE})
+    assert await stored(store) == before
 
 
-def test_what_changed_is_changed_and_what_is_left_out_is_gone() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        await seed_providers(store, {"google": GOOGLE, "staff": STAFF})
-        before = await stored(store)
-        moved = PlatformProvider(issuer="https://new.example", client_id="us")
-        await seed_providers(store, {"staff": moved})
-        after = await stored(store)
-        assert after.keys() == {"staff"}
-        assert after["staff"].uid == before["staff"].uid
-        assert after["staff"].spec == OAuth2ProviderSpec(issuer="https://new.example", client_id="us")
-        await seed_providers(store, {})
-        assert await stored(store) == {}
-
-    on_a_store(scenario)
+async def test_what_changed_is_changed_and_what_is_left_out_is_gone(store: SqliteStore) -> None:
+    await seed_providers(store, {"google": GOOGLE, "staff": STAFF})
+    before = await stored(store)
+    moved = PlatformProvider(issuer="https://new.example", client_id="us")
+    await seed_providers(store, {"staff": moved})
+    after = await stored(store)
+    assert after.keys() == {"staff"}
+    assert after["staff"].uid == before["staff"].uid
+    assert after["staff"].spec == OAuth2ProviderSpec(issuer="https://new.example", client_id="us")
+    await seed_providers(store, {})
+    assert await stored(store) == {}
 
 
-def test_what_the_configuration_did_not_make_stays() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        for name, labels, annotations in (
-            ("d1111111-0000-4000-8000-000000000001", {NAME: "by-hand"}, {}),
-            ("d1111111-0000-4000-8000-000000000002", {NAME: "theirs", ORGANIZATION: ORG}, {CONFIGURED: "yes"}),
-        ):
-            await store.create(OAuth2Provider(metadata=Metadata(name=name, labels=labels, annotations=annotations)))
-        before = await stored(store)
-        await seed_providers(store, {"google": GOOGLE})
-        await seed_providers(store, {})
-        assert await stored(store) == before
-
-    on_a_store(scenario)
+async def test_what_the_configuration_did_not_make_stays(store: SqliteStore) -> None:
+    for name, labels, annotations in (
+        ("d1111111-0000-4000-8000-000000000001", {NAME: "by-hand"}, {}),
+        ("d1111111-0000-4000-8000-000000000002", {NAME: "theirs", ORGANIZATION: ORG}, {CONFIGURED: "yes"}),
+    ):
+        await store.create(OAuth2Provider(metadata=Metadata(name=name, labels=labels, annotations=annotations)))
+    before = await stored(store)
+    await seed_providers(store, {"google": GOOGLE})
+    await seed_providers(store, {})
+    assert await stored(store) == before
 
 
-def test_a_provider_of_the_same_name_is_the_configurations_from_then_on() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        metadata = Metadata(name=provider_id("google"), labels={NAME: "google", "example.com/of": "chart"})
-        await store.create(OAuth2Provider(metadata=metadata, spec=OAuth2ProviderSpec(issuer="https://old.example")))
-        await seed_providers(store, {"google": GOOGLE})
-        (found,) = (await stored(store)).values()
-        assert found.spec.issuer == GOOGLE.issuer
-        assert found.metadata.labels["example.com/of"] == "chart"
-        await seed_providers(store, {})
-        assert await stored(store) == {}
-
-    on_a_store(scenario)
+async def test_a_provider_of_the_same_name_is_the_configurations_from_then_on(store: SqliteStore) -> None:
+    metadata = Metadata(name=provider_id("google"), labels={NAME: "google", "example.com/of": "chart"})
+    await store.create(OAuth2Provider(metadata=metadata, spec=OAuth2ProviderSpec(issuer="https://old.example")))
+    await seed_providers(store, {"google": GOOGLE})
+    (found,) = (await stored(store)).values()
+    assert found.spec.issuer == GOOGLE.issuer
+    assert found.metadata.labels["example.com/of"] == "chart"
+    await seed_providers(store, {})
+    assert await stored(store) == {}
 
 
-def test_a_provider_that_an_organization_names_is_of_no_use_from_then_on_and_goes_with_that() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        providers = Providers(store=store, settings=IdentitySettings())
-        await seed_providers(store, {"google": GOOGLE})
-        spec = OrganizationSpec(domain="example.com", provider_scope="global", provider_id=provider_id("google"))
-        acme = await store.create(Organization(metadata=Metadata(name=ORG), spec=spec))
-        await seed_providers(store, {})
-        assert (await stored(store))["google"].is_marked
-        assert await providers.platform() == []
-        await seed_providers(store, {"google": GOOGLE})
-        assert (await stored(store))["google"].is_marked
-        await store.update(replace(acme, spec=OrganizationSpec()))
-        assert await stored(store) == {}
-        await seed_providers(store, {"google": GOOGLE})
-        assert [each.spec.type for each in await providers.platform()] == ["google"]
+async def test_a_provider_that_an_organization_names_is_of_no_use_from_then_on_and_goes_with_that(
+    store: SqliteStore,
+) -> None:
+    providers = Providers(store=store, settings=IdentitySettings())
+    await seed_providers(store, {"google": GOOGLE})
+    spec = OrganizationSpec(domain="example.com", provider_scope="global", provider_id=provider_id("google"))
+    acme = await store.create(Organization(metadata=Metadata(name=ORG), spec=spec))
+    await seed_providers(store, {})
+    assert (await stored(store))["google"].is_marked
+    assert await providers.platform() == []
+    await seed_providers(store, {"google": GOOGLE})
+    assert (await stored(store))["google"].is_marked
+    await store.update(replace(acme, spec=OrganizationSpec()))
+    assert await stored(store) == {}
+    await seed_providers(store, {"google": GOOGLE})
+    assert [each.spec.type for each in await providers.platform()] == ["google"]
 
-    on_a_store(scenario)
 
-
-def test_people_can_log_in_where_we_are_a_client() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        microsoft = PlatformProvider(issuer="https://login.microsoftonline.com/t/v2.0", type="microsoft", client_id="x")
-        await seed_providers(store, {"google": GOOGLE, "staff": STAFF, "microsoft": microsoft})
-        listed = await Providers(store=store, settings=IdentitySettings()).platform()
-        assert {each.metadata.labels[NAME] for each in listed} == {"google", "microsoft"}
-
-    on_a_store(scenario)
+async def test_people_can_log_in_where_we_are_a_client(store: SqliteStore) -> None:
+    microsoft = PlatformProvider(issuer="https://login.microsoftonline.com/t/v2.0", type="microsoft", client_id="x")
+    await seed_providers(store, {"google": GOOGLE, "staff": STAFF, "microsoft": microsoft})
+    listed = await Providers(store=store, settings=IdentitySettings()).platform()
+    assert {each.metadata.labels[NAME] for each in listed} == {"google", "microsoft"}
 
 
 def trusting(**trust: Any) -> PlatformProvider:

@@ -14,6 +14,10 @@ from tests.identity.login_ground import CONSOLE_URI, JO, PASSWORD, Browser, Home
 from tests.identity.test_federation_login import ORG, OTHER_ORG, OWN, THEIRS, come_back, depart, federated, log_in
 from tests.identity.test_login_account import PATH, form_with, text
 from tests.identity.upstream_ground import Provider
+from tests.kit.environment import provided_by
+
+federation = provided_by(federated)
+upstream = provided_by(federated, position=1)
 
 
 async def in_acme(home: Home) -> None:
@@ -39,110 +43,97 @@ async def by_own_provider(home: Home, upstream: Provider) -> Browser:
 
 
 @pytest.mark.parametrize("state", ["active", "suspended", "pending"])
-def test_what_another_organization_writes_about_somebody_locks_nobody_out(state: str) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await in_acme(home)
-        await in_secret(home, state)
-        assert "code" in sent_to(await log_in(home, upstream, OWN))
-        (login,) = (await home.store.list(BrowserLogin)).items
-        assert (login.spec.user, login.spec.provider) == (user_id(JO), OWN)
-
-    federated(scenario)
-
-
-def test_a_member_elsewhere_is_still_no_member_here() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await home.provider(OWN, organization=ORG, **THEIRS)
-        await home.organization(ORG, domain="example.com", provider_scope="organization", provider_id=OWN)
-        await in_secret(home)
-        reply = await log_in(home, upstream, OWN)
-        assert reply.headers["location"].startswith(f"{CONSOLE_URI}&error=access_denied")
-
-    federated(scenario)
+async def test_what_another_organization_writes_about_somebody_locks_nobody_out(
+    federation: Home, upstream: Provider, state: str
+) -> None:
+    await in_acme(federation)
+    await in_secret(federation, state)
+    assert "code" in sent_to(await log_in(federation, upstream, OWN))
+    (login,) = (await federation.store.list(BrowserLogin)).items
+    assert (login.spec.user, login.spec.provider) == (user_id(JO), OWN)
 
 
-def test_the_account_page_of_such_a_login_shows_that_organization_alone() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await in_acme(home)
-        await in_secret(home)
-        own = await home.logged_in()
-        vouched = await by_own_provider(home, upstream)
-        page = text(await vouched.get(PATH))
-        assert "Your organizations org What acts as you" in page
-        assert page.count("End it") == 1
-        assert "Other browsers" not in page
-        assert "Change password" not in page
-        page = text(await own.get(PATH))
-        assert "Your organizations org secret What acts as you" in page
-        assert page.count("End it") == 2
-        assert "Other browsers" in page
-        assert "Change password" in page
-
-    federated(scenario)
+async def test_a_member_elsewhere_is_still_no_member_here(federation: Home, upstream: Provider) -> None:
+    await federation.provider(OWN, organization=ORG, **THEIRS)
+    await federation.organization(ORG, domain="example.com", provider_scope="organization", provider_id=OWN)
+    await in_secret(federation)
+    reply = await log_in(federation, upstream, OWN)
+    assert reply.headers["location"].startswith(f"{CONSOLE_URI}&error=access_denied")
 
 
-def test_such_a_login_ends_nothing_that_came_of_another_word() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await in_acme(home)
-        await home.logged_in()
-        (session,) = (await home.store.list(Session)).items
-        (login,) = (await home.store.list(BrowserLogin)).items
-        vouched = await by_own_provider(home, upstream)
-        page = await vouched.get(PATH)
-        state = form_with(page, "session")[1].fields["state"]
-        wanted = {"state": state, "session": session.name, "login": login.name}
-        assert (await vouched.post(PATH, wanted)).status == 302
-        assert session in (await home.store.list(Session)).items
-        assert login in (await home.store.list(BrowserLogin)).items
-
-    federated(scenario)
-
-
-def test_such_a_login_ends_what_came_of_the_same_word() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await in_acme(home)
-        await by_own_provider(home, upstream)
-        vouched = await by_own_provider(home, upstream)
-        page = await vouched.get(PATH)
-        place, shown = form_with(page, "login")
-        page = await vouched.follow(await vouched.submit(page, button=shown.buttons[0], form=place))
-        assert "Other browsers" not in text(page)
-        place, shown = form_with(page, "session")
-        await vouched.submit(page, button=shown.buttons[0], form=place)
-        assert not (await home.store.list(Session)).items
-        assert len((await home.store.list(BrowserLogin)).items) == 1
-
-    federated(scenario)
+async def test_the_account_page_of_such_a_login_shows_that_organization_alone(
+    federation: Home, upstream: Provider
+) -> None:
+    await in_acme(federation)
+    await in_secret(federation)
+    own = await federation.logged_in()
+    vouched = await by_own_provider(federation, upstream)
+    page = text(await vouched.get(PATH))
+    assert "Your organizations org What acts as you" in page
+    assert page.count("End it") == 1
+    assert "Other browsers" not in page
+    assert "Change password" not in page
+    page = text(await own.get(PATH))
+    assert "Your organizations org secret What acts as you" in page
+    assert page.count("End it") == 2
+    assert "Other browsers" in page
+    assert "Change password" in page
 
 
-def test_a_browser_whose_sessions_are_older_than_the_organizations_word_is_not_logged_out_by_it() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await in_acme(home)
-        both = await home.logged_in()
-        page = await both.authorize(prompt="login")
-        gone = await both.submit(page, email="", password="", provider=OWN)
-        assert "code" in sent_to(await come_back(both, upstream, gone))
-        (login,) = (await home.store.list(BrowserLogin)).items
-        assert login.spec.provider == OWN
-        vouched = await by_own_provider(home, upstream)
-        page = await vouched.get(PATH)
-        assert "Other browsers" not in text(page)
-        state = form_with(page, "session")[1].fields["state"]
-        assert (await vouched.post(PATH, {"state": state, "login": login.name})).status == 302
-        assert login in (await home.store.list(BrowserLogin)).items
-
-    federated(scenario)
+async def test_such_a_login_ends_nothing_that_came_of_another_word(federation: Home, upstream: Provider) -> None:
+    await in_acme(federation)
+    await federation.logged_in()
+    (session,) = (await federation.store.list(Session)).items
+    (login,) = (await federation.store.list(BrowserLogin)).items
+    vouched = await by_own_provider(federation, upstream)
+    page = await vouched.get(PATH)
+    state = form_with(page, "session")[1].fields["state"]
+    wanted = {"state": state, "session": session.name, "login": login.name}
+    assert (await vouched.post(PATH, wanted)).status == 302
+    assert session in (await federation.store.list(Session)).items
+    assert login in (await federation.store.list(BrowserLogin)).items
 
 
-def test_such_a_login_does_not_change_the_password_without_the_old_one() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await in_acme(home)
-        vouched = await by_own_provider(home, upstream)
-        page = await vouched.get("/oauth2/v2/password")
-        chosen = "another horse battery staple"
-        for guess in ("", "wrong horse battery staple"):
-            reply = await vouched.submit(page, email=JO, password=guess, chosen=chosen, again=chosen)
-            assert reply.status == 401
-        await home.logged_in(JO, PASSWORD)
+async def test_such_a_login_ends_what_came_of_the_same_word(federation: Home, upstream: Provider) -> None:
+    await in_acme(federation)
+    await by_own_provider(federation, upstream)
+    vouched = await by_own_provider(federation, upstream)
+    page = await vouched.get(PATH)
+    place, shown = form_with(page, "login")
+    page = await vouched.follow(await vouched.submit(page, button=shown.buttons[0], form=place))
+    assert "Other browsers" not in text(page)
+    place, shown = form_with(page, "session")
+    await vouched.submit(page, button=shown.buttons[0], form=place)
+    assert not (await federation.store.list(Session)).items
+    assert len((await federation.store.list(BrowserLogin)).items) == 1
 
-    federated(scenario)
+
+async def test_a_browser_whose_sessions_are_older_than_the_organizations_word_is_not_logged_out_by_it(
+    federation: Home, upstream: Provider
+) -> None:
+    await in_acme(federation)
+    both = await federation.logged_in()
+    page = await both.authorize(prompt="login")
+    gone = await both.submit(page, email="", password="", provider=OWN)
+    assert "code" in sent_to(await come_back(both, upstream, gone))
+    (login,) = (await federation.store.list(BrowserLogin)).items
+    assert login.spec.provider == OWN
+    vouched = await by_own_provider(federation, upstream)
+    page = await vouched.get(PATH)
+    assert "Other browsers" not in text(page)
+    state = form_with(page, "session")[1].fields["state"]
+    assert (await vouched.post(PATH, {"state": state, "login": login.name})).status == 302
+    assert login in (await federation.store.list(BrowserLogin)).items
+
+
+async def test_such_a_login_does_not_change_the_password_without_the_old_one(
+    federation: Home, upstream: Provider
+) -> None:
+    await in_acme(federation)
+    vouched = await by_own_provider(federation, upstream)
+    page = await vouched.get("/oauth2/v2/password")
+    chosen = "another horse battery staple"
+    for guess in ("", "wrong horse battery staple"):
+        reply = await vouched.submit(page, email=JO, password=guess, chosen=chosen, again=chosen)
+        assert reply.status == 401
+    await federation.logged_in(JO, PASSWORD)

@@ -9,7 +9,8 @@ from remuda.identity.federation.provider_client import Upstream
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import OAuthRefusal
 from tests.identity.upstream_ground import IDP, Provider
-from tests.sim.runner import World, simulate
+from tests.kit.environment import options
+from tests.sim.runner import World
 
 ABOUT, KEYS = f"{IDP}/.well-known/openid-configuration", f"{IDP}/jwks"
 PROVIDER_TAKES_S = 2
@@ -31,81 +32,71 @@ class Slow:
         return [url for _, url in self.provider.asked]
 
 
-def test_of_many_who_want_to_know_at_once_one_asks() -> None:
-    async def scenario(world: World) -> None:
-        slow = Slow(world)
-        upstream = Upstream(fetch=slow, clock=world.clock)
-        told = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)))
-        assert {each.issuer for each in told} == {IDP}
-        assert slow.asked == [ABOUT, KEYS]
-
-    simulate(scenario, 1)
+@options(seeds=1)
+async def test_of_many_who_want_to_know_at_once_one_asks(world: World) -> None:
+    slow = Slow(world)
+    upstream = Upstream(fetch=slow, clock=world.clock)
+    told = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)))
+    assert {each.issuer for each in told} == {IDP}
+    assert slow.asked == [ABOUT, KEYS]
 
 
-def test_a_provider_that_fails_is_left_alone_for_some_seconds() -> None:
-    async def scenario(world: World) -> None:
-        slow = Slow(world)
-        slow.provider.is_down = True
-        upstream = Upstream(fetch=slow, clock=world.clock)
-        outcomes = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)), return_exceptions=True)
-        assert {(type(each), str(each)) for each in outcomes} == {
-            (OAuthRefusal, "the provider does not answer: try again later")
-        }
-        slow.provider.is_down = False
-        with pytest.raises(OAuthRefusal, match="does not answer") as refused:
-            await upstream.about(IDP)
-        assert refused.value.error == "temporarily_unavailable"
-        assert slow.asked == [ABOUT]
-        await world.clock.sleep(5)
-        assert (await upstream.about(IDP)).issuer == IDP
-
-    simulate(scenario, 1)
-
-
-def test_who_gives_up_waiting_does_not_keep_the_others_from_knowing() -> None:
-    async def scenario(world: World) -> None:
-        slow = Slow(world)
-        upstream = Upstream(fetch=slow, clock=world.clock)
-        first, second = (asyncio.create_task(upstream.about(IDP)) for _ in range(2))
-        await world.clock.sleep(1)
-        first.cancel()
-        assert (await second).issuer == IDP
-        assert first.cancelled()
-        assert slow.asked == [ABOUT, KEYS]
-
-    simulate(scenario, 1)
-
-
-def test_of_many_who_come_with_keys_that_we_do_not_know_one_asks_and_once_a_minute() -> None:
-    async def scenario(world: World) -> None:
-        slow = Slow(world)
-        upstream = Upstream(fetch=slow, clock=world.clock)
+@options(seeds=1)
+async def test_a_provider_that_fails_is_left_alone_for_some_seconds(world: World) -> None:
+    slow = Slow(world)
+    slow.provider.is_down = True
+    upstream = Upstream(fetch=slow, clock=world.clock)
+    outcomes = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)), return_exceptions=True)
+    assert {(type(each), str(each)) for each in outcomes} == {
+        (OAuthRefusal, "the provider does not answer: try again later")
+    }
+    slow.provider.is_down = False
+    with pytest.raises(OAuthRefusal, match="does not answer") as refused:
         await upstream.about(IDP)
-        await world.clock.sleep(60)
-        slow.provider.key = RSAKey.generate_key(2048, {"kid": "two"})
-        kids = ["two", *(f"made up {number}" for number in range(19))]
-        found = await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids))
-        assert [len(keys) for keys in found] == [1] + [0] * 19
-        await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids))
-        assert slow.asked == [ABOUT, KEYS, KEYS]
-        await world.clock.sleep(60)
-        await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids[1:]))
-        assert slow.asked == [ABOUT, KEYS, KEYS, KEYS]
-
-    simulate(scenario, 1)
+    assert refused.value.error == "temporarily_unavailable"
+    assert slow.asked == [ABOUT]
+    await world.clock.sleep(5)
+    assert (await upstream.about(IDP)).issuer == IDP
 
 
-def test_keys_that_cannot_be_read_again_are_not_asked_for_by_each_who_waits() -> None:
-    async def scenario(world: World) -> None:
-        slow = Slow(world)
-        upstream = Upstream(fetch=slow, clock=world.clock)
-        await upstream.about(IDP)
-        await world.clock.sleep(60)
-        slow.provider.is_down = True
-        asking = (upstream.keys(IDP, f"made up {number}") for number in range(20))
-        outcomes = await asyncio.gather(*asking, return_exceptions=True)
-        assert {str(each) for each in outcomes} == {"the provider does not answer: try again later"}
-        assert slow.asked == [ABOUT, KEYS, KEYS]
-        assert len(await upstream.keys(IDP, "one")) == 1, "what we know stays good"
+@options(seeds=1)
+async def test_who_gives_up_waiting_does_not_keep_the_others_from_knowing(world: World) -> None:
+    slow = Slow(world)
+    upstream = Upstream(fetch=slow, clock=world.clock)
+    first, second = (asyncio.create_task(upstream.about(IDP)) for _ in range(2))
+    await world.clock.sleep(1)
+    first.cancel()
+    assert (await second).issuer == IDP
+    assert first.cancelled()
+    assert slow.asked == [ABOUT, KEYS]
 
-    simulate(scenario, 1)
+
+@options(seeds=1)
+async def test_of_many_who_come_with_keys_that_we_do_not_know_one_asks_and_once_a_minute(world: World) -> None:
+    slow = Slow(world)
+    upstream = Upstream(fetch=slow, clock=world.clock)
+    await upstream.about(IDP)
+    await world.clock.sleep(60)
+    slow.provider.key = RSAKey.generate_key(2048, {"kid": "two"})
+    kids = ["two", *(f"made up {number}" for number in range(19))]
+    found = await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids))
+    assert [len(keys) for keys in found] == [1] + [0] * 19
+    await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids))
+    assert slow.asked == [ABOUT, KEYS, KEYS]
+    await world.clock.sleep(60)
+    await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids[1:]))
+    assert slow.asked == [ABOUT, KEYS, KEYS, KEYS]
+
+
+@options(seeds=1)
+async def test_keys_that_cannot_be_read_again_are_not_asked_for_by_each_who_waits(world: World) -> None:
+    slow = Slow(world)
+    upstream = Upstream(fetch=slow, clock=world.clock)
+    await upstream.about(IDP)
+    await world.clock.sleep(60)
+    slow.provider.is_down = True
+    asking = (upstream.keys(IDP, f"made up {number}") for number in range(20))
+    outcomes = await asyncio.gather(*asking, return_exceptions=True)
+    assert {str(each) for each in outcomes} == {"the provider does not answer: try again later"}
+    assert slow.asked == [ABOUT, KEYS, KEYS]
+    assert len(await upstream.keys(IDP, "one")) == 1, "what we know stays good"

@@ -129,15 +129,12 @@ def in_conversation(name: str) -> None:
         "200",
     ],
 )
-def test_a_page_that_says_something_else_is_found_out(lie: str) -> None:
-    async def scenario(house: House) -> None:
-        conversation = Conversation(client=house.client(), known=await Cast(house).known())
-        asked = "GET /api/v1/acl\nAuthorization: Bearer $jo\n\n"
-        await conversation.hold(f'{asked}200\n{{"organizations": [{{"id": "$organization", …}}]}}')
-        with pytest.raises(AssertionError):
-            await conversation.hold(f"{asked}{lie}")
-
-    in_a_house(scenario)
+async def test_a_page_that_says_something_else_is_found_out(identity: House, lie: str) -> None:
+    conversation = Conversation(client=identity.client(), known=await Cast(identity).known())
+    asked = "GET /api/v1/acl\nAuthorization: Bearer $jo\n\n"
+    await conversation.hold(f'{asked}200\n{{"organizations": [{{"id": "$organization", …}}]}}')
+    with pytest.raises(AssertionError):
+        await conversation.hold(f"{asked}{lie}")
 
 
 @pytest.mark.parametrize("name", ["identity", "tokens", "quotas"])
@@ -221,16 +218,13 @@ def test_every_object_has_its_room() -> None:
     assert sorted(told) == sorted(kind.plural for kind in KINDS)
 
 
-def test_controllers_operations_and_metrics_are_those_of_the_code() -> None:
-    async def scenario(house: House) -> None:
-        (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
-        told = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
-        assert sorted(told) == sorted(driver.name for driver in house.app.drivers)
-        for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT):
-            assert f"`{saga.name}`" in page("identity")
-        families = house.app.ports.metrics.collect()
-        real = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
-        named = {name for each in ("identity", "tokens", "quotas") for name in _METRIC.findall(page(each))}
-        assert named == {name for name in real if not name.startswith("remuda_operation")}
-
-    in_a_house(scenario)
+async def test_controllers_operations_and_metrics_are_those_of_the_code(identity: House) -> None:
+    (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
+    told = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
+    assert sorted(told) == sorted(driver.name for driver in identity.app.drivers)
+    for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT):
+        assert f"`{saga.name}`" in page("identity")
+    families = identity.app.ports.metrics.collect()
+    real = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
+    named = {name for each in ("identity", "tokens", "quotas") for name in _METRIC.findall(page(each))}
+    assert named == {name for name in real if not name.startswith("remuda_operation")}

@@ -20,6 +20,7 @@ from remuda.kernel.ids import random_id
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.environment import options
 from tests.linearizability.desks import TELLER, asking, desk, furnish, limiting, service, used_in
 from tests.linearizability.laws import check_law, law_of, settle
 from tests.operations.fuse import Fuse, FusedStore
@@ -94,135 +95,119 @@ def test_64_callers_over_http_who_want_10_get_exactly_10() -> None:
     )
 
 
-def test_callers_of_one_organization_share_writes_of_its_head() -> None:
-    async def scenario(world: World) -> None:
-        store, _ = await opened(world)
-        fuse = Fuse()
-        counted = cast("Store", FusedStore(store, fuse))
-        quotas = service(counted, world.clock, world.randomness, intent_life=LIFE)
-        await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=100))
-        fuse.by_kind.clear()
-        assert all(isinstance(each, Allocation) for each in await many(quotas, world, 64))
-        assert fuse.by_kind["Allocation"] == 64
-        assert fuse.by_kind["Quota"] < 32, "each alone would have needed 128"
-        await store.close()
-
-    simulate(scenario, 5)
+@options(seeds=5)
+async def test_callers_of_one_organization_share_writes_of_its_head(world: World) -> None:
+    store, _ = await opened(world)
+    fuse = Fuse()
+    counted = cast("Store", FusedStore(store, fuse))
+    quotas = service(counted, world.clock, world.randomness, intent_life=LIFE)
+    await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=100))
+    fuse.by_kind.clear()
+    assert all(isinstance(each, Allocation) for each in await many(quotas, world, 64))
+    assert fuse.by_kind["Allocation"] == 64
+    assert fuse.by_kind["Quota"] < 32, "each alone would have needed 128"
+    await store.close()
 
 
-def test_a_caller_that_goes_away_disturbs_nobody() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        asking_all = [
-            asyncio.ensure_future(
-                quotas.allocations.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1))
-            )
-            for each in range(20)
+@options(seeds=20)
+async def test_a_caller_that_goes_away_disturbs_nobody(world: World) -> None:
+    store, quotas = await opened(world)
+    asking_all = [
+        asyncio.ensure_future(quotas.allocations.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1)))
+        for each in range(20)
+    ]
+    await world.clock.sleep(world.randomness.uniform(0, 0.05))
+    for task in asking_all[::2]:
+        task.cancel()
+    outcomes = await asyncio.gather(*asking_all, return_exceptions=True)
+    stayed = outcomes[1::2]
+    assert all(isinstance(each, Allocation | Forbidden) for each in stayed), stayed
+    await settle(world, store, quotas, LIFE)
+    head = await store.get(Quota, ORG)
+    rows = (await store.list(Allocation, index=("living", ORG))).items
+    assert not head.spec.intents
+    assert used_in(head) == len(rows) <= 10
+    assert {each.name for each in stayed if isinstance(each, Allocation)} <= {row.name for row in rows}
+    await store.close()
+
+
+@options(seeds=20)
+async def test_two_operations_for_one_owner_are_never_both_admitted(world: World) -> None:
+    store, _ = await opened(world)
+    desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
+    outcomes = await asyncio.gather(
+        *[
+            desks[each % 2].allocate(context(world, f"operation-{each}"), *WHERE, asking("owner", servers=1))
+            for each in range(6)
+        ],
+        return_exceptions=True,
+    )
+    assert sum(isinstance(each, Allocation) for each in outcomes) == 1
+    assert sum(isinstance(each, OwnerHolds) for each in outcomes) == 5
+    await store.close()
+
+
+@options(seeds=20)
+async def test_the_same_operation_at_the_same_time_is_one_row(world: World) -> None:
+    store, _ = await opened(world)
+    desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
+    rows = await asyncio.gather(
+        *[each.allocate(context(world, "operation"), *WHERE, asking("owner", servers=3)) for each in desks * 3]
+    )
+    assert {row.name for row in rows} == {allocation_id(TELLER.subject, "operation")}
+    await asyncio.gather(*[each.confirm(context(world), *WHERE, rows[0].name) for each in desks * 2])
+    changes = [each.change(context(world), *WHERE, rows[0].name, asking("owner", servers=5)) for each in desks * 2]
+    assert {each.spec.allocations for each in await asyncio.gather(*changes)} == {
+        (Amount(kind="servers", committed=5),)
+    }
+    await asyncio.gather(*[each.release(context(world), *WHERE, rows[0].name) for each in desks * 2])
+    head = await store.get(Quota, ORG)
+    assert (used_in(head), head.spec.intents) == (0, ())
+    await store.close()
+
+
+@options(seeds=[0])
+async def test_a_key_belongs_to_one_request_for_ever(world: World) -> None:
+    store, quotas = await opened(world)
+    row = await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
+    with pytest.raises(KeyReused):
+        await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("another", servers=1))
+    await quotas.allocations.release(context(world), *WHERE, row.name)
+    with pytest.raises(Released):
+        await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
+    await store.close()
+
+
+@options(seeds=[0])
+async def test_a_head_takes_only_so_many_open_intents(world: World) -> None:
+    store, quotas = await opened(world)
+    await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=2 * MOST_INTENTS))
+    world.invariants.clear()
+    for start in range(0, MOST_INTENTS, 100):
+        taking = [
+            quotas.allocations.allocate(context(world, f"key-{each}"), *WHERE, asking(f"owner-{each}", servers=1))
+            for each in range(start, start + 100)
         ]
-        await world.clock.sleep(world.randomness.uniform(0, 0.05))
-        for task in asking_all[::2]:
-            task.cancel()
-        outcomes = await asyncio.gather(*asking_all, return_exceptions=True)
-        stayed = outcomes[1::2]
-        assert all(isinstance(each, Allocation | Forbidden) for each in stayed), stayed
-        await settle(world, store, quotas, LIFE)
-        head = await store.get(Quota, ORG)
-        rows = (await store.list(Allocation, index=("living", ORG))).items
-        assert not head.spec.intents
-        assert used_in(head) == len(rows) <= 10
-        assert {each.name for each in stayed if isinstance(each, Allocation)} <= {row.name for row in rows}
-        await store.close()
-
-    simulate(scenario, 20)
-
-
-def test_two_operations_for_one_owner_are_never_both_admitted() -> None:
-    async def scenario(world: World) -> None:
-        store, _ = await opened(world)
-        desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
-        outcomes = await asyncio.gather(
-            *[
-                desks[each % 2].allocate(context(world, f"operation-{each}"), *WHERE, asking("owner", servers=1))
-                for each in range(6)
-            ],
-            return_exceptions=True,
-        )
-        assert sum(isinstance(each, Allocation) for each in outcomes) == 1
-        assert sum(isinstance(each, OwnerHolds) for each in outcomes) == 5
-        await store.close()
-
-    simulate(scenario, 20)
-
-
-def test_the_same_operation_at_the_same_time_is_one_row() -> None:
-    async def scenario(world: World) -> None:
-        store, _ = await opened(world)
-        desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
-        rows = await asyncio.gather(
-            *[each.allocate(context(world, "operation"), *WHERE, asking("owner", servers=3)) for each in desks * 3]
-        )
-        assert {row.name for row in rows} == {allocation_id(TELLER.subject, "operation")}
-        await asyncio.gather(*[each.confirm(context(world), *WHERE, rows[0].name) for each in desks * 2])
-        changes = [each.change(context(world), *WHERE, rows[0].name, asking("owner", servers=5)) for each in desks * 2]
-        assert {each.spec.allocations for each in await asyncio.gather(*changes)} == {
-            (Amount(kind="servers", committed=5),)
-        }
-        await asyncio.gather(*[each.release(context(world), *WHERE, rows[0].name) for each in desks * 2])
-        head = await store.get(Quota, ORG)
-        assert (used_in(head), head.spec.intents) == (0, ())
-        await store.close()
-
-    simulate(scenario, 20)
-
-
-def test_a_key_belongs_to_one_request_for_ever() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        row = await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
-        with pytest.raises(KeyReused):
-            await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("another", servers=1))
-        await quotas.allocations.release(context(world), *WHERE, row.name)
-        with pytest.raises(Released):
-            await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
-        await store.close()
-
-    simulate(scenario, [0])
-
-
-def test_a_head_takes_only_so_many_open_intents() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=2 * MOST_INTENTS))
-        world.invariants.clear()
-        for start in range(0, MOST_INTENTS, 100):
-            taking = [
-                quotas.allocations.allocate(context(world, f"key-{each}"), *WHERE, asking(f"owner-{each}", servers=1))
-                for each in range(start, start + 100)
-            ]
-            await asyncio.gather(*taking)
-        with pytest.raises(Unavailable, match="wait to be confirmed"):
-            await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
-        await quotas.allocations.confirm(context(world), *WHERE, allocation_id(TELLER.subject, "key-0"))
+        await asyncio.gather(*taking)
+    with pytest.raises(Unavailable, match="wait to be confirmed"):
         await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
-        await check_law(store, ORG)
-        await store.close()
+    await quotas.allocations.confirm(context(world), *WHERE, allocation_id(TELLER.subject, "key-0"))
+    await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
+    await check_law(store, ORG)
+    await store.close()
 
-    simulate(scenario, [0])
 
-
-def test_other_organizations_have_ledgers_of_their_own() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        await furnish(store, OTHER_ORG, OTHER_PROJECT)
-        full = desk(quotas, world.randomness, *WHERE)
-        assert await full.allocate("owner-1", 10) is not None
-        assert await full.allocate("owner-2", 1) is None
-        other = desk(quotas, world.randomness, OTHER_ORG, OTHER_PROJECT)
-        assert await other.allocate("owner-1-there", 10) is not None
-        assert (await full.read(), await other.read()) == ((10, 10), (10, 10))
-        await store.close()
-
-    simulate(scenario, [0])
+@options(seeds=[0])
+async def test_other_organizations_have_ledgers_of_their_own(world: World) -> None:
+    store, quotas = await opened(world)
+    await furnish(store, OTHER_ORG, OTHER_PROJECT)
+    full = desk(quotas, world.randomness, *WHERE)
+    assert await full.allocate("owner-1", 10) is not None
+    assert await full.allocate("owner-2", 1) is None
+    other = desk(quotas, world.randomness, OTHER_ORG, OTHER_PROJECT)
+    assert await other.allocate("owner-1-there", 10) is not None
+    assert (await full.read(), await other.read()) == ((10, 10), (10, 10))
+    await store.close()
 
 
 KINDS = st.sampled_from(["servers", "gpus", "networks"])

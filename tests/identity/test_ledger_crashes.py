@@ -19,6 +19,7 @@ from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, registry
+from tests.kit.environment import options
 from tests.linearizability.acts import (
     LIFE,
     ROW,
@@ -273,52 +274,48 @@ def test_who_renews_in_an_earlier_turn_and_sleeps_leaves_nothing_once_it_was_rel
 
 
 @pytest.mark.parametrize("is_given_up", [True, False])
-def test_a_release_that_was_asleep_notices_that_somebody_has_confirmed_since(is_given_up: bool) -> None:  # noqa: FBT001  pytest passes it by name
+@options(seeds=[0])
+async def test_a_release_that_was_asleep_notices_that_somebody_has_confirmed_since(
+    world: World, *, is_given_up: bool
+) -> None:
     """It finds that the row is another one. If its caller still waits it begins anew, and that one is told."""
-
-    async def scenario(world: World) -> None:
-        store, quotas = await begun(world, take_and_confirm)
-        sleepy: Store = SleepyStore(store, world.clock, at=3, moment="before", for_s=60)
-        late = service(sleepy, world.clock, world.randomness, intent_life=LIFE)
-        releasing = asyncio.ensure_future(release(late))
-        await world.clock.sleep(1)
-        assert [intent.action for intent in (await store.get(Quota, ORG)).spec.intents] == ["release"]
-        await confirm(quotas)
-        assert not (await store.get(Quota, ORG)).spec.intents
-        if is_given_up:
-            releasing.cancel()
-        await asyncio.wait([releasing])
-        await settle(world, store, quotas, LIFE)
-        assert await standing(store) == (("confirmed", 2) if is_given_up else ("released", 0))
-        await store.close()
-
-    simulate(scenario, [0])
+    store, quotas = await begun(world, take_and_confirm)
+    sleepy: Store = SleepyStore(store, world.clock, at=3, moment="before", for_s=60)
+    late = service(sleepy, world.clock, world.randomness, intent_life=LIFE)
+    releasing = asyncio.ensure_future(release(late))
+    await world.clock.sleep(1)
+    assert [intent.action for intent in (await store.get(Quota, ORG)).spec.intents] == ["release"]
+    await confirm(quotas)
+    assert not (await store.get(Quota, ORG)).spec.intents
+    if is_given_up:
+        releasing.cancel()
+    await asyncio.wait([releasing])
+    await settle(world, store, quotas, LIFE)
+    assert await standing(store) == (("confirmed", 2) if is_given_up else ("released", 0))
+    await store.close()
 
 
-def test_a_confirmation_that_was_asleep_does_not_settle_what_somebody_renewed_since() -> None:
+@options(seeds=[0])
+async def test_a_confirmation_that_was_asleep_does_not_settle_what_somebody_renewed_since(world: World) -> None:
     """Found by seed 3986 of the test below: the row is confirmed, and its intent is looked for after a long sleep."""
-
-    async def scenario(world: World) -> None:
-        store, quotas = await begun(world, take)
-        late = service(
-            SleepyStore(store, world.clock, at=1, moment="after", for_s=60),
-            world.clock,
-            world.randomness,
-            intent_life=LIFE,
-        )
-        confirming = asyncio.ensure_future(confirm(late))
-        await world.clock.sleep(1)
-        await release(quotas)
-        dying = service(FusedStore(store, Fuse(3, "before")), world.clock, world.randomness, intent_life=LIFE)
-        with pytest.raises(CrashError):
-            await dying.allocations.renew(context(), *WHERE, ROW)
-        assert len((await store.get(Quota, ORG)).spec.intents) == 1, "it died between the head and the row"
-        await confirming
-        await settle(world, store, quotas, LIFE)
-        assert await standing(store) == ("released", 0)
-        await store.close()
-
-    simulate(scenario, [0])
+    store, quotas = await begun(world, take)
+    late = service(
+        SleepyStore(store, world.clock, at=1, moment="after", for_s=60),
+        world.clock,
+        world.randomness,
+        intent_life=LIFE,
+    )
+    confirming = asyncio.ensure_future(confirm(late))
+    await world.clock.sleep(1)
+    await release(quotas)
+    dying = service(FusedStore(store, Fuse(3, "before")), world.clock, world.randomness, intent_life=LIFE)
+    with pytest.raises(CrashError):
+        await dying.allocations.renew(context(), *WHERE, ROW)
+    assert len((await store.get(Quota, ORG)).spec.intents) == 1, "it died between the head and the row"
+    await confirming
+    await settle(world, store, quotas, LIFE)
+    assert await standing(store) == ("released", 0)
+    await store.close()
 
 
 def test_whoever_dies_or_sleeps_while_others_want_the_same_row_does_not_disturb_the_count() -> None:

@@ -23,9 +23,10 @@ from remuda.reconcile.leader import Alone
 from remuda.reconcile.ports import DriverSettings
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, PROJECT, registry
+from tests.kit.environment import options
 from tests.linearizability.desks import TELLER, asking, desk, furnish, limiting, service, used_in
 from tests.linearizability.laws import check_law, law_of
-from tests.sim.runner import World, simulate
+from tests.sim.runner import World
 from tests.sim.store import SEALER, open_simulated
 
 LIFE = timedelta(minutes=10)
@@ -73,41 +74,39 @@ async def until(world: World, sentence: str, holds: Any) -> None:
     raise AssertionError(sentence)
 
 
-def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
-        await driver.start()
-        held = await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=1))
-        await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
-        await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
-        await world.clock.sleep(LIFE.total_seconds() + 5)
-        head = await store.get(Quota, ORG)
-        assert (used_in(head), head.spec.intents) == (1, ())
-        organization = await store.get(Organization, ORG)
-        await store.delete(Organization, ORG, uid=organization.uid)
-        await world.clock.sleep(30)
-        assert (await store.get(Quota, ORG)).is_marked, "something is held"
-        with pytest.raises((OrganizationGoes, NotFound)):
-            await quotas.ledger.take(renamed(held), log=())
-        await quotas.ledger.release(held.name, check=lambda _: None)
+@options(seeds=3)
+async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go(world: World) -> None:
+    store, quotas = await opened(world)
+    (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
+    await driver.start()
+    held = await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=1))
+    await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
+    await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
+    await world.clock.sleep(LIFE.total_seconds() + 5)
+    head = await store.get(Quota, ORG)
+    assert (used_in(head), head.spec.intents) == (1, ())
+    organization = await store.get(Organization, ORG)
+    await store.delete(Organization, ORG, uid=organization.uid)
+    await world.clock.sleep(30)
+    assert (await store.get(Quota, ORG)).is_marked, "something is held"
+    with pytest.raises((OrganizationGoes, NotFound)):
+        await quotas.ledger.take(renamed(held), log=())
+    await quotas.ledger.release(held.name, check=lambda _: None)
 
-        async def is_gone() -> bool:
-            return not (await store.list(Organization)).items
+    async def is_gone() -> bool:
+        return not (await store.list(Organization)).items
 
-        await until(world, "the organization goes", is_gone)
-        assert not (await store.list(Quota)).items
-        left = (await store.list(Allocation)).items
-        assert {row.spec.life for row in left} == {"released"}, "what was used is known still"
-        assert held.name in {row.name for row in left}
-        retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(days=2))
-        assert await retention.forget() == 0
-        await world.clock.sleep(50 * HOUR_S)
-        assert await retention.forget() == len(left)
-        await driver.stop()
-        await store.close()
-
-    simulate(scenario, 3)
+    await until(world, "the organization goes", is_gone)
+    assert not (await store.list(Quota)).items
+    left = (await store.list(Allocation)).items
+    assert {row.spec.life for row in left} == {"released"}, "what was used is known still"
+    assert held.name in {row.name for row in left}
+    retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(days=2))
+    assert await retention.forget() == 0
+    await world.clock.sleep(50 * HOUR_S)
+    assert await retention.forget() == len(left)
+    await driver.stop()
+    await store.close()
 
 
 def renamed(row: Allocation) -> Allocation:
@@ -115,25 +114,23 @@ def renamed(row: Allocation) -> Allocation:
     return msgspec.structs.replace(row, metadata=metadata)
 
 
-def test_limits_of_a_project_go_with_it() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
-        await driver.start()
-        await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
-        await world.clock.sleep(5)
-        assert [each.project for each in (await store.get(Quota, ORG)).spec.projects] == [PROJECT]
-        project = await store.get(Project, PROJECT)
-        await store.delete(Project, PROJECT, uid=project.uid)
+@options(seeds=[0])
+async def test_limits_of_a_project_go_with_it(world: World) -> None:
+    store, quotas = await opened(world)
+    (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
+    await driver.start()
+    await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
+    await world.clock.sleep(5)
+    assert [each.project for each in (await store.get(Quota, ORG)).spec.projects] == [PROJECT]
+    project = await store.get(Project, PROJECT)
+    await store.delete(Project, PROJECT, uid=project.uid)
 
-        async def is_gone() -> bool:
-            return not (await store.get(Quota, ORG)).spec.projects
+    async def is_gone() -> bool:
+        return not (await store.get(Quota, ORG)).spec.projects
 
-        await until(world, "the limits go", is_gone)
-        await driver.stop()
-        await store.close()
-
-    simulate(scenario, [0])
+    await until(world, "the limits go", is_gone)
+    await driver.stop()
+    await store.close()
 
 
 def monitor_of(
@@ -143,95 +140,85 @@ def monitor_of(
     return Monitor(store, quotas.ledger, clock=world.clock, leader=Alone(), metrics=metrics, every_s=every_s), metrics
 
 
-def test_the_monitor_finds_nothing_wrong_while_everybody_writes() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        monitor, metrics = monitor_of(world, store, quotas)
-        asking_all = asyncio.ensure_future(many(quotas, world, 30))
-        while not asking_all.done():
-            await monitor.look()
-            await world.clock.sleep(0.01)
-        await asking_all
-        assert metrics.get_sample_value("remuda_quota_drift") == 0
-        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 0
-        await store.close()
-
-    simulate(scenario, 10)
-
-
-def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=2))
-        await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=3, gpus=1))
-        world.invariants.clear()
-        monitor, metrics = monitor_of(world, store, quotas)
-        head = await store.get(Quota, ORG)
-        wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
-        await store.update(msgspec.structs.replace(head, spec=wrong))
-        with capture_logs() as lines:
-            await monitor.look()
-            assert metrics.get_sample_value("remuda_quota_drift") == 1
-            assert await drift_of(store, ORG) is not None, "once is not enough"
-            await monitor.look()
-        assert {line["event"] for line in lines} == {"quota head differs from its rows"}
-        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
-        assert await drift_of(store, ORG) is None
+@options(seeds=10)
+async def test_the_monitor_finds_nothing_wrong_while_everybody_writes(world: World) -> None:
+    store, quotas = await opened(world)
+    monitor, metrics = monitor_of(world, store, quotas)
+    asking_all = asyncio.ensure_future(many(quotas, world, 30))
+    while not asking_all.done():
         await monitor.look()
-        assert metrics.get_sample_value("remuda_quota_drift") == 0
-        await check_law(store, ORG)
-        assert used_in(await store.get(Quota, ORG)) == 5
-        await store.close()
+        await world.clock.sleep(0.01)
+    await asking_all
+    assert metrics.get_sample_value("remuda_quota_drift") == 0
+    assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 0
+    await store.close()
 
-    simulate(scenario, [0])
 
-
-def test_an_organization_with_very_many_rows_is_looked_at_less_often() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        for number in range(3):
-            await quotas.allocations.allocate(
-                context(world, f"key-{number}"), *WHERE, asking(f"owner-{number}", servers=1)
-            )
-        world.invariants.clear()
-        monitor, metrics = monitor_of(world, store, quotas, every_s=0.01)  # three rows are very many for that
-        head = await store.get(Quota, ORG)
-        wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
-        await store.update(msgspec.structs.replace(head, spec=wrong))
+@options(seeds=[0])
+async def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows(world: World) -> None:
+    store, quotas = await opened(world)
+    await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=2))
+    await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=3, gpus=1))
+    world.invariants.clear()
+    monitor, metrics = monitor_of(world, store, quotas)
+    head = await store.get(Quota, ORG)
+    wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
+    await store.update(msgspec.structs.replace(head, spec=wrong))
+    with capture_logs() as lines:
         await monitor.look()
+        assert metrics.get_sample_value("remuda_quota_drift") == 1
+        assert await drift_of(store, ORG) is not None, "once is not enough"
         await monitor.look()
-        assert metrics.get_sample_value("remuda_quota_drift") == 1, "it is still known to be wrong"
-        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 0, "and was not looked at again"
-        await world.clock.sleep(pause_s(3, 0.01))
-        await monitor.look()
-        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
-        assert metrics.get_sample_value("remuda_quota_drift") == 0
-        await check_law(store, ORG)
-        await store.close()
-
-    simulate(scenario, [0])
+    assert {line["event"] for line in lines} == {"quota head differs from its rows"}
+    assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
+    assert await drift_of(store, ORG) is None
+    await monitor.look()
+    assert metrics.get_sample_value("remuda_quota_drift") == 0
+    await check_law(store, ORG)
+    assert used_in(await store.get(Quota, ORG)) == 5
+    await store.close()
 
 
-def test_usage_is_forgotten_when_nobody_may_ask_for_it_any_more() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(hours=30))
-        there = desk(quotas, world.randomness, *WHERE)
-        first, second = await there.allocate("owner-1", 1), await there.allocate("owner-2", 1)
-        assert first is not None
-        assert second is not None
-        await there.release(first)
-        await world.clock.sleep(29 * HOUR_S)
-        assert await retention.forget() == 0
-        await world.clock.sleep(2 * HOUR_S)
-        assert await retention.forget() == 1
-        assert [row.name for row in (await store.list(Allocation)).items] == [second], "what is held stays"
-        assert await retention.forget() == 0
-        await there.release(second)
-        hasty = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(0))
-        assert await hasty.forget() == 0, "a name that keeps late writers out stays for a day"
-        await world.clock.sleep(25 * HOUR_S)
-        assert await hasty.forget() == 1
-        await store.close()
+@options(seeds=[0])
+async def test_an_organization_with_very_many_rows_is_looked_at_less_often(world: World) -> None:
+    store, quotas = await opened(world)
+    for number in range(3):
+        await quotas.allocations.allocate(context(world, f"key-{number}"), *WHERE, asking(f"owner-{number}", servers=1))
+    world.invariants.clear()
+    monitor, metrics = monitor_of(world, store, quotas, every_s=0.01)  # three rows are very many for that
+    head = await store.get(Quota, ORG)
+    wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
+    await store.update(msgspec.structs.replace(head, spec=wrong))
+    await monitor.look()
+    await monitor.look()
+    assert metrics.get_sample_value("remuda_quota_drift") == 1, "it is still known to be wrong"
+    assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 0, "and was not looked at again"
+    await world.clock.sleep(pause_s(3, 0.01))
+    await monitor.look()
+    assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
+    assert metrics.get_sample_value("remuda_quota_drift") == 0
+    await check_law(store, ORG)
+    await store.close()
 
-    simulate(scenario, [0])
+
+@options(seeds=[0])
+async def test_usage_is_forgotten_when_nobody_may_ask_for_it_any_more(world: World) -> None:
+    store, quotas = await opened(world)
+    retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(hours=30))
+    there = desk(quotas, world.randomness, *WHERE)
+    first, second = await there.allocate("owner-1", 1), await there.allocate("owner-2", 1)
+    assert first is not None
+    assert second is not None
+    await there.release(first)
+    await world.clock.sleep(29 * HOUR_S)
+    assert await retention.forget() == 0
+    await world.clock.sleep(2 * HOUR_S)
+    assert await retention.forget() == 1
+    assert [row.name for row in (await store.list(Allocation)).items] == [second], "what is held stays"
+    assert await retention.forget() == 0
+    await there.release(second)
+    hasty = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(0))
+    assert await hasty.forget() == 0, "a name that keeps late writers out stays for a day"
+    await world.clock.sleep(25 * HOUR_S)
+    assert await hasty.forget() == 1
+    await store.close()

@@ -60,61 +60,49 @@ def form_with(page: Reply, button: str) -> tuple[int, Form]:
     return found[0]
 
 
-def test_who_is_not_logged_in_is_asked_and_comes_back_here() -> None:
-    async def scenario(home: Home) -> None:
-        browser = home.browser()
-        page = await browser.get(PATH)
-        assert "E-mail address" in text(page)
-        assert (await browser.submit(page, email=JO, password="wrong password")).status == 401
-        _, page = await at_account(home)
-        assert f"You are {JO}" in text(page)
-        assert "Logged in here With a password on 1 Jan 2030, 00:00 UTC" in text(page)
-
-    at_home(scenario)
+async def test_who_is_not_logged_in_is_asked_and_comes_back_here(logins: Home) -> None:
+    browser = logins.browser()
+    page = await browser.get(PATH)
+    assert "E-mail address" in text(page)
+    assert (await browser.submit(page, email=JO, password="wrong password")).status == 401
+    _, page = await at_account(logins)
+    assert f"You are {JO}" in text(page)
+    assert "Logged in here With a password on 1 Jan 2030, 00:00 UTC" in text(page)
 
 
-def test_an_account_without_anything_says_so() -> None:
-    async def scenario(home: Home) -> None:
-        _, page = await at_account(home)
-        assert "None yet. An organization's administrator can add you." in text(page)
-        assert "Nothing: no application or device is connected to your account." in text(page)
-        assert "Other browsers" not in text(page)
-        assert "platform administrator" not in text(page)
-
-    at_home(scenario)
+async def test_an_account_without_anything_says_so(logins: Home) -> None:
+    _, page = await at_account(logins)
+    assert "None yet. An organization's administrator can add you." in text(page)
+    assert "Nothing: no application or device is connected to your account." in text(page)
+    assert "Other browsers" not in text(page)
+    assert "platform administrator" not in text(page)
 
 
-def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the_login_is_too() -> None:
-    async def scenario(home: Home) -> None:
-        provider = "d1111111-0000-4000-8000-000000000001"
-        await home.provider(provider, issuer="https://idp.test", type="google", client_id="x")
-        name = await home.user("through@example.com")
-        browser, cookie = home.browser(), "a" * 43
-        browser.cookies[COOKIE] = cookie
-        user = await home.store.get(User, name)
-        await home.house.browser.entry.logins.begin(user, cookie=cookie, provider=provider, before=None)
-        page = await browser.get(PATH)
-        assert "Logged in here Through Google on 1 Jan 2030" in text(page)
-        assert "Change password" not in text(page), "there is none"
-        stored = await home.store.get(OAuth2Provider, provider)
-        await home.store.delete(OAuth2Provider, provider, uid=stored.uid)
-        page = await browser.get(PATH)
-        assert "Through Google" not in text(page)
-        assert "E-mail address" in text(page)
-
-    at_home(scenario)
+async def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the_login_is_too(logins: Home) -> None:
+    provider = "d1111111-0000-4000-8000-000000000001"
+    await logins.provider(provider, issuer="https://idp.test", type="google", client_id="x")
+    name = await logins.user("through@example.com")
+    browser, cookie = logins.browser(), "a" * 43
+    browser.cookies[COOKIE] = cookie
+    user = await logins.store.get(User, name)
+    await logins.house.browser.entry.logins.begin(user, cookie=cookie, provider=provider, before=None)
+    page = await browser.get(PATH)
+    assert "Logged in here Through Google on 1 Jan 2030" in text(page)
+    assert "Change password" not in text(page), "there is none"
+    stored = await logins.store.get(OAuth2Provider, provider)
+    await logins.store.delete(OAuth2Provider, provider, uid=stored.uid)
+    page = await browser.get(PATH)
+    assert "Through Google" not in text(page)
+    assert "E-mail address" in text(page)
 
 
-def test_it_shows_organizations_and_how_one_stands_there() -> None:
-    async def scenario(home: Home) -> None:
-        other = ORGANIZATION.replace("c", "d")
-        for organization, state in ((ORGANIZATION, "active"), (other, "suspended")):
-            await home.organization(organization)
-            await home.member(organization, user_id(JO), state)
-        _, page = await at_account(home)
-        assert "Your organizations org org (you are suspended there)" in text(page)
-
-    at_home(scenario)
+async def test_it_shows_organizations_and_how_one_stands_there(logins: Home) -> None:
+    other = ORGANIZATION.replace("c", "d")
+    for organization, state in ((ORGANIZATION, "active"), (other, "suspended")):
+        await logins.organization(organization)
+        await logins.member(organization, user_id(JO), state)
+    _, page = await at_account(logins)
+    assert "Your organizations org org (you are suspended there)" in text(page)
 
 
 @pytest.mark.parametrize(
@@ -133,108 +121,90 @@ def test_it_says_who_is_a_platform_administrator(settings: dict[str, Any]) -> No
     at_home(scenario, **settings)
 
 
-def test_a_session_is_shown_with_its_times_and_ended_by_its_button() -> None:
-    async def scenario(home: Home) -> None:
-        browser, _ = await at_account(home)
-        first, second = await connected(home, browser), await connected(home, browser)
-        await home.world.clock.sleep(3600)
-        form = {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]}
-        proof = {"client_id": CONSOLE, "client_secret": CONSOLE_SECRET}
-        first = (await home.room.ask(None).post("/oauth2/v2/token", form=form | proof)).json
-        page = await browser.get(PATH)
-        since = "console since 1 Jan 2030, 00:00 UTC"
-        assert f"{since}, last used 1 Jan 2030, 01:00 UTC, from this browser End it" in text(page)
-        assert f"{since}, from this browser End it" in text(page)
-        place, shown = form_with(page, "session")
-        for button in shown.buttons:
-            sent = await browser.submit(page, button=button, form=place)
-            page = await browser.follow(sent)
-        assert "Nothing: no application" in text(page)
-        assert not (await home.store.list(Session)).items
-        for tokens in (first, second):
-            authorization = f"Bearer {tokens['access_token']}"
-            assert (await home.room.ask(None).get("/oauth2/v2/userinfo", authorization=authorization)).status == 401
-
-    at_home(scenario)
+async def test_a_session_is_shown_with_its_times_and_ended_by_its_button(logins: Home) -> None:
+    browser, _ = await at_account(logins)
+    first, second = await connected(logins, browser), await connected(logins, browser)
+    await logins.world.clock.sleep(3600)
+    form = {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]}
+    proof = {"client_id": CONSOLE, "client_secret": CONSOLE_SECRET}
+    first = (await logins.room.ask(None).post("/oauth2/v2/token", form=form | proof)).json
+    page = await browser.get(PATH)
+    since = "console since 1 Jan 2030, 00:00 UTC"
+    assert f"{since}, last used 1 Jan 2030, 01:00 UTC, from this browser End it" in text(page)
+    assert f"{since}, from this browser End it" in text(page)
+    place, shown = form_with(page, "session")
+    for button in shown.buttons:
+        sent = await browser.submit(page, button=button, form=place)
+        page = await browser.follow(sent)
+    assert "Nothing: no application" in text(page)
+    assert not (await logins.store.list(Session)).items
+    for tokens in (first, second):
+        authorization = f"Bearer {tokens['access_token']}"
+        assert (await logins.room.ask(None).get("/oauth2/v2/userinfo", authorization=authorization)).status == 401
 
 
-def test_a_login_in_another_browser_is_shown_and_ended_with_what_came_of_it() -> None:
-    async def scenario(home: Home) -> None:
-        library = await home.logged_in()
-        browser, page = await at_account(home)
-        assert "Other browsers where you are logged in" in text(page)
-        place, shown = form_with(page, "login")
-        page = await browser.follow(await browser.submit(page, button=shown.buttons[0], form=place))
-        assert "Other browsers" not in text(page)
-        assert "E-mail address" in text(await library.get(PATH))
-        assert not (await home.store.list(Session)).items
-        assert len((await home.store.list(BrowserLogin)).items) == 1
-
-    at_home(scenario)
+async def test_a_login_in_another_browser_is_shown_and_ended_with_what_came_of_it(logins: Home) -> None:
+    library = await logins.logged_in()
+    browser, page = await at_account(logins)
+    assert "Other browsers where you are logged in" in text(page)
+    place, shown = form_with(page, "login")
+    page = await browser.follow(await browser.submit(page, button=shown.buttons[0], form=place))
+    assert "Other browsers" not in text(page)
+    assert "E-mail address" in text(await library.get(PATH))
+    assert not (await logins.store.list(Session)).items
+    assert len((await logins.store.list(BrowserLogin)).items) == 1
 
 
-def test_nobody_ends_what_is_somebody_elses_or_has_another_browser_end_anything() -> None:
-    async def scenario(home: Home) -> None:
-        await home.user("other@example.com", password=PASSWORD)
-        victim, thief = await home.logged_in(), await home.logged_in("other@example.com")
-        (of_victim,) = [each for each in (await home.store.list(Session)).items if each.spec.user == user_id(JO)]
-        (login,) = [each for each in (await home.store.list(BrowserLogin)).items if each.spec.user == user_id(JO)]
-        _, form = form_with(await thief.get(PATH), "session")
-        state, wanted = form.fields["state"], {"session": of_victim.name, "login": login.name}
-        assert (await thief.post(PATH, {"state": state, **wanted})).status == 302
-        assert (await victim.post(PATH, {"state": state, **wanted})).status == 400
-        assert (await home.browser().post(PATH, {"state": state, **wanted})).status == 400
-        assert (await victim.post(PATH, {"state": "", **wanted})).status == 400
-        own = Forms.of(await victim.authorize(prompt="login"))[0].fields["state"]
-        assert (await victim.post(PATH, {"state": own, **wanted})).status == 400
-        assert len((await home.store.list(Session)).items) == 2
-        assert len((await home.store.list(BrowserLogin)).items) == 2
-
-    at_home(scenario)
+async def test_nobody_ends_what_is_somebody_elses_or_has_another_browser_end_anything(logins: Home) -> None:
+    await logins.user("other@example.com", password=PASSWORD)
+    victim, thief = await logins.logged_in(), await logins.logged_in("other@example.com")
+    (of_victim,) = [each for each in (await logins.store.list(Session)).items if each.spec.user == user_id(JO)]
+    (login,) = [each for each in (await logins.store.list(BrowserLogin)).items if each.spec.user == user_id(JO)]
+    _, form = form_with(await thief.get(PATH), "session")
+    state, wanted = form.fields["state"], {"session": of_victim.name, "login": login.name}
+    assert (await thief.post(PATH, {"state": state, **wanted})).status == 302
+    assert (await victim.post(PATH, {"state": state, **wanted})).status == 400
+    assert (await logins.browser().post(PATH, {"state": state, **wanted})).status == 400
+    assert (await victim.post(PATH, {"state": "", **wanted})).status == 400
+    own = Forms.of(await victim.authorize(prompt="login"))[0].fields["state"]
+    assert (await victim.post(PATH, {"state": own, **wanted})).status == 400
+    assert len((await logins.store.list(Session)).items) == 2
+    assert len((await logins.store.list(BrowserLogin)).items) == 2
 
 
-def test_what_is_gone_by_now_is_ended_already_and_nonsense_ends_nothing() -> None:
-    async def scenario(home: Home) -> None:
-        browser = await home.logged_in()
-        page = await browser.get(PATH)
-        place, shown = form_with(page, "session")
-        for button in (("session", ""), ("session", "nonsense"), ("login", "nonsense"), ("other", "x")):
-            assert (await browser.submit(page, button=button, form=place)).status == 302
-        assert len((await home.store.list(Session)).items) == 1
-        for _ in range(2):
-            assert (await browser.submit(page, button=shown.buttons[0], form=place)).status == 302
-        assert not (await home.store.list(Session)).items
-
-    at_home(scenario)
+async def test_what_is_gone_by_now_is_ended_already_and_nonsense_ends_nothing(logins: Home) -> None:
+    browser = await logins.logged_in()
+    page = await browser.get(PATH)
+    place, shown = form_with(page, "session")
+    for button in (("session", ""), ("session", "nonsense"), ("login", "nonsense"), ("other", "x")):
+        assert (await browser.submit(page, button=button, form=place)).status == 302
+    assert len((await logins.store.list(Session)).items) == 1
+    for _ in range(2):
+        assert (await browser.submit(page, button=shown.buttons[0], form=place)).status == 302
+    assert not (await logins.store.list(Session)).items
 
 
-def test_one_logs_out_changes_the_password_and_connects_a_device_from_here() -> None:
-    async def scenario(home: Home) -> None:
-        browser, page = await at_account(home)
-        for place in ("device", "password"):
-            assert f'href="{ISSUER}/oauth2/v2/{place}"' in page.body.decode()
-        assert f'value="{JO}"' in (await browser.get("/oauth2/v2/password")).body.decode()
-        leaving = len(Forms.of(page)) - 1
-        assert "You are logged out" in text(await browser.submit(page, form=leaving))
-        assert "E-mail address" in text(await browser.get(PATH))
-        assert not (await home.store.list(BrowserLogin)).items
-
-    at_home(scenario)
+async def test_one_logs_out_changes_the_password_and_connects_a_device_from_here(logins: Home) -> None:
+    browser, page = await at_account(logins)
+    for place in ("device", "password"):
+        assert f'href="{ISSUER}/oauth2/v2/{place}"' in page.body.decode()
+    assert f'value="{JO}"' in (await browser.get("/oauth2/v2/password")).body.decode()
+    leaving = len(Forms.of(page)) - 1
+    assert "You are logged out" in text(await browser.submit(page, form=leaving))
+    assert "E-mail address" in text(await browser.get(PATH))
+    assert not (await logins.store.list(BrowserLogin)).items
 
 
-def test_a_page_of_before_does_nothing_after_a_logout() -> None:
-    async def scenario(home: Home) -> None:
-        browser = await home.logged_in()
-        page, cookies = await browser.get(PATH), dict(browser.cookies)
-        place, shown = form_with(page, "session")
-        elsewhere = await home.logged_in()
-        await browser.submit(await browser.get("/oauth2/v2/logout"))
-        browser.cookies = cookies
-        (left,) = (await home.store.list(Session)).items
-        reply = await browser.submit(page, button=("session", left.name), form=place)
-        assert "E-mail address" in text(reply)
-        assert shown.buttons != [("session", left.name)]
-        assert (await home.store.list(Session)).items == [left]
-        assert f"You are {JO}" in text(await elsewhere.get(PATH))
-
-    at_home(scenario)
+async def test_a_page_of_before_does_nothing_after_a_logout(logins: Home) -> None:
+    browser = await logins.logged_in()
+    page, cookies = await browser.get(PATH), dict(browser.cookies)
+    place, shown = form_with(page, "session")
+    elsewhere = await logins.logged_in()
+    await browser.submit(await browser.get("/oauth2/v2/logout"))
+    browser.cookies = cookies
+    (left,) = (await logins.store.list(Session)).items
+    reply = await browser.submit(page, button=("session", left.name), form=place)
+    assert "E-mail address" in text(reply)
+    assert shown.buttons != [("session", left.name)]
+    assert (await logins.store.list(Session)).items == [left]
+    assert f"You are {JO}" in text(await elsewhere.get(PATH))

@@ -5,7 +5,8 @@ import pytest
 from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
 from remuda.identity.login.login_pages import ADDRESSES
 from tests.example.contract import Reply
-from tests.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, at_home, sent_to
+from tests.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, sent_to
+from tests.kit.environment import options
 
 OTHER = "other@example.com"
 
@@ -24,85 +25,74 @@ async def try_password(browser: Browser, account: str, password: str = PASSWORD)
     return await browser.submit(await browser.authorize(prompt="login"), email=account, password=password)
 
 
-def test_one_address_that_keeps_guessing_is_stopped_and_shuts_nobody_out() -> None:
-    async def scenario(home: Home) -> None:
-        statuses = [reply.status for reply in await guess(home, JO, addresses=1, times=100)]
-        assert statuses == [401] * 3 + [429] * 97
-        assert "code" in sent_to(await try_password(home.browser(), JO))
-
-    at_home(scenario, logins_per_minute=3)
+@options(logins_per_minute=3)
+async def test_one_address_that_keeps_guessing_is_stopped_and_shuts_nobody_out(logins: Home) -> None:
+    statuses = [reply.status for reply in await guess(logins, JO, addresses=1, times=100)]
+    assert statuses == [401] * 3 + [429] * 97
+    assert "code" in sent_to(await try_password(logins.browser(), JO))
 
 
 @pytest.mark.parametrize("account", [JO, "nobody@example.com"])
-def test_many_addresses_together_are_stopped_too_whether_there_is_such_an_account_or_not(account: str) -> None:
-    async def scenario(home: Home) -> None:
-        replies = await guess(home, account, addresses=ADDRESSES + 1, times=3)
-        assert [reply.status for reply in replies] == [401] * ADDRESSES * 3 + [429] * 3
-        assert replies[-1].media == "text/html"
-        assert int(replies[-1].headers["retry-after"]) > 0
-        assert (await try_password(home.browser(), account)).status == 429, "nobody can tell a stranger from the owner"
-        await home.world.clock.sleep(61)
-        assert "code" in sent_to(await try_password(home.browser(), JO))
-
-    at_home(scenario, logins_per_minute=3)
-
-
-def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out() -> None:
-    async def scenario(home: Home) -> None:
-        browser = await home.logged_in()
-        await browser.submit(await browser.get("/oauth2/v2/logout"))
-        await guess(home, JO, addresses=ADDRESSES + 1, times=3)
-        for address in ("192.0.2.1", "198.51.100.1"):
-            browser.client = home.browser(address).client
-            assert "code" in sent_to(await try_password(browser, JO))
-        wrong = [(await try_password(browser, JO, "wrong password")).status for _ in range(3)]
-        assert wrong == [401, 429, 429], "its own allowance is as large as an address's"
-        changed = await browser.post("/oauth2/v2/password", {"email": JO, "password": "wrong password"})
-        assert changed.status == 429
-
-    at_home(scenario, logins_per_minute=3)
+@options(logins_per_minute=3)
+async def test_many_addresses_together_are_stopped_too_whether_there_is_such_an_account_or_not(
+    logins: Home, account: str
+) -> None:
+    replies = await guess(logins, account, addresses=ADDRESSES + 1, times=3)
+    assert [reply.status for reply in replies] == [401] * ADDRESSES * 3 + [429] * 3
+    assert replies[-1].media == "text/html"
+    assert int(replies[-1].headers["retry-after"]) > 0
+    assert (await try_password(logins.browser(), account)).status == 429, "nobody can tell a stranger from the owner"
+    await logins.world.clock.sleep(61)
+    assert "code" in sent_to(await try_password(logins.browser(), JO))
 
 
-def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there() -> None:
-    async def scenario(home: Home) -> None:
-        await home.user(OTHER, password=PASSWORD)
-        browser = await home.logged_in()
-        await guess(home, OTHER, addresses=ADDRESSES + 1, times=3)
-        assert (await try_password(browser, OTHER)).status == 429
-        await home.world.clock.sleep(61)
-        assert "code" in sent_to(await try_password(browser, OTHER))
-        for account in (JO, OTHER):
-            await guess(home, account, addresses=ADDRESSES + 1, times=3)
-            assert "code" in sent_to(await try_password(browser, account))
-
-    at_home(scenario, logins_per_minute=3)
-
-
-def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_browser_familiar() -> None:
-    async def scenario(home: Home) -> None:
-        browser = await home.logged_in()
-        good = browser.cookies[FAMILIAR]
-        state = (await browser.authorize(prompt="login")).body.decode().partition('name="state" value="')[2]
-        forged = [good[:-2], good[:-1] + ("A" if good[-1] != "A" else "B"), "x", "x" * 3000, state.partition('"')[0]]
-        await guess(home, JO, addresses=ADDRESSES + 1, times=3)
-        for cookie in forged:
-            stranger = home.browser()
-            stranger.cookies[FAMILIAR] = cookie
-            assert (await try_password(stranger, JO)).status == 429, cookie
-        home.world.clock.jump(KNOWN_BROWSER_LIFETIME)
-        await guess(home, JO, addresses=ADDRESSES + 1, times=3)
-        stranger = home.browser()
-        stranger.cookies[FAMILIAR] = good
-        assert (await try_password(stranger, JO)).status == 429
-
-    at_home(scenario, logins_per_minute=3)
+@options(logins_per_minute=3)
+async def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out(logins: Home) -> None:
+    browser = await logins.logged_in()
+    await browser.submit(await browser.get("/oauth2/v2/logout"))
+    await guess(logins, JO, addresses=ADDRESSES + 1, times=3)
+    for address in ("192.0.2.1", "198.51.100.1"):
+        browser.client = logins.browser(address).client
+        assert "code" in sent_to(await try_password(browser, JO))
+    wrong = [(await try_password(browser, JO, "wrong password")).status for _ in range(3)]
+    assert wrong == [401, 429, 429], "its own allowance is as large as an address's"
+    changed = await browser.post("/oauth2/v2/password", {"email": JO, "password": "wrong password"})
+    assert changed.status == 429
 
 
-def test_being_familiar_is_not_being_logged_in() -> None:
-    async def scenario(home: Home) -> None:
-        browser, stranger = await home.logged_in(), home.browser()
-        stranger.cookies[FAMILIAR] = browser.cookies[FAMILIAR]
-        assert sent_to(await stranger.authorize(prompt="none"))["error"] == "interaction_required"
-        assert "Log in" in (await stranger.get("/oauth2/v2/account")).body.decode()
+@options(logins_per_minute=3)
+async def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there(logins: Home) -> None:
+    await logins.user(OTHER, password=PASSWORD)
+    browser = await logins.logged_in()
+    await guess(logins, OTHER, addresses=ADDRESSES + 1, times=3)
+    assert (await try_password(browser, OTHER)).status == 429
+    await logins.world.clock.sleep(61)
+    assert "code" in sent_to(await try_password(browser, OTHER))
+    for account in (JO, OTHER):
+        await guess(logins, account, addresses=ADDRESSES + 1, times=3)
+        assert "code" in sent_to(await try_password(browser, account))
 
-    at_home(scenario)
+
+@options(logins_per_minute=3)
+async def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_browser_familiar(logins: Home) -> None:
+    browser = await logins.logged_in()
+    good = browser.cookies[FAMILIAR]
+    state = (await browser.authorize(prompt="login")).body.decode().partition('name="state" value="')[2]
+    forged = [good[:-2], good[:-1] + ("A" if good[-1] != "A" else "B"), "x", "x" * 3000, state.partition('"')[0]]
+    await guess(logins, JO, addresses=ADDRESSES + 1, times=3)
+    for cookie in forged:
+        stranger = logins.browser()
+        stranger.cookies[FAMILIAR] = cookie
+        assert (await try_password(stranger, JO)).status == 429, cookie
+    logins.world.clock.jump(KNOWN_BROWSER_LIFETIME)
+    await guess(logins, JO, addresses=ADDRESSES + 1, times=3)
+    stranger = logins.browser()
+    stranger.cookies[FAMILIAR] = good
+    assert (await try_password(stranger, JO)).status == 429
+
+
+async def test_being_familiar_is_not_being_logged_in(logins: Home) -> None:
+    browser, stranger = await logins.logged_in(), logins.browser()
+    stranger.cookies[FAMILIAR] = browser.cookies[FAMILIAR]
+    assert sent_to(await stranger.authorize(prompt="none"))["error"] == "interaction_required"
+    assert "Log in" in (await stranger.get("/oauth2/v2/account")).body.decode()

@@ -23,12 +23,12 @@ from tests.identity.login_ground import (
     PASSWORD,
     Browser,
     Home,
-    at_home,
     house,
     routes,
     sent_to,
 )
 from tests.identity.room import Room, registry
+from tests.kit.environment import options
 from tests.sim.platter import Keep
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
@@ -220,14 +220,12 @@ def test_a_loss_of_power_at_any_write_of_a_login_leaves_nothing_lost_and_nothing
     assert syncs > 10
 
 
-def test_a_logout_that_meets_an_exchange_leaves_no_session() -> None:
-    async def scenario(home: Home) -> None:
-        browser = await home.logged_in()
-        code = sent_to(await browser.authorize())["code"]
-        page = await browser.get(LOGOUT)
-        exchanged, _ = await asyncio.gather(home.exchange(code), browser.submit(page))
-        if exchanged.status == 200:
-            assert not await is_accepted(home, exchanged.json["access_token"])
-        assert not (await home.store.list(Session)).items
-
-    at_home(scenario, seeds=100)
+@options(seeds=100)
+async def test_a_logout_that_meets_an_exchange_leaves_no_session(logins: Home) -> None:
+    browser = await logins.logged_in()
+    code = sent_to(await browser.authorize())["code"]
+    page = await browser.get(LOGOUT)
+    exchanged, _ = await asyncio.gather(logins.exchange(code), browser.submit(page))
+    if exchanged.status == 200:
+        assert not await is_accepted(logins, exchanged.json["access_token"])
+    assert not (await logins.store.list(Session)).items

@@ -62,12 +62,9 @@ async def used_secrets(desk: Desk) -> list[str]:
     return [*secrets, *(each.split(".")[-1] for each in both), codes["user_code"]]
 
 
-def test_no_secret_is_in_a_file_of_the_store_or_in_the_output(output: list[str]) -> None:
-    async def scenario(desk: Desk) -> None:
-        output.extend(await used_secrets(desk))
-        await assert_unstored(desk, output)
-
-    at_a_desk(scenario)
+async def test_no_secret_is_in_a_file_of_the_store_or_in_the_output(oauth: Desk, output: list[str]) -> None:
+    output.extend(await used_secrets(oauth))
+    await assert_unstored(oauth, output)
 
 
 def test_no_refusal_repeats_what_was_sent(output: list[str]) -> None:

@@ -13,7 +13,7 @@ from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.example.client import Client
 from tests.identity.room import everywhere, member
-from tests.identity.tokens_desk import CALLBACK, App, Desk, answer, at_a_desk, refusal
+from tests.identity.tokens_desk import CALLBACK, App, Desk, answer, refusal
 
 CLIENTS = "/api/v1/oauth2clients"
 KEY = ECKey.generate_key("P-256").as_pem(private=False).decode()
@@ -35,80 +35,65 @@ def wanted(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "portal"}, "spec": {"redirectUris": [CALLBACK], **spec}}
 
 
-def test_a_client_is_registered_and_logs_people_in_with_the_secret_that_is_shown_once() -> None:
-    async def scenario(desk: Desk) -> None:
-        admin = operator(desk)
-        made = await admin.post(CLIENTS, wanted(loginUri="https://app.example.com/login"))
-        assert made.status == 201
-        body = answer(made)
-        app = App(body["metadata"]["id"], body["status"]["clientSecret"])
-        await desk.log_in(await desk.user("ann@example.com"), app)
-        read = await admin.get(f"{CLIENTS}/{app.id}")
-        assert "status" not in answer(read)
-        assert answer(read)["spec"] == {
-            "redirectUris": [CALLBACK],
-            "loginUri": "https://app.example.com/login",
-        }
-        assert app.secret not in read.body.decode()
-        assert app.secret not in (await admin.get(CLIENTS)).body.decode()
-
-    at_a_desk(scenario)
+async def test_a_client_is_registered_and_logs_people_in_with_the_secret_that_is_shown_once(oauth: Desk) -> None:
+    admin = operator(oauth)
+    made = await admin.post(CLIENTS, wanted(loginUri="https://app.example.com/login"))
+    assert made.status == 201
+    body = answer(made)
+    app = App(body["metadata"]["id"], body["status"]["clientSecret"])
+    await oauth.log_in(await oauth.user("ann@example.com"), app)
+    read = await admin.get(f"{CLIENTS}/{app.id}")
+    assert "status" not in answer(read)
+    assert answer(read)["spec"] == {
+        "redirectUris": [CALLBACK],
+        "loginUri": "https://app.example.com/login",
+    }
+    assert app.secret not in read.body.decode()
+    assert app.secret not in (await admin.get(CLIENTS)).body.decode()
 
 
-def test_a_rotated_secret_replaces_the_old_one() -> None:
-    async def scenario(desk: Desk) -> None:
-        admin, ann = operator(desk), await desk.user("ann@example.com")
-        body = answer(await admin.post(CLIENTS, wanted()))
-        old = App(body["metadata"]["id"], body["status"]["clientSecret"])
-        body = answer(await admin.post(f"{CLIENTS}/{old.id}/rotate"))
-        new = App(old.id, body["status"]["clientSecret"])
-        code = await desk.code(ann, old)
-        assert refusal(await desk.redeem(code, old)) == (401, "access_denied")
-        assert (await desk.redeem(code, new)).status == 200
-
-    at_a_desk(scenario)
+async def test_a_rotated_secret_replaces_the_old_one(oauth: Desk) -> None:
+    admin, ann = operator(oauth), await oauth.user("ann@example.com")
+    body = answer(await admin.post(CLIENTS, wanted()))
+    old = App(body["metadata"]["id"], body["status"]["clientSecret"])
+    body = answer(await admin.post(f"{CLIENTS}/{old.id}/rotate"))
+    new = App(old.id, body["status"]["clientSecret"])
+    code = await oauth.code(ann, old)
+    assert refusal(await oauth.redeem(code, old)) == (401, "access_denied")
+    assert (await oauth.redeem(code, new)).status == 200
 
 
-def test_a_public_client_and_one_with_a_key_have_no_secret() -> None:
-    async def scenario(desk: Desk) -> None:
-        admin = operator(desk)
-        for spec in ({"isPublic": True}, {"publicKey": KEY}):
-            assert answer(await admin.post(CLIENTS, wanted(**spec)))["status"] == {}
-        public = answer(await admin.post(CLIENTS, wanted(isPublic=True)))["metadata"]["id"]
-        assert (await admin.post(f"{CLIENTS}/{public}/rotate")).status == 422
-
-    at_a_desk(scenario)
+async def test_a_public_client_and_one_with_a_key_have_no_secret(oauth: Desk) -> None:
+    admin = operator(oauth)
+    for spec in ({"isPublic": True}, {"publicKey": KEY}):
+        assert answer(await admin.post(CLIENTS, wanted(**spec)))["status"] == {}
+    public = answer(await admin.post(CLIENTS, wanted(isPublic=True)))["metadata"]["id"]
+    assert (await admin.post(f"{CLIENTS}/{public}/rotate")).status == 422
 
 
-def test_a_change_keeps_the_secret_unless_the_client_becomes_public() -> None:
-    async def scenario(desk: Desk) -> None:
-        admin, ann = operator(desk), await desk.user("ann@example.com")
-        body = answer(await admin.post(CLIENTS, wanted()))
-        app = App(body["metadata"]["id"], body["status"]["clientSecret"])
-        path = f"{CLIENTS}/{app.id}"
-        changed = await admin.put(path, wanted(redirectUris=[CALLBACK, "https://other.example.com/"]))
-        assert answer(changed)["spec"]["redirectUris"] == [CALLBACK, "https://other.example.com/"]
-        await desk.log_in(ann, app)
-        assert (await admin.put(path, wanted(), if_match='"stale"')).status == 412
-        assert (await admin.put(path, wanted(isPublic=True))).status == 200
-        assert refusal(await desk.redeem(await desk.code(ann, app), app)) == (401, "access_denied")
-        await desk.log_in(ann, App(app.id))
-
-    at_a_desk(scenario)
+async def test_a_change_keeps_the_secret_unless_the_client_becomes_public(oauth: Desk) -> None:
+    admin, ann = operator(oauth), await oauth.user("ann@example.com")
+    body = answer(await admin.post(CLIENTS, wanted()))
+    app = App(body["metadata"]["id"], body["status"]["clientSecret"])
+    path = f"{CLIENTS}/{app.id}"
+    changed = await admin.put(path, wanted(redirectUris=[CALLBACK, "https://other.example.com/"]))
+    assert answer(changed)["spec"]["redirectUris"] == [CALLBACK, "https://other.example.com/"]
+    await oauth.log_in(ann, app)
+    assert (await admin.put(path, wanted(), if_match='"stale"')).status == 412
+    assert (await admin.put(path, wanted(isPublic=True))).status == 200
+    assert refusal(await oauth.redeem(await oauth.code(ann, app), app)) == (401, "access_denied")
+    await oauth.log_in(ann, App(app.id))
 
 
-def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing() -> None:
-    async def scenario(desk: Desk) -> None:
-        admin, ann = operator(desk), await desk.user("ann@example.com")
-        body = answer(await admin.post(CLIENTS, wanted()))
-        app = App(body["metadata"]["id"], body["status"]["clientSecret"])
-        tokens = await desk.log_in(ann, app)
-        assert (await admin.delete(f"{CLIENTS}/{app.id}")).status == 204
-        assert refusal(await desk.refresh(tokens["refresh_token"], app)) == (401, "access_denied")
-        assert (await admin.get(f"{CLIENTS}/{app.id}")).status == 404
-        assert (await admin.delete(f"{CLIENTS}/{app.id}")).status == 404
-
-    at_a_desk(scenario)
+async def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing(oauth: Desk) -> None:
+    admin, ann = operator(oauth), await oauth.user("ann@example.com")
+    body = answer(await admin.post(CLIENTS, wanted()))
+    app = App(body["metadata"]["id"], body["status"]["clientSecret"])
+    tokens = await oauth.log_in(ann, app)
+    assert (await admin.delete(f"{CLIENTS}/{app.id}")).status == 204
+    assert refusal(await oauth.refresh(tokens["refresh_token"], app)) == (401, "access_denied")
+    assert (await admin.get(f"{CLIENTS}/{app.id}")).status == 404
+    assert (await admin.delete(f"{CLIENTS}/{app.id}")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -132,47 +117,38 @@ def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing() -> None:
         {"publicKey": KEY, "isPublic": True},
     ],
 )
-def test_a_client_that_makes_no_sense_is_not_registered(spec: dict[str, Any]) -> None:
-    async def scenario(desk: Desk) -> None:
-        admin = operator(desk)
-        assert (await admin.post(CLIENTS, wanted(**spec))).status == 422
-        assert not (await desk.store.list(OAuth2Client)).items
-
-    at_a_desk(scenario)
+async def test_a_client_that_makes_no_sense_is_not_registered(oauth: Desk, spec: dict[str, Any]) -> None:
+    admin = operator(oauth)
+    assert (await admin.post(CLIENTS, wanted(**spec))).status == 422
+    assert not (await oauth.store.list(OAuth2Client)).items
 
 
-def test_only_who_has_the_right_everywhere_may_register_clients() -> None:
-    async def scenario(desk: Desk) -> None:
-        made = answer(await operator(desk).post(CLIENTS, wanted()))["metadata"]["id"]
-        reader = desk.mounted.ask(everywhere("reader@example.com", "identity:oauth2providers R"))
-        assert (await reader.get(CLIENTS)).status == 200
-        tenant = desk.mounted.ask(member("ann@example.com", text="identity:oauth2providers CRUD"))
-        path = f"{CLIENTS}/{made}"
-        for client in (reader, tenant):
-            assert (await client.post(CLIENTS, wanted())).status == 403
-            assert (await client.put(path, wanted())).status == 403
-            assert (await client.post(f"{path}/rotate")).status == 403
-            assert (await client.delete(path)).status == 403
-        assert (await tenant.get(CLIENTS)).status == 403
-        assert (await tenant.get(path)).status == 403
-        assert (await desk.anybody.get(CLIENTS)).status == 401
-
-    at_a_desk(scenario)
+async def test_only_who_has_the_right_everywhere_may_register_clients(oauth: Desk) -> None:
+    made = answer(await operator(oauth).post(CLIENTS, wanted()))["metadata"]["id"]
+    reader = oauth.mounted.ask(everywhere("reader@example.com", "identity:oauth2providers R"))
+    assert (await reader.get(CLIENTS)).status == 200
+    tenant = oauth.mounted.ask(member("ann@example.com", text="identity:oauth2providers CRUD"))
+    path = f"{CLIENTS}/{made}"
+    for client in (reader, tenant):
+        assert (await client.post(CLIENTS, wanted())).status == 403
+        assert (await client.put(path, wanted())).status == 403
+        assert (await client.post(f"{path}/rotate")).status == 403
+        assert (await client.delete(path)).status == 403
+    assert (await tenant.get(CLIENTS)).status == 403
+    assert (await tenant.get(path)).status == 403
+    assert (await oauth.anybody.get(CLIENTS)).status == 401
 
 
-def test_the_built_in_client_is_there_after_every_start_and_cannot_be_changed() -> None:
-    async def scenario(desk: Desk) -> None:
-        await seed_clients(desk.store)
-        first = await desk.store.get(OAuth2Client, CLI)
-        await seed_clients(desk.store)
-        assert await desk.store.get(OAuth2Client, CLI) == first
-        admin = operator(desk)
-        assert answer(await admin.get(f"{CLIENTS}/{CLI}"))["spec"]["isPublic"] is True
-        assert (await admin.put(f"{CLIENTS}/{CLI}", wanted())).status == 403
-        assert (await admin.delete(f"{CLIENTS}/{CLI}")).status == 403
-        assert (await admin.post(f"{CLIENTS}/{CLI}/rotate")).status == 403
-
-    at_a_desk(scenario)
+async def test_the_built_in_client_is_there_after_every_start_and_cannot_be_changed(oauth: Desk) -> None:
+    await seed_clients(oauth.store)
+    first = await oauth.store.get(OAuth2Client, CLI)
+    await seed_clients(oauth.store)
+    assert await oauth.store.get(OAuth2Client, CLI) == first
+    admin = operator(oauth)
+    assert answer(await admin.get(f"{CLIENTS}/{CLI}"))["spec"]["isPublic"] is True
+    assert (await admin.put(f"{CLIENTS}/{CLI}", wanted())).status == 403
+    assert (await admin.delete(f"{CLIENTS}/{CLI}")).status == 403
+    assert (await admin.post(f"{CLIENTS}/{CLI}/rotate")).status == 403
 
 
 def client(*redirects: str) -> OAuth2Client:

@@ -15,58 +15,50 @@ from remuda.identity.oauth.audit import TOKEN, Records
 from remuda.identity.tokens.jwt import ID
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import session_of_code
-from tests.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, App, Desk, answer, at_a_desk, refusal, said
+from tests.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, App, Desk, answer, refusal, said
+from tests.kit.environment import options
 
 
-def test_a_code_becomes_tokens() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        tokens = await desk.log_in(ann, app)
-        assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == ("Bearer", 3600, "openid email")
-        header, claims = said(tokens["access_token"])
-        assert (header["typ"], header["alg"]) == ("at+jwt", "ES512")
-        assert (claims["sub"], claims["uid"], claims["cid"]) == ("ann@example.com", ann.name, app.id)
-        assert await desk.is_good(tokens["access_token"])
-        assert (await desk.refresh(tokens["refresh_token"], app)).status == 200
-
-    at_a_desk(scenario)
+async def test_a_code_becomes_tokens(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    tokens = await oauth.log_in(ann, app)
+    assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == ("Bearer", 3600, "openid email")
+    header, claims = said(tokens["access_token"])
+    assert (header["typ"], header["alg"]) == ("at+jwt", "ES512")
+    assert (claims["sub"], claims["uid"], claims["cid"]) == ("ann@example.com", ann.name, app.id)
+    assert await oauth.is_good(tokens["access_token"])
+    assert (await oauth.refresh(tokens["refresh_token"], app)).status == 200
 
 
-def test_an_id_token_says_who_logged_in_when_and_for_whom() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        when = desk.clock.now() - timedelta(minutes=9)
-        tokens = await desk.log_in(ann, app, authenticated=when)
-        claims = await desk.room.tokens.read(tokens["id_token"], ID)
-        assert (claims.iss, claims.sub, claims.aud, claims.azp) == (ISSUER, "ann@example.com", (app.id,), app.id)
-        assert (claims.nonce, claims.auth_time) == ("a-nonce", int(when.timestamp()))
-        assert (claims.email, claims.email_verified) == ("ann@example.com", True)
-        half = hashlib.sha512(tokens["access_token"].encode()).digest()[:32]
-        assert claims.at_hash == base64.urlsafe_b64encode(half).rstrip(b"=").decode()
-        plain = await desk.log_in(ann, app, scope="openid")
-        assert (await desk.room.tokens.read(plain["id_token"], ID)).email == ""
-        assert "id_token" not in await desk.log_in(ann, app, scope="email")
-
-    at_a_desk(scenario)
+async def test_an_id_token_says_who_logged_in_when_and_for_whom(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    when = oauth.clock.now() - timedelta(minutes=9)
+    tokens = await oauth.log_in(ann, app, authenticated=when)
+    claims = await oauth.room.tokens.read(tokens["id_token"], ID)
+    assert (claims.iss, claims.sub, claims.aud, claims.azp) == (ISSUER, "ann@example.com", (app.id,), app.id)
+    assert (claims.nonce, claims.auth_time) == ("a-nonce", int(when.timestamp()))
+    assert (claims.email, claims.email_verified) == ("ann@example.com", True)
+    half = hashlib.sha512(tokens["access_token"].encode()).digest()[:32]
+    assert claims.at_hash == base64.urlsafe_b64encode(half).rstrip(b"=").decode()
+    plain = await oauth.log_in(ann, app, scope="openid")
+    assert (await oauth.room.tokens.read(plain["id_token"], ID)).email == ""
+    assert "id_token" not in await oauth.log_in(ann, app, scope="email")
 
 
-def test_a_client_may_prove_itself_in_the_header() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        form = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
-        code = await desk.code(ann, app)
-        wrong = await desk.token({**form, "code": code}, authorization=App(app.id, "wrong").basic)
-        assert refusal(wrong) == (401, "access_denied")
-        assert wrong.headers["www-authenticate"].startswith("Basic")
-        both = await desk.token({**form, "code": code, "client_secret": app.secret}, authorization=app.basic)
-        assert refusal(both) == (400, "invalid_request")
-        other = await desk.token({**form, "code": code, "client_id": "other"}, authorization=app.basic)
-        assert refusal(other) == (400, "invalid_request")
-        broken = await desk.token({**form, "code": code}, authorization="Basic §§")
-        assert refusal(broken) == (400, "invalid_request")
-        assert (await desk.token({**form, "code": code}, authorization=app.basic)).status == 200
-
-    at_a_desk(scenario)
+async def test_a_client_may_prove_itself_in_the_header(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    form = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+    code = await oauth.code(ann, app)
+    wrong = await oauth.token({**form, "code": code}, authorization=App(app.id, "wrong").basic)
+    assert refusal(wrong) == (401, "access_denied")
+    assert wrong.headers["www-authenticate"].startswith("Basic")
+    both = await oauth.token({**form, "code": code, "client_secret": app.secret}, authorization=app.basic)
+    assert refusal(both) == (400, "invalid_request")
+    other = await oauth.token({**form, "code": code, "client_id": "other"}, authorization=app.basic)
+    assert refusal(other) == (400, "invalid_request")
+    broken = await oauth.token({**form, "code": code}, authorization="Basic §§")
+    assert refusal(broken) == (400, "invalid_request")
+    assert (await oauth.token({**form, "code": code}, authorization=app.basic)).status == 200
 
 
 REFUSED: Mapping[str, tuple[dict[str, Any], tuple[int, str]]] = {
@@ -86,149 +78,114 @@ REFUSED: Mapping[str, tuple[dict[str, Any], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_an_exchange_with_something_wrong_is_refused_and_changes_nothing(what: str) -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        code = await desk.code(ann, app)
-        form, expected = REFUSED[what]
-        assert refusal(await desk.redeem(code, app, **form)) == expected
-        assert (await desk.redeem(code, app)).status == 200
-
-    at_a_desk(scenario)
+async def test_an_exchange_with_something_wrong_is_refused_and_changes_nothing(oauth: Desk, what: str) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    code = await oauth.code(ann, app)
+    form, expected = REFUSED[what]
+    assert refusal(await oauth.redeem(code, app, **form)) == expected
+    assert (await oauth.redeem(code, app)).status == 200
 
 
-def test_a_code_of_another_client_is_refused() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app, other = await desk.user("ann@example.com"), await desk.app(), await desk.app()
-        code = await desk.code(ann, app)
-        assert refusal(await desk.redeem(code, other)) == (400, "invalid_grant")
-        assert (await desk.redeem(code, app)).status == 200
-
-    at_a_desk(scenario)
+async def test_a_code_of_another_client_is_refused(oauth: Desk) -> None:
+    ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
+    code = await oauth.code(ann, app)
+    assert refusal(await oauth.redeem(code, other)) == (400, "invalid_grant")
+    assert (await oauth.redeem(code, app)).status == 200
 
 
-def test_a_code_lives_for_a_minute() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        code = await desk.code(ann, app)
-        desk.clock.move(timedelta(minutes=1))
-        assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")
-
-    at_a_desk(scenario)
+async def test_a_code_lives_for_a_minute(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    code = await oauth.code(ann, app)
+    oauth.clock.move(timedelta(minutes=1))
+    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
 
 
-def test_the_plain_method_compares_the_verifier_itself() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        for method in ("plain", ""):
-            code = await desk.code(ann, app, challenge=VERIFIER, challenge_method=method)
-            assert refusal(await desk.redeem(code, app, code_verifier="another")) == (400, "invalid_client")
-            assert (await desk.redeem(code, app)).status == 200
-
-    at_a_desk(scenario)
+async def test_the_plain_method_compares_the_verifier_itself(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    for method in ("plain", ""):
+        code = await oauth.code(ann, app, challenge=VERIFIER, challenge_method=method)
+        assert refusal(await oauth.redeem(code, app, code_verifier="another")) == (400, "invalid_client")
+        assert (await oauth.redeem(code, app)).status == 200
 
 
-def test_a_login_without_a_challenge_needs_a_client_with_a_secret_and_takes_no_verifier() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app, public = await desk.user("ann@example.com"), await desk.app(), await desk.app(is_public=True)
-        code = await desk.code(ann, app, challenge="", challenge_method="")
-        assert refusal(await desk.redeem(code, app)) == (400, "invalid_client")  # a downgrade
-        assert (await desk.redeem(code, app, code_verifier=None)).status == 200
-        code = await desk.code(ann, public, challenge="", challenge_method="")
-        assert refusal(await desk.redeem(code, public, code_verifier=None)) == (400, "invalid_client")
-
-    at_a_desk(scenario)
+async def test_a_login_without_a_challenge_needs_a_client_with_a_secret_and_takes_no_verifier(oauth: Desk) -> None:
+    ann, app, public = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app(is_public=True)
+    code = await oauth.code(ann, app, challenge="", challenge_method="")
+    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_client")  # a downgrade
+    assert (await oauth.redeem(code, app, code_verifier=None)).status == 200
+    code = await oauth.code(ann, public, challenge="", challenge_method="")
+    assert refusal(await oauth.redeem(code, public, code_verifier=None)) == (400, "invalid_client")
 
 
-def test_a_public_client_needs_no_secret_and_has_none() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app(is_public=True)
-        code = await desk.code(ann, app)
-        assert refusal(await desk.redeem(code, app, client_secret="guess")) == (401, "access_denied")
-        assert (await desk.redeem(code, app)).status == 200
-
-    at_a_desk(scenario)
+async def test_a_public_client_needs_no_secret_and_has_none(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
+    code = await oauth.code(ann, app)
+    assert refusal(await oauth.redeem(code, app, client_secret="guess")) == (401, "access_denied")
+    assert (await oauth.redeem(code, app)).status == 200
 
 
-def test_a_suspended_user_gets_no_tokens() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        code = await desk.code(ann, app)
-        await desk.suspend(ann)
-        assert refusal(await desk.redeem(code, app)) == (401, "access_denied")
-
-    at_a_desk(scenario)
+async def test_a_suspended_user_gets_no_tokens(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    code = await oauth.code(ann, app)
+    await oauth.suspend(ann)
+    assert refusal(await oauth.redeem(code, app)) == (401, "access_denied")
 
 
-def test_a_code_that_comes_twice_ends_the_session_that_began_with_it() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        code = await desk.code(ann, app)
-        tokens = answer(await desk.redeem(code, app))
-        desk.clock.move(timedelta(minutes=30))
-        assert await desk.is_good(tokens["access_token"])
-        assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")
-        assert not await desk.is_good(tokens["access_token"])
-        assert refusal(await desk.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
-
-    at_a_desk(scenario)
+async def test_a_code_that_comes_twice_ends_the_session_that_began_with_it(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    code = await oauth.code(ann, app)
+    tokens = answer(await oauth.redeem(code, app))
+    oauth.clock.move(timedelta(minutes=30))
+    assert await oauth.is_good(tokens["access_token"])
+    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
+    assert not await oauth.is_good(tokens["access_token"])
+    assert refusal(await oauth.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
 
 
-def test_of_many_who_come_with_a_code_at_once_none_keeps_a_session() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        code = await desk.code(ann, app)
-        replies = await asyncio.gather(*(desk.redeem(code, app) for _ in range(4)))
-        won = [answer(reply) for reply in replies if reply.status == 200]
-        lost = [refusal(reply) for reply in replies if reply.status != 200]
-        assert len(won) <= 1
-        assert set(lost) == {(400, "invalid_grant")}
-        for tokens in won:
-            assert not await desk.is_good(tokens["access_token"])
-        assert not (await desk.store.list(Session)).items
-
-    at_a_desk(scenario, seeds=40)
+@options(seeds=40)
+async def test_of_many_who_come_with_a_code_at_once_none_keeps_a_session(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    code = await oauth.code(ann, app)
+    replies = await asyncio.gather(*(oauth.redeem(code, app) for _ in range(4)))
+    won = [answer(reply) for reply in replies if reply.status == 200]
+    lost = [refusal(reply) for reply in replies if reply.status != 200]
+    assert len(won) <= 1
+    assert set(lost) == {(400, "invalid_grant")}
+    for tokens in won:
+        assert not await oauth.is_good(tokens["access_token"])
+    assert not (await oauth.store.list(Session)).items
 
 
-def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_no_use() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        code = await desk.code(ann, app)
-        codes, sessions, name = desk.oauth.grants.codes, desk.room.sessions, token_hash(code)
-        records = Records(store=desk.store, operation=TOKEN, trace_id="trace")
-        await codes.use(await desk.store.get(AuthorizationCode, name), ending=records.of_forced_end)
-        assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")
-        await sessions.begin(user=ann, client=app.id, code=name, refresh=sessions.new_refresh(code=name))
-        assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")
-        assert await sessions.find(session_of_code(name)) is None
-
-    at_a_desk(scenario)
+async def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_no_use(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    code = await oauth.code(ann, app)
+    codes, sessions, name = oauth.oauth.grants.codes, oauth.room.sessions, token_hash(code)
+    records = Records(store=oauth.store, operation=TOKEN, trace_id="trace")
+    await codes.use(await oauth.store.get(AuthorizationCode, name), ending=records.of_forced_end)
+    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
+    await sessions.begin(user=ann, client=app.id, code=name, refresh=sessions.new_refresh(code=name))
+    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
+    assert await sessions.find(session_of_code(name)) is None
 
 
-def test_a_missing_grant_type_is_told_as_by_every_api_and_an_unknown_one_in_oauths_words() -> None:
-    async def scenario(desk: Desk) -> None:
-        missing = await desk.token({"code": "x"})
-        assert missing.status == 400
-        assert "grant_type" in answer(missing)["error_description"]
-        assert "trace_id" in answer(missing)
-        unknown = await desk.token({"grant_type": "password"})
-        assert refusal(unknown) == (400, "invalid_request")
-        assert answer(unknown)["error_description"] == "token grant type is not supported"
-
-    at_a_desk(scenario)
+async def test_a_missing_grant_type_is_told_as_by_every_api_and_an_unknown_one_in_oauths_words(oauth: Desk) -> None:
+    missing = await oauth.token({"code": "x"})
+    assert missing.status == 400
+    assert "grant_type" in answer(missing)["error_description"]
+    assert "trace_id" in answer(missing)
+    unknown = await oauth.token({"grant_type": "password"})
+    assert refusal(unknown) == (400, "invalid_request")
+    assert answer(unknown)["error_description"] == "token grant type is not supported"
 
 
 @pytest.mark.parametrize("name", ["code", "client_secret", "refresh_token", "subject_token", "scope"])
-def test_nothing_is_taken_from_the_query(name: str) -> None:
-    async def scenario(desk: Desk) -> None:
-        reply = await desk.anybody.send(
-            "POST",
-            "/oauth2/v2/token",
-            query={name: "x"},
-            body=b"grant_type=authorization_code",
-            headers={"content_type": "application/x-www-form-urlencoded"},
-        )
-        assert refusal(reply) == (400, "invalid_request")
-        assert answer(reply)["error_description"] == f"{name} must be supplied in the form body"
-
-    at_a_desk(scenario)
+async def test_nothing_is_taken_from_the_query(oauth: Desk, name: str) -> None:
+    reply = await oauth.anybody.send(
+        "POST",
+        "/oauth2/v2/token",
+        query={name: "x"},
+        body=b"grant_type=authorization_code",
+        headers={"content_type": "application/x-www-form-urlencoded"},
+    )
+    assert refusal(reply) == (400, "invalid_request")
+    assert answer(reply)["error_description"] == f"{name} must be supplied in the form body"

@@ -13,6 +13,7 @@ from remuda.identity.oauth.clients import ASSERTION_TYPE
 from remuda.identity.settings import SystemAccount
 from tests.example.contract import Reply
 from tests.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said
+from tests.kit.environment import options
 
 Key = ECKey | RSAKey | OKPKey
 
@@ -81,23 +82,19 @@ def test_a_service_gets_a_token_for_what_its_key_has_signed(name: str) -> None:
     at_a_desk(scenario, system_accounts=accounts(key))
 
 
-def test_the_issuer_itself_is_an_audience_and_so_is_one_of_several() -> None:
-    async def scenario(desk: Desk) -> None:
-        assert (await ask(desk, assertion(desk, aud=ISSUER))).status == 200
-        assert (await ask(desk, assertion(desk, aud=["https://other.example.com", ISSUER]))).status == 200
-
-    at_a_desk(scenario, system_accounts=accounts())
+@options(system_accounts=accounts())
+async def test_the_issuer_itself_is_an_audience_and_so_is_one_of_several(oauth: Desk) -> None:
+    assert (await ask(oauth, assertion(oauth, aud=ISSUER))).status == 200
+    assert (await ask(oauth, assertion(oauth, aud=["https://other.example.com", ISSUER]))).status == 200
 
 
-def test_without_an_assertion_there_is_no_token() -> None:
-    async def scenario(desk: Desk) -> None:
-        reply = await desk.token({"grant_type": "client_credentials", "client_id": SERVICE})
-        assert refusal(reply) == (400, "invalid_request")
-        assert answer(reply)["error_description"] == "mTLS client verification failed: send client_assertion"
-        wrong = await ask(desk, assertion(desk), client_assertion_type="urn:other")
-        assert refusal(wrong) == (400, "invalid_request")
-
-    at_a_desk(scenario, system_accounts=accounts())
+@options(system_accounts=accounts())
+async def test_without_an_assertion_there_is_no_token(oauth: Desk) -> None:
+    reply = await oauth.token({"grant_type": "client_credentials", "client_id": SERVICE})
+    assert refusal(reply) == (400, "invalid_request")
+    assert answer(reply)["error_description"] == "mTLS client verification failed: send client_assertion"
+    wrong = await ask(oauth, assertion(oauth), client_assertion_type="urn:other")
+    assert refusal(wrong) == (400, "invalid_request")
 
 
 Make = Callable[[Desk], str]
@@ -121,59 +118,49 @@ REFUSED: Mapping[str, Make] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_an_assertion_that_does_not_hold_is_refused(what: str) -> None:
-    async def scenario(desk: Desk) -> None:
-        assert refusal(await ask(desk, REFUSED[what](desk))) == (401, "access_denied")
-
-    at_a_desk(scenario, system_accounts=accounts())
+@options(system_accounts=accounts())
+async def test_an_assertion_that_does_not_hold_is_refused(oauth: Desk, what: str) -> None:
+    assert refusal(await ask(oauth, REFUSED[what](oauth))) == (401, "access_denied")
 
 
-def test_an_unsigned_or_symmetric_assertion_is_refused() -> None:
-    async def scenario(desk: Desk) -> None:
-        head, body, _ = assertion(desk).split(".")
-        assert refusal(await ask(desk, f"eyJhbGciOiJub25lIn0.{body}.")) == (401, "access_denied")
-        assert refusal(await ask(desk, f"eyJhbGciOiJIUzI1NiJ9.{body}.AAAA")) == (401, "access_denied")
-        assert refusal(await ask(desk, f"{head}.{body}.AAAA")) == (401, "access_denied")
-
-    at_a_desk(scenario, system_accounts=accounts())
+@options(system_accounts=accounts())
+async def test_an_unsigned_or_symmetric_assertion_is_refused(oauth: Desk) -> None:
+    head, body, _ = assertion(oauth).split(".")
+    assert refusal(await ask(oauth, f"eyJhbGciOiJub25lIn0.{body}.")) == (401, "access_denied")
+    assert refusal(await ask(oauth, f"eyJhbGciOiJIUzI1NiJ9.{body}.AAAA")) == (401, "access_denied")
+    assert refusal(await ask(oauth, f"{head}.{body}.AAAA")) == (401, "access_denied")
 
 
-def test_an_assertion_counts_once_also_when_it_comes_twice_at_once() -> None:
-    async def scenario(desk: Desk) -> None:
-        signed = assertion(desk)
-        replies = await asyncio.gather(*(ask(desk, signed) for _ in range(3)))
-        assert sorted(reply.status for reply in replies) == [200, 401, 401]
-        desk.clock.move(timedelta(seconds=30))
-        assert refusal(await ask(desk, signed)) == (401, "access_denied")
-        assert (await ask(desk, assertion(desk))).status == 200
-
-    at_a_desk(scenario, seeds=10, system_accounts=accounts())
+@options(seeds=10, system_accounts=accounts())
+async def test_an_assertion_counts_once_also_when_it_comes_twice_at_once(oauth: Desk) -> None:
+    signed = assertion(oauth)
+    replies = await asyncio.gather(*(ask(oauth, signed) for _ in range(3)))
+    assert sorted(reply.status for reply in replies) == [200, 401, 401]
+    oauth.clock.move(timedelta(seconds=30))
+    assert refusal(await ask(oauth, signed)) == (401, "access_denied")
+    assert (await ask(oauth, assertion(oauth))).status == 200
 
 
-def test_a_service_that_was_taken_out_of_the_configuration_has_no_good_token() -> None:
-    async def scenario(desk: Desk) -> None:
-        issued = await desk.room.tokens.issue_for_service("unikorn-gone")
-        assert not await desk.is_good(issued.token.reveal())
-
-    at_a_desk(scenario, system_accounts=accounts())
+@options(system_accounts=accounts())
+async def test_a_service_that_was_taken_out_of_the_configuration_has_no_good_token(oauth: Desk) -> None:
+    issued = await oauth.room.tokens.issue_for_service("unikorn-gone")
+    assert not await oauth.is_good(issued.token.reveal())
 
 
-def test_a_registered_client_proves_itself_by_its_key_and_has_no_rights_of_its_own() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app(public_key=public(KEY), secret_hash="")
-        mine: dict[str, Any] = {"iss": app.id, "sub": app.id}
-        assert refusal(await ask(desk, assertion(desk, **mine))) == (400, "unauthorized_client")
-        form = {
-            "grant_type": "authorization_code",
-            "code": await desk.code(ann, app),
-            "redirect_uri": CALLBACK,
-            "code_verifier": VERIFIER,
-            "client_assertion_type": ASSERTION_TYPE,
-        }
-        service = {**form, "client_assertion": assertion(desk)}
-        assert refusal(await desk.token(service)) == (401, "access_denied")
-        other = {**form, "client_assertion": assertion(desk, **mine), "client_id": "other"}
-        assert refusal(await desk.token(other)) == (401, "access_denied")
-        assert (await desk.token({**form, "client_assertion": assertion(desk, **mine)})).status == 200
-
-    at_a_desk(scenario, system_accounts=accounts())
+@options(system_accounts=accounts())
+async def test_a_registered_client_proves_itself_by_its_key_and_has_no_rights_of_its_own(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app(public_key=public(KEY), secret_hash="")
+    mine: dict[str, Any] = {"iss": app.id, "sub": app.id}
+    assert refusal(await ask(oauth, assertion(oauth, **mine))) == (400, "unauthorized_client")
+    form = {
+        "grant_type": "authorization_code",
+        "code": await oauth.code(ann, app),
+        "redirect_uri": CALLBACK,
+        "code_verifier": VERIFIER,
+        "client_assertion_type": ASSERTION_TYPE,
+    }
+    service = {**form, "client_assertion": assertion(oauth)}
+    assert refusal(await oauth.token(service)) == (401, "access_denied")
+    other = {**form, "client_assertion": assertion(oauth, **mine), "client_id": "other"}
+    assert refusal(await oauth.token(other)) == (401, "access_denied")
+    assert (await oauth.token({**form, "client_assertion": assertion(oauth, **mine)})).status == 200

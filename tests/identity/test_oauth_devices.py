@@ -8,7 +8,8 @@ from typing import Any
 from remuda.identity.kinds.oauth import DeviceGrant
 from remuda.identity.oauth.clients import CLI, seed_clients
 from tests.example.contract import Reply
-from tests.identity.tokens_desk import ISSUER, App, Desk, answer, at_a_desk, refusal
+from tests.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
+from tests.kit.environment import options
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -23,124 +24,102 @@ async def ask(desk: Desk, codes: dict[str, Any], app: App) -> Reply:
     return await desk.token({"grant_type": GRANT, "device_code": codes["device_code"], **app.proof})
 
 
-def test_a_device_is_let_in_when_its_user_says_yes() -> None:
-    async def scenario(desk: Desk) -> None:
-        await seed_clients(desk.store)
-        ann, app = await desk.user("ann@example.com"), App(CLI)
-        codes = await begin(desk, app)
-        assert re.fullmatch("[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", codes["user_code"])
-        assert (codes["expires_in"], codes["interval"]) == (600, 5)
-        assert codes["verification_uri"] == f"{ISSUER}/oauth2/v2/device"
-        assert codes["verification_uri_complete"] == f"{codes['verification_uri']}?user_code={codes['user_code']}"
-        assert refusal(await ask(desk, codes, app)) == (400, "authorization_pending")
-        typed = codes["user_code"].lower().replace("-", " ")
-        found = await desk.oauth.devices.find(typed)
-        assert found is not None
-        assert found.spec.client == CLI
-        assert await desk.oauth.devices.approve(typed, user=ann.name)
-        desk.clock.move(timedelta(seconds=5))
-        tokens = answer(await ask(desk, codes, app))
-        assert await desk.is_good(tokens["access_token"])
-        assert (await desk.refresh(tokens["refresh_token"], app)).status == 200
-        assert refusal(await ask(desk, codes, app)) == (400, "invalid_grant")
-
-    at_a_desk(scenario)
+async def test_a_device_is_let_in_when_its_user_says_yes(oauth: Desk) -> None:
+    await seed_clients(oauth.store)
+    ann, app = await oauth.user("ann@example.com"), App(CLI)
+    codes = await begin(oauth, app)
+    assert re.fullmatch("[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", codes["user_code"])
+    assert (codes["expires_in"], codes["interval"]) == (600, 5)
+    assert codes["verification_uri"] == f"{ISSUER}/oauth2/v2/device"
+    assert codes["verification_uri_complete"] == f"{codes['verification_uri']}?user_code={codes['user_code']}"
+    assert refusal(await ask(oauth, codes, app)) == (400, "authorization_pending")
+    typed = codes["user_code"].lower().replace("-", " ")
+    found = await oauth.oauth.devices.find(typed)
+    assert found is not None
+    assert found.spec.client == CLI
+    assert await oauth.oauth.devices.approve(typed, user=ann.name)
+    oauth.clock.move(timedelta(seconds=5))
+    tokens = answer(await ask(oauth, codes, app))
+    assert await oauth.is_good(tokens["access_token"])
+    assert (await oauth.refresh(tokens["refresh_token"], app)).status == 200
+    assert refusal(await ask(oauth, codes, app)) == (400, "invalid_grant")
 
 
-def test_a_device_is_turned_away_when_its_user_says_no() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app(is_public=True)
-        codes = await begin(desk, app)
-        assert await desk.oauth.devices.deny(codes["user_code"])
-        assert refusal(await ask(desk, codes, app)) == (400, "access_denied")
-        assert not await desk.oauth.devices.approve(codes["user_code"], user=ann.name)
-        assert refusal(await ask(desk, codes, app)) == (400, "access_denied")
-
-    at_a_desk(scenario)
+async def test_a_device_is_turned_away_when_its_user_says_no(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
+    codes = await begin(oauth, app)
+    assert await oauth.oauth.devices.deny(codes["user_code"])
+    assert refusal(await ask(oauth, codes, app)) == (400, "access_denied")
+    assert not await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
+    assert refusal(await ask(oauth, codes, app)) == (400, "access_denied")
 
 
-def test_a_device_that_asks_too_often_is_slowed_down() -> None:
-    async def scenario(desk: Desk) -> None:
-        app = await desk.app(is_public=True)
-        codes = await begin(desk, app)
-        assert refusal(await ask(desk, codes, app)) == (400, "authorization_pending")
-        assert refusal(await ask(desk, codes, app)) == (400, "slow_down")
-        desk.clock.move(timedelta(seconds=9))
-        assert refusal(await ask(desk, codes, app)) == (400, "slow_down")
-        desk.clock.move(timedelta(seconds=15))
-        assert refusal(await ask(desk, codes, app)) == (400, "authorization_pending")
-
-    at_a_desk(scenario)
+async def test_a_device_that_asks_too_often_is_slowed_down(oauth: Desk) -> None:
+    app = await oauth.app(is_public=True)
+    codes = await begin(oauth, app)
+    assert refusal(await ask(oauth, codes, app)) == (400, "authorization_pending")
+    assert refusal(await ask(oauth, codes, app)) == (400, "slow_down")
+    oauth.clock.move(timedelta(seconds=9))
+    assert refusal(await ask(oauth, codes, app)) == (400, "slow_down")
+    oauth.clock.move(timedelta(seconds=15))
+    assert refusal(await ask(oauth, codes, app)) == (400, "authorization_pending")
 
 
-def test_an_address_may_begin_some_thirty_times_a_minute_whoever_it_says_it_is() -> None:
-    async def scenario(desk: Desk) -> None:
-        app = await desk.app(is_public=True)
-        for _ in range(29):
-            await begin(desk, app)
-        form = {**app.proof, "scope": "openid"}
-        assert (await desk.post("/oauth2/v2/device_authorization", {"client_id": "nobody"})).status == 401
-        refused = await desk.post("/oauth2/v2/device_authorization", form)
-        assert refused.status == 429
-        assert int(refused.headers["retry-after"]) > 0
-        assert len((await desk.store.list(DeviceGrant)).items) == 29
-        desk.clock.move(timedelta(minutes=1))
-        await begin(desk, app)
-
-    at_a_desk(scenario)
+async def test_an_address_may_begin_some_thirty_times_a_minute_whoever_it_says_it_is(oauth: Desk) -> None:
+    app = await oauth.app(is_public=True)
+    for _ in range(29):
+        await begin(oauth, app)
+    form = {**app.proof, "scope": "openid"}
+    assert (await oauth.post("/oauth2/v2/device_authorization", {"client_id": "nobody"})).status == 401
+    refused = await oauth.post("/oauth2/v2/device_authorization", form)
+    assert refused.status == 429
+    assert int(refused.headers["retry-after"]) > 0
+    assert len((await oauth.store.list(DeviceGrant)).items) == 29
+    oauth.clock.move(timedelta(minutes=1))
+    await begin(oauth, app)
 
 
-def test_a_grant_expires_for_the_device_and_for_its_user() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app(is_public=True)
-        codes = await begin(desk, app)
-        desk.clock.move(timedelta(minutes=10))
-        assert refusal(await ask(desk, codes, app)) == (400, "expired_token")
-        assert await desk.oauth.devices.find(codes["user_code"]) is None
-        assert not await desk.oauth.devices.approve(codes["user_code"], user=ann.name)
-
-    at_a_desk(scenario)
+async def test_a_grant_expires_for_the_device_and_for_its_user(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
+    codes = await begin(oauth, app)
+    oauth.clock.move(timedelta(minutes=10))
+    assert refusal(await ask(oauth, codes, app)) == (400, "expired_token")
+    assert await oauth.oauth.devices.find(codes["user_code"]) is None
+    assert not await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
 
 
-def test_a_code_is_for_the_client_that_asked_and_nothing_else_is_a_code() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app, other = await desk.user("ann@example.com"), await desk.app(), await desk.app()
-        codes = await begin(desk, app)
-        await desk.oauth.devices.approve(codes["user_code"], user=ann.name)
-        assert refusal(await ask(desk, codes, other)) == (400, "invalid_grant")
-        assert refusal(await ask(desk, codes, App(app.id, "wrong"))) == (401, "access_denied")
-        assert refusal(await ask(desk, {"device_code": "garbage"}, app)) == (400, "invalid_grant")
-        assert refusal(await desk.token({"grant_type": GRANT, **app.proof})) == (400, "invalid_request")
-        stranger = await desk.post("/oauth2/v2/device_authorization", {"client_id": "unknown"})
-        assert refusal(stranger) == (401, "access_denied")
-        assert not await desk.oauth.devices.approve("BCDF-GHJK", user=ann.name)
-        assert (await ask(desk, codes, app)).status == 200
-
-    at_a_desk(scenario)
+async def test_a_code_is_for_the_client_that_asked_and_nothing_else_is_a_code(oauth: Desk) -> None:
+    ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
+    codes = await begin(oauth, app)
+    await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
+    assert refusal(await ask(oauth, codes, other)) == (400, "invalid_grant")
+    assert refusal(await ask(oauth, codes, App(app.id, "wrong"))) == (401, "access_denied")
+    assert refusal(await ask(oauth, {"device_code": "garbage"}, app)) == (400, "invalid_grant")
+    assert refusal(await oauth.token({"grant_type": GRANT, **app.proof})) == (400, "invalid_request")
+    stranger = await oauth.post("/oauth2/v2/device_authorization", {"client_id": "unknown"})
+    assert refusal(stranger) == (401, "access_denied")
+    assert not await oauth.oauth.devices.approve("BCDF-GHJK", user=ann.name)
+    assert (await ask(oauth, codes, app)).status == 200
 
 
-def test_of_many_that_ask_at_once_one_device_is_let_in() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app(is_public=True)
-        codes = await begin(desk, app)
-        await desk.oauth.devices.approve(codes["user_code"], user=ann.name)
-        replies = await asyncio.gather(*(ask(desk, codes, app) for _ in range(4)))
-        assert sorted(reply.status for reply in replies) == [200, 400, 400, 400]
-        assert {refusal(reply) for reply in replies if reply.status != 200} == {(400, "invalid_grant")}
-
-    at_a_desk(scenario, seeds=10)
+@options(seeds=10)
+async def test_of_many_that_ask_at_once_one_device_is_let_in(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
+    codes = await begin(oauth, app)
+    await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
+    replies = await asyncio.gather(*(ask(oauth, codes, app) for _ in range(4)))
+    assert sorted(reply.status for reply in replies) == [200, 400, 400, 400]
+    assert {refusal(reply) for reply in replies if reply.status != 200} == {(400, "invalid_grant")}
 
 
-def test_two_who_answer_at_once_are_not_both_believed() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, bob = await desk.user("ann@example.com"), await desk.user("bob@example.com")
-        codes = await begin(desk, await desk.app(is_public=True))
-        devices = desk.oauth.devices
-        answers = await asyncio.gather(
-            devices.approve(codes["user_code"], user=ann.name),
-            devices.approve(codes["user_code"], user=bob.name),
-            devices.deny(codes["user_code"]),
-        )
-        assert sum(answers) == 1
-
-    at_a_desk(scenario, seeds=10)
+@options(seeds=10)
+async def test_two_who_answer_at_once_are_not_both_believed(oauth: Desk) -> None:
+    ann, bob = await oauth.user("ann@example.com"), await oauth.user("bob@example.com")
+    codes = await begin(oauth, await oauth.app(is_public=True))
+    devices = oauth.oauth.devices
+    answers = await asyncio.gather(
+        devices.approve(codes["user_code"], user=ann.name),
+        devices.approve(codes["user_code"], user=bob.name),
+        devices.deny(codes["user_code"]),
+    )
+    assert sum(answers) == 1

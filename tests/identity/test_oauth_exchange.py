@@ -14,6 +14,7 @@ from remuda.identity.tokens.jwt import PASSPORT
 from tests.example.contract import Reply
 from tests.identity.room import OTHER_ORG
 from tests.identity.tokens_desk import Desk, answer, at_a_desk, refusal, said
+from tests.kit.environment import options
 
 
 async def exchange(desk: Desk, token: str, **form: Any) -> Reply:
@@ -37,88 +38,74 @@ async def user_token(desk: Desk, subject: str = "ann@example.com", *organization
     return str((await desk.log_in(ann, await desk.app()))["access_token"])
 
 
-def test_a_users_token_becomes_a_passport() -> None:
-    async def scenario(desk: Desk) -> None:
-        org = await desk.organization()
-        token = await user_token(desk, "ann@example.com", org)
-        reply = await exchange(desk, token, audience=["compute", "ignored"], resource="https://compute.example.com/")
-        told = answer(reply)
-        assert (told["token_type"], told["issued_token_type"]) == ("Bearer", PASSPORT_TYPE)
-        assert 0 < told["expires_in"] <= 60
-        claims = await desk.room.tokens.read(told["access_token"], PASSPORT)
-        assert (claims.iss, claims.sub, claims.typ) == ("uni-identity", "ann@example.com", "passport")
-        assert (claims.acctype, claims.source, claims.src_iss) == ("user", "uni", "uni")
-        assert (claims.email, claims.org_ids) == ("ann@example.com", (org,))
-        assert claims.aud == ("https://compute.example.com/", "compute")
-        assert (await passport(desk, token))["jti"] != claims.jti
-
-    at_a_desk(scenario)
+async def test_a_users_token_becomes_a_passport(oauth: Desk) -> None:
+    org = await oauth.organization()
+    token = await user_token(oauth, "ann@example.com", org)
+    reply = await exchange(oauth, token, audience=["compute", "ignored"], resource="https://compute.example.com/")
+    told = answer(reply)
+    assert (told["token_type"], told["issued_token_type"]) == ("Bearer", PASSPORT_TYPE)
+    assert 0 < told["expires_in"] <= 60
+    claims = await oauth.room.tokens.read(told["access_token"], PASSPORT)
+    assert (claims.iss, claims.sub, claims.typ) == ("uni-identity", "ann@example.com", "passport")
+    assert (claims.acctype, claims.source, claims.src_iss) == ("user", "uni", "uni")
+    assert (claims.email, claims.org_ids) == ("ann@example.com", (org,))
+    assert claims.aud == ("https://compute.example.com/", "compute")
+    assert (await passport(oauth, token))["jti"] != claims.jti
 
 
-def test_a_passport_does_not_outlive_the_token_it_was_made_from() -> None:
-    async def scenario(desk: Desk) -> None:
-        token = await user_token(desk)
-        ends = said(token)[1]["exp"]
-        desk.clock.move(timedelta(minutes=59, seconds=40))
-        assert (await passport(desk, token))["exp"] == ends
-
-    at_a_desk(scenario)
+async def test_a_passport_does_not_outlive_the_token_it_was_made_from(oauth: Desk) -> None:
+    token = await user_token(oauth)
+    ends = said(token)[1]["exp"]
+    oauth.clock.move(timedelta(minutes=59, seconds=40))
+    assert (await passport(oauth, token))["exp"] == ends
 
 
-def test_a_service_accounts_and_a_services_tokens_become_passports() -> None:
-    async def scenario(desk: Desk) -> None:
-        org = await desk.organization()
-        robot = await desk.account(org)
-        issued = await desk.room.tokens.issue_for_account(robot.name, org)
-        await desk.store.update(replace(robot, spec=replace(robot.spec, access_token=issued.hash)))
-        claims = await passport(desk, issued.token.reveal())
-        assert (claims["acctype"], claims["sub"], claims["org_ids"]) == ("service", robot.name, [org])
-        assert "email" not in claims
-        service = await desk.room.tokens.issue_for_service("unikorn-region")
-        claims = await passport(desk, service.token.reveal())
-        assert (claims["acctype"], claims["sub"], claims["org_ids"]) == ("system", "unikorn-region", [])
-
-    at_a_desk(scenario)
+async def test_a_service_accounts_and_a_services_tokens_become_passports(oauth: Desk) -> None:
+    org = await oauth.organization()
+    robot = await oauth.account(org)
+    issued = await oauth.room.tokens.issue_for_account(robot.name, org)
+    await oauth.store.update(replace(robot, spec=replace(robot.spec, access_token=issued.hash)))
+    claims = await passport(oauth, issued.token.reveal())
+    assert (claims["acctype"], claims["sub"], claims["org_ids"]) == ("service", robot.name, [org])
+    assert "email" not in claims
+    service = await oauth.room.tokens.issue_for_service("unikorn-region")
+    claims = await passport(oauth, service.token.reveal())
+    assert (claims["acctype"], claims["sub"], claims["org_ids"]) == ("system", "unikorn-region", [])
 
 
-def test_an_organization_or_project_is_written_in_only_if_it_is_within_reach() -> None:
-    async def scenario(desk: Desk) -> None:
-        mine, theirs = await desk.organization("mine"), await desk.organization("theirs")
-        ann = await desk.user("ann@example.com", mine)
-        await desk.role("worker", RoleScopes(project=(Grant(name="compute:instances", operations=("read",)),)))
-        group = await desk.group(mine, "worker", users=[ann])
-        project, closed = await desk.project(mine, group), await desk.project(mine)
-        foreign = await desk.project(theirs)
-        token = str((await desk.log_in(ann, await desk.app()))["access_token"])
+async def test_an_organization_or_project_is_written_in_only_if_it_is_within_reach(oauth: Desk) -> None:
+    mine, theirs = await oauth.organization("mine"), await oauth.organization("theirs")
+    ann = await oauth.user("ann@example.com", mine)
+    await oauth.role("worker", RoleScopes(project=(Grant(name="compute:instances", operations=("read",)),)))
+    group = await oauth.group(mine, "worker", users=[ann])
+    project, closed = await oauth.project(mine, group), await oauth.project(mine)
+    foreign = await oauth.project(theirs)
+    token = str((await oauth.log_in(ann, await oauth.app()))["access_token"])
 
-        claims = await passport(desk, token, x_organization_id=mine, x_project_id=project)
-        assert (claims["org_id"], claims["project_id"]) == (mine, project)
-        for organization in (theirs, OTHER_ORG, "not-an-id", "../etc"):
-            reply = await exchange(desk, token, x_organization_id=organization)
-            assert refusal(reply) == (400, "invalid_scope")
-            assert answer(reply)["error_description"] == "organization not in scope"
-        for other in (closed, foreign, desk.new_id(), "Not An Id"):
-            reply = await exchange(desk, token, x_organization_id=mine, x_project_id=other)
-            assert refusal(reply) == (400, "invalid_scope")
-            assert answer(reply)["error_description"] == "project not in scope"
-        await desk.group(mine, "reader", users=[ann])  # which has rights in the whole organization
-        assert (await passport(desk, token, x_organization_id=mine, x_project_id=closed))["project_id"] == closed
-
-    at_a_desk(scenario)
+    claims = await passport(oauth, token, x_organization_id=mine, x_project_id=project)
+    assert (claims["org_id"], claims["project_id"]) == (mine, project)
+    for organization in (theirs, OTHER_ORG, "not-an-id", "../etc"):
+        reply = await exchange(oauth, token, x_organization_id=organization)
+        assert refusal(reply) == (400, "invalid_scope")
+        assert answer(reply)["error_description"] == "organization not in scope"
+    for other in (closed, foreign, oauth.new_id(), "Not An Id"):
+        reply = await exchange(oauth, token, x_organization_id=mine, x_project_id=other)
+        assert refusal(reply) == (400, "invalid_scope")
+        assert answer(reply)["error_description"] == "project not in scope"
+    await oauth.group(mine, "reader", users=[ann])  # which has rights in the whole organization
+    assert (await passport(oauth, token, x_organization_id=mine, x_project_id=closed))["project_id"] == closed
 
 
-def test_who_has_rights_everywhere_reaches_every_organization_and_project_that_exists() -> None:
-    async def scenario(desk: Desk) -> None:
-        org = await desk.organization()
-        project = await desk.project(org)
-        token = await user_token(desk, "root@example.com")
-        claims = await passport(desk, token, x_organization_id=org, x_project_id=project)
-        assert (claims["org_id"], claims["project_id"]) == (org, project)
-        assert refusal(await exchange(desk, token, x_organization_id=OTHER_ORG)) == (400, "invalid_scope")
-        missing = await exchange(desk, token, x_organization_id=org, x_project_id=desk.new_id())
-        assert refusal(missing) == (400, "invalid_scope")
-
-    at_a_desk(scenario, platform_administrators=("root@example.com",))
+@options(platform_administrators=("root@example.com",))
+async def test_who_has_rights_everywhere_reaches_every_organization_and_project_that_exists(oauth: Desk) -> None:
+    org = await oauth.organization()
+    project = await oauth.project(org)
+    token = await user_token(oauth, "root@example.com")
+    claims = await passport(oauth, token, x_organization_id=org, x_project_id=project)
+    assert (claims["org_id"], claims["project_id"]) == (org, project)
+    assert refusal(await exchange(oauth, token, x_organization_id=OTHER_ORG)) == (400, "invalid_scope")
+    missing = await exchange(oauth, token, x_organization_id=org, x_project_id=oauth.new_id())
+    assert refusal(missing) == (400, "invalid_scope")
 
 
 REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
@@ -136,40 +123,30 @@ REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_request_with_something_wrong_is_refused(what: str) -> None:
+async def test_a_request_with_something_wrong_is_refused(oauth: Desk, what: str) -> None:
     form, text = REFUSED[what]
-
-    async def scenario(desk: Desk) -> None:
-        reply = await exchange(desk, await user_token(desk), **form)
-        assert refusal(reply) == (400, "invalid_request")
-        assert answer(reply)["error_description"].startswith(text)
-
-    at_a_desk(scenario)
+    reply = await exchange(oauth, await user_token(oauth), **form)
+    assert refusal(reply) == (400, "invalid_request")
+    assert answer(reply)["error_description"].startswith(text)
 
 
-def test_what_is_wanted_may_be_named_in_both_ways() -> None:
-    async def scenario(desk: Desk) -> None:
-        token = await user_token(desk)
-        for wish in (ACCESS_TOKEN_TYPE, PASSPORT_TYPE):
-            reply = await exchange(desk, token, requested_token_type=wish)
-            assert answer(reply)["issued_token_type"] == PASSPORT_TYPE
-
-    at_a_desk(scenario)
+async def test_what_is_wanted_may_be_named_in_both_ways(oauth: Desk) -> None:
+    token = await user_token(oauth)
+    for wish in (ACCESS_TOKEN_TYPE, PASSPORT_TYPE):
+        reply = await exchange(oauth, token, requested_token_type=wish)
+        assert answer(reply)["issued_token_type"] == PASSPORT_TYPE
 
 
-def test_a_token_that_is_not_good_becomes_nothing() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        tokens = await desk.log_in(ann, app)
-        made = answer(await exchange(desk, tokens["access_token"]))["access_token"]
-        bad = ["garbage", made, tokens["id_token"], tokens["refresh_token"]]
-        await desk.suspend(ann)
-        for token in (*bad, tokens["access_token"]):
-            reply = await exchange(desk, token)
-            assert refusal(reply) == (401, "access_denied")
-            assert answer(reply)["error_description"] == "token validation failed"
-
-    at_a_desk(scenario)
+async def test_a_token_that_is_not_good_becomes_nothing(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    tokens = await oauth.log_in(ann, app)
+    made = answer(await exchange(oauth, tokens["access_token"]))["access_token"]
+    bad = ["garbage", made, tokens["id_token"], tokens["refresh_token"]]
+    await oauth.suspend(ann)
+    for token in (*bad, tokens["access_token"]):
+        reply = await exchange(oauth, token)
+        assert refusal(reply) == (401, "access_denied")
+        assert answer(reply)["error_description"] == "token validation failed"
 
 
 def test_a_passports_life_is_a_minute_unless_an_operator_says_less() -> None:

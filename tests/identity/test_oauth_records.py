@@ -12,6 +12,7 @@ from remuda.identity.kinds.users import User
 from remuda.identity.oauth.grants import DEVICE_CODE
 from remuda.store.objects import Metadata
 from tests.identity.tokens_desk import Desk, answer, at_a_desk, refusal
+from tests.kit.environment import provided_by
 
 ANN = "ann@example.com"
 PROVIDER = "d1111111-0000-4000-8000-000000000001"
@@ -40,116 +41,104 @@ def as_a_member(scenario: Callable[[Desk, User, str], Coroutine[Any, Any, None]]
     at_a_desk(run)
 
 
-def test_a_session_that_begins_goes_on_and_is_revoked_is_told_to_the_organizations_of_its_user() -> None:
-    async def scenario(desk: Desk, ann: User, audit: str) -> None:
-        app = await desk.app()
-        tokens = await desk.log_in(ann, app)
-        following = answer(await desk.refresh(tokens["refresh_token"], app))
-        await desk.post("/oauth2/v2/revoke", {"token": following["access_token"], **app.proof})
-        await desk.post("/oauth2/v2/revoke", {"token": following["refresh_token"], **app.proof})
-        revoke = "/oauth2/v2/revoke"
-        revoked = [(ANN, revoke, "revocations", 200), (ANN, revoke, "sessions", 200)]
-        assert await told(desk, audit) == [BEGUN, BEGUN, *revoked]
-        (first, *_) = (await desk.store.read("audit", audit)).entries
-        assert msgspec.json.decode(first.data)["scope"] == {"client": app.id}
-
-    as_a_member(scenario)
+oauth_records = provided_by(as_a_member)
+ann = provided_by(as_a_member, position=1)
+audit = provided_by(as_a_member, position=2)
 
 
-def test_who_is_a_member_nowhere_is_on_record_with_the_system() -> None:
-    async def scenario(desk: Desk) -> None:
-        await desk.log_in(await desk.user(ANN), await desk.app())
-        assert await told(desk, "system") == [BEGUN]
-
-    at_a_desk(scenario)
-
-
-def test_a_refresh_token_that_comes_twice_is_on_record_as_refused() -> None:
-    async def scenario(desk: Desk, ann: User, audit: str) -> None:
-        app = await desk.app()
-        tokens = await desk.log_in(ann, app)
-        await desk.refresh(tokens["refresh_token"], app)
-        assert refusal(await desk.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
-        assert await told(desk, audit) == [BEGUN, BEGUN, ENDED]
-
-    as_a_member(scenario)
+async def test_a_session_that_begins_goes_on_and_is_revoked_is_told_to_the_organizations_of_its_user(
+    oauth_records: Desk, ann: User, audit: str
+) -> None:
+    app = await oauth_records.app()
+    tokens = await oauth_records.log_in(ann, app)
+    following = answer(await oauth_records.refresh(tokens["refresh_token"], app))
+    await oauth_records.post("/oauth2/v2/revoke", {"token": following["access_token"], **app.proof})
+    await oauth_records.post("/oauth2/v2/revoke", {"token": following["refresh_token"], **app.proof})
+    revoke = "/oauth2/v2/revoke"
+    revoked = [(ANN, revoke, "revocations", 200), (ANN, revoke, "sessions", 200)]
+    assert await told(oauth_records, audit) == [BEGUN, BEGUN, *revoked]
+    (first, *_) = (await oauth_records.store.read("audit", audit)).entries
+    assert msgspec.json.decode(first.data)["scope"] == {"client": app.id}
 
 
-def test_a_code_that_comes_twice_leaves_a_record_of_the_session_that_it_ends() -> None:
-    async def scenario(desk: Desk, ann: User, audit: str) -> None:
-        app = await desk.app()
-        code = await desk.code(ann, app)
-        assert (await desk.redeem(code, app)).status == 200
-        for _ in range(2):
-            assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")
-        assert await told(desk, audit) == [BEGUN, ENDED], "it ended once"
-
-    as_a_member(scenario)
+async def test_who_is_a_member_nowhere_is_on_record_with_the_system(oauth: Desk) -> None:
+    await oauth.log_in(await oauth.user(ANN), await oauth.app())
+    assert await told(oauth, "system") == [BEGUN]
 
 
-def test_a_session_whose_provider_is_gone_leaves_a_record_of_its_end() -> None:
-    async def scenario(desk: Desk, ann: User, audit: str) -> None:
-        app = await desk.app()
-        spec = OAuth2ProviderSpec(issuer="https://idp.test", client_id="us")
-        provider = await desk.store.create(OAuth2Provider(metadata=Metadata(name=PROVIDER), spec=spec))
-        tokens = await desk.log_in(ann, app, provider=PROVIDER)
-        await desk.store.delete(OAuth2Provider, PROVIDER, uid=provider.uid)
-        assert refusal(await desk.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
-        assert await told(desk, audit) == [BEGUN, ENDED]
-
-    as_a_member(scenario)
+async def test_a_refresh_token_that_comes_twice_is_on_record_as_refused(
+    oauth_records: Desk, ann: User, audit: str
+) -> None:
+    app = await oauth_records.app()
+    tokens = await oauth_records.log_in(ann, app)
+    await oauth_records.refresh(tokens["refresh_token"], app)
+    assert refusal(await oauth_records.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
+    assert await told(oauth_records, audit) == [BEGUN, BEGUN, ENDED]
 
 
-def test_a_session_that_has_lost_its_footing_leaves_a_record_of_its_end() -> None:
-    async def scenario(desk: Desk, ann: User, audit: str) -> None:
-        app, now = await desk.app(), desk.clock.now()
-        spec = BrowserLoginSpec(
-            user=ann.name, cookie_hash="x", provider="", authenticated=now, expires=now + timedelta(hours=1), ended=now
-        )
-        await desk.store.create(BrowserLogin(metadata=Metadata(name="logged-out"), spec=spec))
-        code = await desk.code(ann, app, login="logged-out")
-        assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")
-        assert await told(desk, audit) == [BEGUN, ENDED]
-
-    as_a_member(scenario)
+async def test_a_code_that_comes_twice_leaves_a_record_of_the_session_that_it_ends(
+    oauth_records: Desk, ann: User, audit: str
+) -> None:
+    app = await oauth_records.app()
+    code = await oauth_records.code(ann, app)
+    assert (await oauth_records.redeem(code, app)).status == 200
+    for _ in range(2):
+        assert refusal(await oauth_records.redeem(code, app)) == (400, "invalid_grant")
+    assert await told(oauth_records, audit) == [BEGUN, ENDED], "it ended once"
 
 
-def test_a_device_that_is_let_in_begins_a_session_of_its_user() -> None:
-    async def scenario(desk: Desk, ann: User, audit: str) -> None:
-        app = await desk.app(is_public=True)
-        codes = answer(await desk.post("/oauth2/v2/device_authorization", {"scope": "openid", **app.proof}))
-        assert await desk.oauth.devices.approve(codes["user_code"], user=ann.name)
-        form = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"], **app.proof}
-        assert (await desk.token(form)).status == 200
-        assert await told(desk, audit) == [BEGUN]
-
-    as_a_member(scenario)
-
-
-def test_an_operator_who_gives_a_token_back_is_named() -> None:
-    async def scenario(desk: Desk, ann: User, audit: str) -> None:
-        issued = await desk.room.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
-        token = issued.token.reveal()
-        reply = await desk.post("/oauth2/v2/revoke", {"token": token}, authorization=f"Bearer {token}")
-        assert reply.status == 200
-        (entry,) = (await desk.store.read("audit", audit)).entries
-        assert msgspec.json.decode(entry.data)["actor"] == {"subject": ANN, "service": "operator root"}
-
-    as_a_member(scenario)
+async def test_a_session_whose_provider_is_gone_leaves_a_record_of_its_end(
+    oauth_records: Desk, ann: User, audit: str
+) -> None:
+    app = await oauth_records.app()
+    spec = OAuth2ProviderSpec(issuer="https://idp.test", client_id="us")
+    provider = await oauth_records.store.create(OAuth2Provider(metadata=Metadata(name=PROVIDER), spec=spec))
+    tokens = await oauth_records.log_in(ann, app, provider=PROVIDER)
+    await oauth_records.store.delete(OAuth2Provider, PROVIDER, uid=provider.uid)
+    assert refusal(await oauth_records.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
+    assert await told(oauth_records, audit) == [BEGUN, ENDED]
 
 
-def test_the_token_of_a_service_account_is_given_back_in_the_audit_of_its_organization() -> None:
-    async def scenario(desk: Desk) -> None:
-        organization = await desk.organization()
-        account = await desk.account(organization)
-        issued = await desk.room.tokens.issue_for_account(account.name, organization)
-        held = {"access_token": issued.hash, "token_id": issued.id, "expiry": issued.expires}
-        spec = msgspec.structs.replace(account.spec, **held)
-        await desk.store.update(msgspec.structs.replace(account, spec=spec))
-        token = issued.token.reveal()
-        reply = await desk.post("/oauth2/v2/revoke", {"token": token}, authorization=f"Bearer {token}")
-        assert reply.status == 200
-        expected = [(account.name, "/oauth2/v2/revoke", "revocations", 200)]
-        assert await told(desk, f"organization/{organization}") == expected
+async def test_a_session_that_has_lost_its_footing_leaves_a_record_of_its_end(
+    oauth_records: Desk, ann: User, audit: str
+) -> None:
+    app, now = await oauth_records.app(), oauth_records.clock.now()
+    spec = BrowserLoginSpec(
+        user=ann.name, cookie_hash="x", provider="", authenticated=now, expires=now + timedelta(hours=1), ended=now
+    )
+    await oauth_records.store.create(BrowserLogin(metadata=Metadata(name="logged-out"), spec=spec))
+    code = await oauth_records.code(ann, app, login="logged-out")
+    assert refusal(await oauth_records.redeem(code, app)) == (400, "invalid_grant")
+    assert await told(oauth_records, audit) == [BEGUN, ENDED]
 
-    at_a_desk(scenario)
+
+async def test_a_device_that_is_let_in_begins_a_session_of_its_user(oauth_records: Desk, ann: User, audit: str) -> None:
+    app = await oauth_records.app(is_public=True)
+    codes = answer(await oauth_records.post("/oauth2/v2/device_authorization", {"scope": "openid", **app.proof}))
+    assert await oauth_records.oauth.devices.approve(codes["user_code"], user=ann.name)
+    form = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"], **app.proof}
+    assert (await oauth_records.token(form)).status == 200
+    assert await told(oauth_records, audit) == [BEGUN]
+
+
+async def test_an_operator_who_gives_a_token_back_is_named(oauth_records: Desk, ann: User, audit: str) -> None:
+    issued = await oauth_records.room.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
+    token = issued.token.reveal()
+    reply = await oauth_records.post("/oauth2/v2/revoke", {"token": token}, authorization=f"Bearer {token}")
+    assert reply.status == 200
+    (entry,) = (await oauth_records.store.read("audit", audit)).entries
+    assert msgspec.json.decode(entry.data)["actor"] == {"subject": ANN, "service": "operator root"}
+
+
+async def test_the_token_of_a_service_account_is_given_back_in_the_audit_of_its_organization(oauth: Desk) -> None:
+    organization = await oauth.organization()
+    account = await oauth.account(organization)
+    issued = await oauth.room.tokens.issue_for_account(account.name, organization)
+    held = {"access_token": issued.hash, "token_id": issued.id, "expiry": issued.expires}
+    spec = msgspec.structs.replace(account.spec, **held)
+    await oauth.store.update(msgspec.structs.replace(account, spec=spec))
+    token = issued.token.reveal()
+    reply = await oauth.post("/oauth2/v2/revoke", {"token": token}, authorization=f"Bearer {token}")
+    assert reply.status == 200
+    expected = [(account.name, "/oauth2/v2/revoke", "revocations", 200)]
+    assert await told(oauth, f"organization/{organization}") == expected

@@ -17,7 +17,7 @@ from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.house import ORGANIZATIONS, House, in_a_house
+from tests.identity.house import ORGANIZATIONS, House
 from tests.identity.room import Room, in_a_room
 from tests.sim.runner import World
 from tests.sim.store import SEALER
@@ -79,26 +79,23 @@ def test_who_has_the_keys_has_a_short_token_on_record() -> None:
     in_a_room(operators, routes, scenario)
 
 
-def test_the_organizations_that_the_token_reaches_are_told_too() -> None:
-    async def scenario(house: House) -> None:
-        acme, globex = await house.organization("acme"), await house.organization("globex")
-        await house.user(ANN, acme)
-        request = new_request(
-            clock=house.clock,
-            randomness=house.app.ports.randomness,
-            subject=ANN,
-            life=timedelta(minutes=5),
-            operator="root",
-            reason="locked out",
-        )
-        await house.app.service.operators.issue(request)
-        root = house.client(house.root)
-        told = {each: (await root.get(f"{ORGANIZATIONS}/{each}/audit")).json for each in (acme, globex)}
-        actors = {each: [record["actor"]["subject"] for record in records] for each, records in told.items()}
-        assert "operator root" in actors[acme]
-        assert "operator root" not in actors[globex]
-
-    in_a_house(scenario)
+async def test_the_organizations_that_the_token_reaches_are_told_too(identity: House) -> None:
+    acme, globex = await identity.organization("acme"), await identity.organization("globex")
+    await identity.user(ANN, acme)
+    request = new_request(
+        clock=identity.clock,
+        randomness=identity.app.ports.randomness,
+        subject=ANN,
+        life=timedelta(minutes=5),
+        operator="root",
+        reason="locked out",
+    )
+    await identity.app.service.operators.issue(request)
+    root = identity.client(identity.root)
+    told = {each: (await root.get(f"{ORGANIZATIONS}/{each}/audit")).json for each in (acme, globex)}
+    actors = {each: [record["actor"]["subject"] for record in records] for each, records in told.items()}
+    assert "operator root" in actors[acme]
+    assert "operator root" not in actors[globex]
 
 
 def test_a_request_is_good_once_and_for_a_minute() -> None:

@@ -19,8 +19,9 @@ from remuda.identity.ports import in_thread
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
-from tests.identity.login_ground import CHEAP, JO, PASSWORD, Counted, Forms, Home, at_home, sent_to
+from tests.identity.login_ground import CHEAP, JO, PASSWORD, Counted, Forms, Home, sent_to
 from tests.identity.room import ORG, OTHER_ORG, everywhere, member
+from tests.kit.environment import options
 
 T = TypeVar("T")
 
@@ -104,20 +105,17 @@ def test_a_password_of_twelve_characters_is_enough() -> None:
     check_password(Secret("\N{GRINNING FACE}" * 11 + "x"), JO)
 
 
-def test_a_hash_of_other_parameters_is_made_again_at_the_next_login() -> None:
-    async def scenario(home: Home) -> None:
-        jo = await home.store.get(Password, user_id(JO))
-        older = await hasher(Hashing(memory_kib=16, passes=1)).hash(Secret(PASSWORD))
-        spec = msgspec.structs.replace(jo.spec, hash=older)
-        await home.store.update(msgspec.structs.replace(jo, spec=spec))
-        assert not await home.house.passwords.verify(jo.name, Secret("wrong password"))
-        assert await stored_hash(home) == older.reveal()
-        assert await home.house.passwords.verify(jo.name, Secret(PASSWORD))
-        assert "m=8,t=1" in await stored_hash(home)
-        assert (await home.store.get(Password, jo.name)).spec.changed == jo.spec.changed, "nobody is logged out by it"
-        assert await home.house.passwords.verify(jo.name, Secret(PASSWORD))
-
-    at_home(scenario)
+async def test_a_hash_of_other_parameters_is_made_again_at_the_next_login(logins: Home) -> None:
+    jo = await logins.store.get(Password, user_id(JO))
+    older = await hasher(Hashing(memory_kib=16, passes=1)).hash(Secret(PASSWORD))
+    spec = msgspec.structs.replace(jo.spec, hash=older)
+    await logins.store.update(msgspec.structs.replace(jo, spec=spec))
+    assert not await logins.house.passwords.verify(jo.name, Secret("wrong password"))
+    assert await stored_hash(logins) == older.reveal()
+    assert await logins.house.passwords.verify(jo.name, Secret(PASSWORD))
+    assert "m=8,t=1" in await stored_hash(logins)
+    assert (await logins.store.get(Password, jo.name)).spec.changed == jo.spec.changed, "nobody is logged out by it"
+    assert await logins.house.passwords.verify(jo.name, Secret(PASSWORD))
 
 
 async def stored_hash(home: Home) -> str:
@@ -126,17 +124,14 @@ async def stored_hash(home: Home) -> str:
     return stored.reveal()
 
 
-def test_no_byte_of_the_store_has_a_password_a_hash_or_a_link() -> None:
-    async def scenario(home: Home) -> None:
-        link = (await home.house.passwords.make_link(user_id(JO))).secret.reveal()
-        hashed = await stored_hash(home)
-        directory = home.world.disk.directory
-        bytes_ = b"".join(path.read_bytes() for path in directory.iterdir() if path.is_file())
-        assert len(bytes_) > 10_000
-        for secret in (PASSWORD, link, hashed, hashed.rpartition("$")[2]):
-            assert secret.encode() not in bytes_
-
-    at_home(scenario)
+async def test_no_byte_of_the_store_has_a_password_a_hash_or_a_link(logins: Home) -> None:
+    link = (await logins.house.passwords.make_link(user_id(JO))).secret.reveal()
+    hashed = await stored_hash(logins)
+    directory = logins.world.disk.directory
+    bytes_ = b"".join(path.read_bytes() for path in directory.iterdir() if path.is_file())
+    assert len(bytes_) > 10_000
+    for secret in (PASSWORD, link, hashed, hashed.rpartition("$")[2]):
+        assert secret.encode() not in bytes_
 
 
 async def link_of(home: Home, subject: str = JO) -> dict[str, str]:
@@ -151,186 +146,155 @@ async def link_of(home: Home, subject: str = JO) -> dict[str, str]:
     return dict(parse_qsl(parts.query))
 
 
-def test_a_link_sets_a_password_once_and_ends_all_sessions() -> None:
-    async def scenario(home: Home) -> None:
-        logged_in = await home.logged_in()
-        link = await link_of(home)
-        browser = home.browser()
-        page = await browser.get(PATH, link)
-        assert JO in page.body.decode()
-        done = await browser.submit(page, chosen=NEW, again=NEW)
-        assert "Your password is set" in done.body.decode()
-        assert not (await home.store.list(Session)).items
-        assert (await logged_in.authorize()).status == 200
-        assert (await browser.submit(page, chosen=PASSWORD, again=PASSWORD)).status == 400
-        assert (await browser.get(PATH, link)).status == 400
-        assert not await home.house.passwords.verify(user_id(JO), Secret(PASSWORD))
-        assert "code" in sent_to(await browser.submit(await browser.authorize(), email=JO, password=NEW))
-
-    at_home(scenario)
+async def test_a_link_sets_a_password_once_and_ends_all_sessions(logins: Home) -> None:
+    logged_in = await logins.logged_in()
+    link = await link_of(logins)
+    browser = logins.browser()
+    page = await browser.get(PATH, link)
+    assert JO in page.body.decode()
+    done = await browser.submit(page, chosen=NEW, again=NEW)
+    assert "Your password is set" in done.body.decode()
+    assert not (await logins.store.list(Session)).items
+    assert (await logged_in.authorize()).status == 200
+    assert (await browser.submit(page, chosen=PASSWORD, again=PASSWORD)).status == 400
+    assert (await browser.get(PATH, link)).status == 400
+    assert not await logins.house.passwords.verify(user_id(JO), Secret(PASSWORD))
+    assert "code" in sent_to(await browser.submit(await browser.authorize(), email=JO, password=NEW))
 
 
-def test_a_link_is_good_for_a_day_and_the_next_one_takes_its_place() -> None:
-    async def scenario(home: Home) -> None:
-        first, second = await link_of(home), await link_of(home)
-        browser = home.browser()
-        assert (await browser.get(PATH, first)).status == 400
-        await home.world.clock.sleep(24 * 3600 - 1)
-        page = await browser.get(PATH, second)
-        assert page.status == 200
-        await home.world.clock.sleep(1)
-        assert (await browser.submit(page, chosen=NEW, again=NEW)).status == 400
-        assert await home.house.passwords.verify(user_id(JO), Secret(PASSWORD))
-
-    at_home(scenario)
+async def test_a_link_is_good_for_a_day_and_the_next_one_takes_its_place(logins: Home) -> None:
+    first, second = await link_of(logins), await link_of(logins)
+    browser = logins.browser()
+    assert (await browser.get(PATH, first)).status == 400
+    await logins.world.clock.sleep(24 * 3600 - 1)
+    page = await browser.get(PATH, second)
+    assert page.status == 200
+    await logins.world.clock.sleep(1)
+    assert (await browser.submit(page, chosen=NEW, again=NEW)).status == 400
+    assert await logins.house.passwords.verify(user_id(JO), Secret(PASSWORD))
 
 
-def test_of_two_who_use_a_link_at_once_one_sets_the_password() -> None:
-    async def scenario(home: Home) -> None:
-        link = (await link_of(home))["link"]
-        chosen = ["the first new password", "the second new password"]
-        passwords = home.house.passwords
-        ends = await asyncio.gather(
-            *(passwords.set_by_link(link, Secret(each)) for each in chosen), return_exceptions=True
-        )
-        assert sorted(type(end).__name__ for end in ends) == ["Malformed", "NoneType"]
-        (won,) = (each for each, end in zip(chosen, ends, strict=True) if end is None)
-        assert await passwords.verify(user_id(JO), Secret(won))
-
-    at_home(scenario)
+async def test_of_two_who_use_a_link_at_once_one_sets_the_password(logins: Home) -> None:
+    link = (await link_of(logins))["link"]
+    chosen = ["the first new password", "the second new password"]
+    passwords = logins.house.passwords
+    ends = await asyncio.gather(*(passwords.set_by_link(link, Secret(each)) for each in chosen), return_exceptions=True)
+    assert sorted(type(end).__name__ for end in ends) == ["Malformed", "NoneType"]
+    (won,) = (each for each, end in zip(chosen, ends, strict=True) if end is None)
+    assert await passwords.verify(user_id(JO), Secret(won))
 
 
 @pytest.mark.parametrize("link", ["x", "A" * 43, "../../etc/passwd", "\N{SNOWMAN}"])
-def test_a_link_that_never_was_is_refused(link: str) -> None:
-    async def scenario(home: Home) -> None:
-        assert (await home.browser().get(PATH, {"link": link})).status == 400
-        reply = await home.browser().post(PATH, {"link": link, "chosen": NEW, "again": NEW})
-        assert reply.status == 400
-        with pytest.raises(Malformed):
-            await home.house.passwords.set_by_link(link, Secret(NEW))
-
-    at_home(scenario)
+async def test_a_link_that_never_was_is_refused(logins: Home, link: str) -> None:
+    assert (await logins.browser().get(PATH, {"link": link})).status == 400
+    reply = await logins.browser().post(PATH, {"link": link, "chosen": NEW, "again": NEW})
+    assert reply.status == 400
+    with pytest.raises(Malformed):
+        await logins.house.passwords.set_by_link(link, Secret(NEW))
 
 
 @pytest.mark.parametrize(("chosen", "again"), [("short", "short"), (NEW, f"{NEW}!"), ("", ""), (JO, JO)])
-def test_a_password_that_will_not_do_is_asked_for_again_and_the_link_stays_good(chosen: str, again: str) -> None:
-    async def scenario(home: Home) -> None:
-        link = await link_of(home)
-        browser = home.browser()
-        reply = await browser.submit(await browser.get(PATH, link), chosen=chosen, again=again)
-        assert reply.status == 400
-        assert 'role="alert"' in reply.body.decode()
-        assert not {"chosen", "again"} & {name for name, value in Forms.of(reply)[0].fields.items() if value}
-        assert await home.house.passwords.verify(user_id(JO), Secret(PASSWORD))
-        assert (await browser.submit(reply, chosen=NEW, again=NEW)).status == 200
+async def test_a_password_that_will_not_do_is_asked_for_again_and_the_link_stays_good(
+    logins: Home, chosen: str, again: str
+) -> None:
+    link = await link_of(logins)
+    browser = logins.browser()
+    reply = await browser.submit(await browser.get(PATH, link), chosen=chosen, again=again)
+    assert reply.status == 400
+    assert 'role="alert"' in reply.body.decode()
+    assert not {"chosen", "again"} & {name for name, value in Forms.of(reply)[0].fields.items() if value}
+    assert await logins.house.passwords.verify(user_id(JO), Secret(PASSWORD))
+    assert (await browser.submit(reply, chosen=NEW, again=NEW)).status == 200
 
-    at_home(scenario)
+
+async def test_a_user_who_knows_the_present_password_changes_it(logins: Home) -> None:
+    await logins.logged_in()
+    browser = logins.browser()
+    page = await browser.get(PATH)
+    wrong = await browser.submit(page, email=JO, password="not the present one", chosen=NEW, again=NEW)
+    unknown = await browser.submit(page, email="x@y.test", password=PASSWORD, chosen=NEW, again=NEW)
+    assert wrong.status == unknown.status == 401
+    assert wrong.body.decode().replace(JO, "") == unknown.body.decode().replace("x@y.test", "")
+    assert len((await logins.store.list(Session)).items) == 1
+    assert (await browser.submit(page, email=JO, password=PASSWORD, chosen=NEW, again=NEW)).status == 200
+    assert not (await logins.store.list(Session)).items
+    assert await logins.house.passwords.verify(user_id(JO), Secret(NEW))
+    entries = (await logins.store.read("audit", "system")).entries
+    read = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in entries]
+    told = [(each.actor.subject, each.result.status) for each in read if each.operation.route == PATH]
+    assert told == [(JO, 401), ("", 401), (JO, 302)]
 
 
-def test_a_user_who_knows_the_present_password_changes_it() -> None:
-    async def scenario(home: Home) -> None:
-        await home.logged_in()
-        browser = home.browser()
-        page = await browser.get(PATH)
-        wrong = await browser.submit(page, email=JO, password="not the present one", chosen=NEW, again=NEW)
-        unknown = await browser.submit(page, email="x@y.test", password=PASSWORD, chosen=NEW, again=NEW)
-        assert wrong.status == unknown.status == 401
-        assert wrong.body.decode().replace(JO, "") == unknown.body.decode().replace("x@y.test", "")
-        assert len((await home.store.list(Session)).items) == 1
-        assert (await browser.submit(page, email=JO, password=PASSWORD, chosen=NEW, again=NEW)).status == 200
-        assert not (await home.store.list(Session)).items
-        assert await home.house.passwords.verify(user_id(JO), Secret(NEW))
-        entries = (await home.store.read("audit", "system")).entries
+@options(logins_per_minute=2)
+async def test_guessing_the_present_password_is_limited_together_with_logging_in(logins: Home) -> None:
+    browser = logins.browser()
+    form = {"email": JO, "password": "wrong password", "chosen": NEW, "again": NEW}
+    statuses = [(await browser.post(PATH, form)).status for _ in range(3)]
+    assert statuses == [401, 401, 429]
+    assert (await browser.submit(await browser.authorize(), email=JO, password=PASSWORD)).status == 429
+
+
+async def test_only_who_may_change_users_everywhere_makes_a_link(logins: Home) -> None:
+    body = {"subject": JO}
+    administrator = logins.room.ask(member("admin@example.com", ORG, "identity:users CRUD"))
+    assert (await administrator.post("/api/v1/passwords", body)).status == 403
+    reader = logins.room.ask(everywhere("reader@example.com", "identity:users R"))
+    assert (await reader.post("/api/v1/passwords", body)).status == 403
+    assert (await logins.room.ask(None).post("/api/v1/passwords", body)).status == 401
+    root = logins.room.ask(everywhere("root@example.com", "identity:users U"))
+    assert (await root.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
+    assert (await root.post("/api/v1/passwords", {"subject": ""})).status == 400
+
+
+async def test_a_link_is_told_to_the_system_and_where_its_user_is_a_member_and_not_where_its_maker_is(
+    logins: Home,
+) -> None:
+    await logins.organization(OTHER_ORG)
+    await logins.member(OTHER_ORG, user_id(JO))
+    root = everywhere("root@example.com", "identity:users U")
+    client = logins.room.ask(msgspec.structs.replace(root, organization=ORG, organizations=(ORG,)))
+    assert (await client.post("/api/v1/passwords", {"subject": JO})).status == 201
+    assert (await client.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
+
+    async def told(subject: str) -> list[tuple[str, str, str, int]]:
+        entries = (await logins.store.read("audit", subject)).entries
         read = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in entries]
-        told = [(each.actor.subject, each.result.status) for each in read if each.operation.route == PATH]
-        assert told == [(JO, 401), ("", 401), (JO, 302)]
+        return [(each.actor.subject, each.resource.type, each.resource.id, each.result.status) for each in read]
 
-    at_home(scenario)
-
-
-def test_guessing_the_present_password_is_limited_together_with_logging_in() -> None:
-    async def scenario(home: Home) -> None:
-        browser = home.browser()
-        form = {"email": JO, "password": "wrong password", "chosen": NEW, "again": NEW}
-        statuses = [(await browser.post(PATH, form)).status for _ in range(3)]
-        assert statuses == [401, 401, 429]
-        assert (await browser.submit(await browser.authorize(), email=JO, password=PASSWORD)).status == 429
-
-    at_home(scenario, logins_per_minute=2)
+    made, missed = ("root@example.com", "passwords", user_id(JO), 201), ("root@example.com", "passwords", "", 404)
+    assert await told("system") == [made, missed]
+    assert await told(f"organization/{OTHER_ORG}") == [made]
+    assert await told(f"organization/{ORG}") == []
 
 
-def test_only_who_may_change_users_everywhere_makes_a_link() -> None:
-    async def scenario(home: Home) -> None:
-        body = {"subject": JO}
-        administrator = home.room.ask(member("admin@example.com", ORG, "identity:users CRUD"))
-        assert (await administrator.post("/api/v1/passwords", body)).status == 403
-        reader = home.room.ask(everywhere("reader@example.com", "identity:users R"))
-        assert (await reader.post("/api/v1/passwords", body)).status == 403
-        assert (await home.room.ask(None).post("/api/v1/passwords", body)).status == 401
-        root = home.room.ask(everywhere("root@example.com", "identity:users U"))
-        assert (await root.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
-        assert (await root.post("/api/v1/passwords", {"subject": ""})).status == 400
-
-    at_home(scenario)
+async def test_a_link_for_somebody_without_a_password_gives_them_one(logins: Home) -> None:
+    await logins.user("new@example.com")
+    browser = logins.browser()
+    page = await browser.get(PATH, await link_of(logins, "New@Example.com"))
+    await browser.submit(page, chosen=NEW, again=NEW)
+    answer = await browser.submit(await browser.authorize(), email="new@example.com", password=NEW)
+    assert "code" in sent_to(answer)
 
 
-def test_a_link_is_told_to_the_system_and_where_its_user_is_a_member_and_not_where_its_maker_is() -> None:
-    async def scenario(home: Home) -> None:
-        await home.organization(OTHER_ORG)
-        await home.member(OTHER_ORG, user_id(JO))
-        root = everywhere("root@example.com", "identity:users U")
-        client = home.room.ask(msgspec.structs.replace(root, organization=ORG, organizations=(ORG,)))
-        assert (await client.post("/api/v1/passwords", {"subject": JO})).status == 201
-        assert (await client.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
+async def test_setting_a_password_ends_sessions_before_it_is_written_so_that_a_break_leaves_none_alive(
+    logins: Home,
+) -> None:
+    order: list[str] = []
+    passwords = logins.house.passwords
 
-        async def told(subject: str) -> list[tuple[str, str, str, int]]:
-            entries = (await home.store.read("audit", subject)).entries
-            read = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in entries]
-            return [(each.actor.subject, each.resource.type, each.resource.id, each.result.status) for each in read]
+    class Noting:
+        async def end_all(self, user: str) -> None:
+            stored = (await logins.store.get(Password, user)).spec
+            order.append("before" if stored.hash == before.hash else "after")
 
-        made, missed = ("root@example.com", "passwords", user_id(JO), 201), ("root@example.com", "passwords", "", 404)
-        assert await told("system") == [made, missed]
-        assert await told(f"organization/{OTHER_ORG}") == [made]
-        assert await told(f"organization/{ORG}") == []
-
-    at_home(scenario)
+    before: PasswordSpec = (await logins.store.get(Password, user_id(JO))).spec
+    passwords._sessions = Noting()
+    await passwords.set_password(user_id(JO), Secret(NEW))
+    assert order == ["before", "after"]
 
 
-def test_a_link_for_somebody_without_a_password_gives_them_one() -> None:
-    async def scenario(home: Home) -> None:
-        await home.user("new@example.com")
-        browser = home.browser()
-        page = await browser.get(PATH, await link_of(home, "New@Example.com"))
-        await browser.submit(page, chosen=NEW, again=NEW)
-        answer = await browser.submit(await browser.authorize(), email="new@example.com", password=NEW)
-        assert "code" in sent_to(answer)
-
-    at_home(scenario)
-
-
-def test_setting_a_password_ends_sessions_before_it_is_written_so_that_a_break_leaves_none_alive() -> None:
-    async def scenario(home: Home) -> None:
-        order: list[str] = []
-        passwords = home.house.passwords
-
-        class Noting:
-            async def end_all(self, user: str) -> None:
-                stored = (await home.store.get(Password, user)).spec
-                order.append("before" if stored.hash == before.hash else "after")
-
-        before: PasswordSpec = (await home.store.get(Password, user_id(JO))).spec
-        passwords._sessions = Noting()
-        await passwords.set_password(user_id(JO), Secret(NEW))
-        assert order == ["before", "after"]
-
-    at_home(scenario)
-
-
-def test_there_is_no_password_for_a_user_who_is_not_there() -> None:
-    async def scenario(home: Home) -> None:
-        with pytest.raises(Exception, match="There is no User"):
-            await home.house.passwords.set_password(user_id("nobody@example.com"), Secret(NEW))
-        assert [each.name for each in (await home.store.list(Password)).items] == [user_id(JO)]
-        assert [each.name for each in (await home.store.list(User)).items] == [user_id(JO)]
-
-    at_home(scenario)
+async def test_there_is_no_password_for_a_user_who_is_not_there(logins: Home) -> None:
+    with pytest.raises(Exception, match="There is no User"):
+        await logins.house.passwords.set_password(user_id("nobody@example.com"), Secret(NEW))
+    assert [each.name for each in (await logins.store.list(Password)).items] == [user_id(JO)]
+    assert [each.name for each in (await logins.store.list(User)).items] == [user_id(JO)]

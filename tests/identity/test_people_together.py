@@ -38,6 +38,7 @@ from tests.identity.people_house import (
     user,
 )
 from tests.identity.room import ORG, Room
+from tests.kit.environment import options
 from tests.operations.passing import Passing
 from tests.operations.recording import Recorder
 
@@ -62,81 +63,66 @@ async def close_operation(store: Store) -> None:
     await store.update_status((await store.get(Operation, OPERATION)).moved("done"))
 
 
-def test_what_another_operation_has_in_hand_cannot_be_changed_until_that_is_closed() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk = room.ask(CLERK)
-        ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com')), 201)['metadata']['id']}"
-        robby = told(await clerk.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
-        await open_operation(room)
-        await take(room.store, OrganizationUser, ANN.id, OPERATION)
-        await take(room.store, ServiceAccount, robby, OPERATION)
-        assert refusal(await clerk.put(ann, user("ann@example.com", state="suspended")), 409)
-        assert refusal(await clerk.post(USERS, user("ann@example.com")), 409)
-        assert refusal(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 409)
-        assert [each["spec"]["state"] for each in told(await clerk.get(USERS), 200)] == ["active"]
-        await close_operation(room.store)
-        told(await clerk.put(ann, user("ann@example.com", state="suspended")), 200)
-        told(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 200)
-
-    in_the_house(scenario)
+async def test_what_another_operation_has_in_hand_cannot_be_changed_until_that_is_closed(people: Room[People]) -> None:
+    clerk = people.ask(CLERK)
+    ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com')), 201)['metadata']['id']}"
+    robby = told(await clerk.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
+    await open_operation(people)
+    await take(people.store, OrganizationUser, ANN.id, OPERATION)
+    await take(people.store, ServiceAccount, robby, OPERATION)
+    assert refusal(await clerk.put(ann, user("ann@example.com", state="suspended")), 409)
+    assert refusal(await clerk.post(USERS, user("ann@example.com")), 409)
+    assert refusal(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 409)
+    assert [each["spec"]["state"] for each in told(await clerk.get(USERS), 200)] == ["active"]
+    await close_operation(people.store)
+    told(await clerk.put(ann, user("ann@example.com", state="suspended")), 200)
+    told(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 200)
 
 
-def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_judged() -> None:
-    async def scenario(room: Room[People]) -> None:
-        told(await room.ask(CLERK).post(USERS, user("ann@example.com")), 201)
-        changed, removed = await make_group(room.store, "one", READER), await make_group(room.store, "two")
-        joining = Joining(room.store)
-        for group in (changed, removed):  # its roles were others; or it was in there already, and nobody judged them
-            with pytest.raises(Conflict):
-                await joining.settle(OPERATION, ANN, [group], judged={changed: ()})
-            assert not is_in(await room.store.get(Group, group), ANN)
-        with pytest.raises(Malformed, match="does not exist"):
-            await joining.settle(OPERATION, ANN, [OPERATION], judged={OPERATION: ()})
-
-    in_the_house(scenario)
+async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_judged(people: Room[People]) -> None:
+    told(await people.ask(CLERK).post(USERS, user("ann@example.com")), 201)
+    changed, removed = await make_group(people.store, "one", READER), await make_group(people.store, "two")
+    joining = Joining(people.store)
+    for group in (changed, removed):  # its roles were others; or it was in there already, and nobody judged them
+        with pytest.raises(Conflict):
+            await joining.settle(OPERATION, ANN, [group], judged={changed: ()})
+        assert not is_in(await people.store.get(Group, group), ANN)
+    with pytest.raises(Malformed, match="does not exist"):
+        await joining.settle(OPERATION, ANN, [OPERATION], judged={OPERATION: ()})
 
 
-def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_operation() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk = room.ask(CLERK)
-        told(await clerk.post(USERS, user("ann@example.com")), 201)
-        bob = told(await clerk.post(USERS, user("bob@example.com")), 201)["metadata"]["id"]
-        confirmed, emptied, left = [await make_group(room.store, name) for name in ("a", "b", "c")]
-        joining, judged = Joining(room.store), {confirmed: (), emptied: (), left: ()}
-        await open_operation(room)
-        await joining.settle(OPERATION, ANN, [confirmed, emptied, left], judged=judged)
-        told(await clerk.put(f"{GROUPS}/{confirmed}", crew(userIDs=[ANN.id, bob])), 200)
-        told(await clerk.put(f"{GROUPS}/{emptied}", crew()), 200)
-        await joining.restore(OPERATION, ANN)
-        await joining.restore(OPERATION, ANN)
-        users = [(await room.store.get(Group, each)).spec.user_ids for each in (confirmed, emptied, left)]
-        assert users == [(ANN.id, bob), (), ()]
-
-    in_the_house(scenario)
+async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_operation(people: Room[People]) -> None:
+    clerk = people.ask(CLERK)
+    told(await clerk.post(USERS, user("ann@example.com")), 201)
+    bob = told(await clerk.post(USERS, user("bob@example.com")), 201)["metadata"]["id"]
+    confirmed, emptied, left = [await make_group(people.store, name) for name in ("a", "b", "c")]
+    joining, judged = Joining(people.store), {confirmed: (), emptied: (), left: ()}
+    await open_operation(people)
+    await joining.settle(OPERATION, ANN, [confirmed, emptied, left], judged=judged)
+    told(await clerk.put(f"{GROUPS}/{confirmed}", crew(userIDs=[ANN.id, bob])), 200)
+    told(await clerk.put(f"{GROUPS}/{emptied}", crew()), 200)
+    await joining.restore(OPERATION, ANN)
+    await joining.restore(OPERATION, ANN)
+    users = [(await people.store.get(Group, each)).spec.user_ids for each in (confirmed, emptied, left)]
+    assert users == [(ANN.id, bob), (), ()]
 
 
-def test_marks_are_forgotten_when_their_operations_are_closed() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk = room.ask(CLERK)
-        group = await make_group(room.store, "crew")
-        for number in range(4):
-            told(await clerk.post(USERS, user(f"user{number}@example.com", group)), 201)
-        assert len((await room.store.get(Group, group)).spec.marks) == 1
-        assert len((await room.store.get(Group, group)).spec.user_ids) == 4
-
-    in_the_house(scenario)
+async def test_marks_are_forgotten_when_their_operations_are_closed(people: Room[People]) -> None:
+    clerk = people.ask(CLERK)
+    group = await make_group(people.store, "crew")
+    for number in range(4):
+        told(await clerk.post(USERS, user(f"user{number}@example.com", group)), 201)
+    assert len((await people.store.get(Group, group)).spec.marks) == 1
+    assert len((await people.store.get(Group, group)).spec.user_ids) == 4
 
 
-def test_a_user_whose_maker_is_done_is_not_written_again() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk = room.ask(CLERK)
-        told(await clerk.post(USERS, user("ann@example.com")), 201)
-        found = await room.store.get(User, user_id("ann@example.com"))
-        assert len(found.spec.makers) == 1
-        told(await clerk.post(USERS, user("ann@example.com")), 201)
-        assert (await room.store.get(User, found.name)).version == found.version
-
-    in_the_house(scenario)
+async def test_a_user_whose_maker_is_done_is_not_written_again(people: Room[People]) -> None:
+    clerk = people.ask(CLERK)
+    told(await clerk.post(USERS, user("ann@example.com")), 201)
+    found = await people.store.get(User, user_id("ann@example.com"))
+    assert len(found.spec.makers) == 1
+    told(await clerk.post(USERS, user("ann@example.com")), 201)
+    assert (await people.store.get(User, found.name)).version == found.version
 
 
 def test_a_request_has_one_effect_or_is_an_operation() -> None:
@@ -162,25 +148,25 @@ def test_a_request_has_one_effect_or_is_an_operation() -> None:
     in_the_house(scenario, lambda world, store: service(world, recorder.store(store)))
 
 
-def test_tidying_up_finds_what_is_there_at_the_start_and_writes_nothing_more_when_it_is_done() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk, store = room.ask(CLERK), room.store
-        group = await make_group(store, "crew")
-        ann = told(await clerk.post(USERS, user("ann@example.com", group)), 201)["metadata"]["id"]
-        robby = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
-        kept = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
-        told(await clerk.delete(f"{USERS}/{ann}"), 200)
-        told(await clerk.delete(f"{ACCOUNTS}/{robby}"), 200)
-        async with tidying(room) as tidied:
-            await tidied()
-        left = await store.get(Group, group)
-        assert (left.spec.user_ids, left.spec.subjects, left.spec.service_account_ids) == ((), (), (kept,))
-        version = (await store.list(Group)).version
-        async with tidying(room) as tidied:
-            await tidied()
-        assert (await store.list(Group)).version == version
-
-    in_the_house(scenario, seeds=5)
+@options(seeds=5)
+async def test_tidying_up_finds_what_is_there_at_the_start_and_writes_nothing_more_when_it_is_done(
+    people: Room[People],
+) -> None:
+    clerk, store = people.ask(CLERK), people.store
+    group = await make_group(store, "crew")
+    ann = told(await clerk.post(USERS, user("ann@example.com", group)), 201)["metadata"]["id"]
+    robby = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
+    kept = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
+    told(await clerk.delete(f"{USERS}/{ann}"), 200)
+    told(await clerk.delete(f"{ACCOUNTS}/{robby}"), 200)
+    async with tidying(people) as tidied:
+        await tidied()
+    left = await store.get(Group, group)
+    assert (left.spec.user_ids, left.spec.subjects, left.spec.service_account_ids) == ((), (), (kept,))
+    version = (await store.list(Group)).version
+    async with tidying(people) as tidied:
+        await tidied()
+    assert (await store.list(Group)).version == version
 
 
 class _Late(Passing):
@@ -229,67 +215,59 @@ def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same() -> None
     in_the_house(scenario, lambda world, store: service(world, cast("Store", _Emptied(store))))
 
 
-def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_that_there_is_none() -> None:
-    async def scenario(room: Room[People]) -> None:
-        users, context = room.service.users, Context(principal=CLERK, operation=OPERATION)
-        wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
-        made = await users.create(context, ORG, wanted)
-        assert await users.create(context, ORG, wanted) == made
-        told(await room.ask(CLERK).delete(f"{USERS}/{ANN.id}"), 200)
-        with pytest.raises(AnswerNotKept):
-            await users.create(context, ORG, wanted)
-        assert not (await room.store.list(OrganizationUser)).items
+async def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_that_there_is_none(
+    people: Room[People],
+) -> None:
+    users, context = people.service.users, Context(principal=CLERK, operation=OPERATION)
+    wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
+    made = await users.create(context, ORG, wanted)
+    assert await users.create(context, ORG, wanted) == made
+    told(await people.ask(CLERK).delete(f"{USERS}/{ANN.id}"), 200)
+    with pytest.raises(AnswerNotKept):
+        await users.create(context, ORG, wanted)
+    assert not (await people.store.list(OrganizationUser)).items
 
-    in_the_house(scenario)
+
+async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(people: Room[People]) -> None:
+    clerk = people.ask(CLERK)
+    group = await make_group(people.store, "crew")
+
+    async def come() -> None:
+        told(await clerk.post(USERS, user("ann@example.com", group)), 201)
+
+    await come()
+    told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
+    late = GroupController(store=_Late(people.store, come))
+    run = Run(
+        controller="", key=group, cause="event", registry=people.store.registry, randomness=people.world.randomness
+    )
+    with pytest.raises(Conflict):
+        await late(group, run)
+    assert is_in(await people.store.get(Group, group), ANN)
 
 
-def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk = room.ask(CLERK)
-        group = await make_group(room.store, "crew")
+@options(seeds=1)
+async def test_a_large_group_is_tidied_up_too(people: Room[People]) -> None:
+    clerk, store = people.ask(CLERK), people.store
+    group = await make_group(store, "crew")
+    for number in range(102):
+        told(await clerk.post(USERS, user(f"user{number}@example.com", group)), 201)
+    async with tidying(people) as tidied:
+        told(await clerk.delete(f"{USERS}/{membership_of(ORG, 'user7@example.com')}"), 200)
+        await tidied()
+    left = (await store.get(Group, group)).spec
+    assert len(left.user_ids) == len(left.subjects) == 101
+    assert "user7@example.com" not in [each.id for each in left.subjects]
 
-        async def come() -> None:
-            told(await clerk.post(USERS, user("ann@example.com", group)), 201)
 
-        await come()
+@options(seeds=5)
+async def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for(people: Room[People]) -> None:
+    clerk = people.ask(CLERK)
+    told(await clerk.post(USERS, user("ann@example.com")), 201)
+    outsider = {"id": "ann@example.com", "issuer": "https://other.example.com"}
+    subjects = [{"id": "ann@example.com", "issuer": ""}, outsider]
+    path = f"{GROUPS}/{told(await clerk.post(GROUPS, crew(subjects=subjects)), 201)['metadata']['id']}"
+    async with tidying(people) as tidied:
         told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
-        late = GroupController(store=_Late(room.store, come))
-        run = Run(
-            controller="", key=group, cause="event", registry=room.store.registry, randomness=room.world.randomness
-        )
-        with pytest.raises(Conflict):
-            await late(group, run)
-        assert is_in(await room.store.get(Group, group), ANN)
-
-    in_the_house(scenario)
-
-
-def test_a_large_group_is_tidied_up_too() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk, store = room.ask(CLERK), room.store
-        group = await make_group(store, "crew")
-        for number in range(102):
-            told(await clerk.post(USERS, user(f"user{number}@example.com", group)), 201)
-        async with tidying(room) as tidied:
-            told(await clerk.delete(f"{USERS}/{membership_of(ORG, 'user7@example.com')}"), 200)
-            await tidied()
-        left = (await store.get(Group, group)).spec
-        assert len(left.user_ids) == len(left.subjects) == 101
-        assert "user7@example.com" not in [each.id for each in left.subjects]
-
-    in_the_house(scenario, seeds=1)
-
-
-def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for() -> None:
-    async def scenario(room: Room[People]) -> None:
-        clerk = room.ask(CLERK)
-        told(await clerk.post(USERS, user("ann@example.com")), 201)
-        outsider = {"id": "ann@example.com", "issuer": "https://other.example.com"}
-        subjects = [{"id": "ann@example.com", "issuer": ""}, outsider]
-        path = f"{GROUPS}/{told(await clerk.post(GROUPS, crew(subjects=subjects)), 201)['metadata']['id']}"
-        async with tidying(room) as tidied:
-            told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
-            await tidied()
-        assert told(await clerk.get(path), 200)["spec"]["subjects"] == [outsider]
-
-    in_the_house(scenario, seeds=5)
+        await tidied()
+    assert told(await clerk.get(path), 200)["spec"]["subjects"] == [outsider]

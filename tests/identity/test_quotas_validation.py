@@ -7,7 +7,7 @@ import pytest
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.facade import Quotas
 from tests.identity.room import PROJECT, Room
-from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, in_quotas, limits, made
+from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, limits, made
 
 
 @pytest.mark.parametrize(
@@ -21,14 +21,13 @@ from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, in_quota
     ],
 )
 @pytest.mark.parametrize("path", [f"{BASE}/quotas", f"{BASE}/projects/{PROJECT}/quotas"])
-def test_limits_that_make_no_sense_are_refused(body: dict[str, Any], field: str, path: str) -> None:
-    async def scenario(room: Room[Quotas]) -> None:
-        reply = await room.ask(SERVICE).put(path, body)
-        assert reply.status == 422, reply
-        assert field in reply.json["error_description"]
-        assert not (await room.store.list(Quota)).items, "nothing was written"
-
-    in_quotas(scenario)
+async def test_limits_that_make_no_sense_are_refused(
+    quotas: Room[Quotas], body: dict[str, Any], field: str, path: str
+) -> None:
+    reply = await quotas.ask(SERVICE).put(path, body)
+    assert reply.status == 422, reply
+    assert field in reply.json["error_description"]
+    assert not (await quotas.store.list(Quota)).items, "nothing was written"
 
 
 MANY = {f"kind-{number}": 1 for number in range(51)}
@@ -56,44 +55,37 @@ MANY = {f"kind-{number}": 1 for number in range(51)}
         ),
     ],
 )
-def test_allocations_that_make_no_sense_are_refused(body: dict[str, Any], field: str) -> None:
-    async def scenario(room: Room[Quotas]) -> None:
-        client = room.ask(SERVICE)
-        reply = await client.post(ROWS, body)
-        assert reply.status == 422, reply
-        assert field in reply.json["error_description"]
-        assert not (await room.store.list(Quota)).items, "nothing was written"
-        row = await made(client, asked(servers=1))
-        before = await room.store.get(Allocation, row)
-        reply = await client.put(f"{ROWS}/{row}", body)
-        assert reply.status == 422, reply
-        assert field in reply.json["error_description"]
-        assert await room.store.get(Allocation, row) == before
-
-    in_quotas(scenario)
-
-
-def test_bodies_that_are_not_what_the_contract_says_are_malformed() -> None:
-    async def scenario(room: Room[Quotas]) -> None:
-        client = room.ask(SERVICE)
-        wrong: list[Any] = [{}, {"quotas": [{}]}, {"quotas": [{"kind": "servers", "quantity": "1"}]}, b"[", b"1e999"]
-        for body in wrong:
-            assert (await client.put(f"{BASE}/quotas", body)).status == 400
-        huge = b'{"quotas":[{"kind":"servers","quantity":' + b"9" * 40 + b"}]}"
-        assert (await client.put(f"{BASE}/quotas", huge)).status in {400, 422}
-        wrong = [{}, {"metadata": {"name": "x"}}, {**asked(), "spec": {"kind": "a", "id": "b"}}]
-        for body in wrong:
-            assert (await client.post(ROWS, body)).status == 400
-
-    in_quotas(scenario)
+async def test_allocations_that_make_no_sense_are_refused(
+    quotas: Room[Quotas], body: dict[str, Any], field: str
+) -> None:
+    client = quotas.ask(SERVICE)
+    reply = await client.post(ROWS, body)
+    assert reply.status == 422, reply
+    assert field in reply.json["error_description"]
+    assert not (await quotas.store.list(Quota)).items, "nothing was written"
+    row = await made(client, asked(servers=1))
+    before = await quotas.store.get(Allocation, row)
+    reply = await client.put(f"{ROWS}/{row}", body)
+    assert reply.status == 422, reply
+    assert field in reply.json["error_description"]
+    assert await quotas.store.get(Allocation, row) == before
 
 
-def test_an_allocation_stays_its_owners() -> None:
-    async def scenario(room: Room[Quotas]) -> None:
-        client = room.ask(SERVICE)
-        row = await made(client, asked(servers=1))
-        reply = await client.put(f"{ROWS}/{row}", asked("owner-2", servers=1))
-        assert reply.status == 422
-        assert "spec.id is owner-1 and cannot change" in reply.json["error_description"]
+async def test_bodies_that_are_not_what_the_contract_says_are_malformed(quotas: Room[Quotas]) -> None:
+    client = quotas.ask(SERVICE)
+    wrong: list[Any] = [{}, {"quotas": [{}]}, {"quotas": [{"kind": "servers", "quantity": "1"}]}, b"[", b"1e999"]
+    for body in wrong:
+        assert (await client.put(f"{BASE}/quotas", body)).status == 400
+    huge = b'{"quotas":[{"kind":"servers","quantity":' + b"9" * 40 + b"}]}"
+    assert (await client.put(f"{BASE}/quotas", huge)).status in {400, 422}
+    wrong = [{}, {"metadata": {"name": "x"}}, {**asked(), "spec": {"kind": "a", "id": "b"}}]
+    for body in wrong:
+        assert (await client.post(ROWS, body)).status == 400
 
-    in_quotas(scenario)
+
+async def test_an_allocation_stays_its_owners(quotas: Room[Quotas]) -> None:
+    client = quotas.ask(SERVICE)
+    row = await made(client, asked(servers=1))
+    reply = await client.put(f"{ROWS}/{row}", asked("owner-2", servers=1))
+    assert reply.status == 422
+    assert "spec.id is owner-1 and cannot change" in reply.json["error_description"]

@@ -27,109 +27,87 @@ USER, READER, ADMINISTRATOR = EXPECTED["user"], EXPECTED["reader"], EXPECTED["ad
 ELSEWHERE = "https://login.example"
 
 
-def test_a_member_has_the_organization_blocks_of_its_groups_and_the_project_blocks_where_a_project_lists_them() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        users, readers = await ground.group(acme, "user", users=[ann]), await ground.group(acme, "reader", users=[ann])
-        of_others = await ground.group(acme, "user")
-        both, read, foreign = (
-            await ground.project(acme, users, readers),
-            await ground.project(acme, readers),
-            await ground.project(acme, of_others),
-        )
+async def test_a_member_has_the_organization_blocks_of_its_groups_and_the_project_blocks_where_a_project_lists_them(
+    rights: Ground,
+) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com", acme)
+    users, readers = await rights.group(acme, "user", users=[ann]), await rights.group(acme, "reader", users=[ann])
+    of_others = await rights.group(acme, "user")
+    both, read, foreign = (
+        await rights.project(acme, users, readers),
+        await rights.project(acme, readers),
+        await rights.project(acme, of_others),
+    )
 
-        standing = await ground.standing(ann)
+    standing = await rights.standing(ann)
 
-        inside = OrganizationAccess(
-            USER.organization | READER.organization, {both: USER.project | READER.project, read: READER.project}
-        )
-        assert standing.access == AccessList(organizations={acme: inside})
-        assert foreign not in standing.access.organizations[acme].projects
-        assert standing.organizations == (acme,)
-
-    on_ground(scenario)
-
-
-def test_organizations_do_not_see_into_each_other() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme, blue = await ground.organization("acme"), await ground.organization("blue")
-        ann = await ground.user("ann@example.com", acme, blue)
-        group = await ground.group(acme, "user", users=[ann])
-        await ground.project(blue, group)
-        mixed = await ground.store.get(Group, await ground.group(blue, "administrator"))
-        in_acme = (await ground.store.get(Group, group)).spec.user_ids
-        await ground.store.update(replace(mixed, spec=replace(mixed.spec, user_ids=in_acme)))
-
-        access = (await ground.standing(ann)).access
-
-        assert access.organizations[acme] == OrganizationAccess(USER.organization)
-        assert access.organizations[blue] == OrganizationAccess(), "neither a foreign group nor a foreign membership"
-
-    on_ground(scenario)
+    inside = OrganizationAccess(
+        USER.organization | READER.organization, {both: USER.project | READER.project, read: READER.project}
+    )
+    assert standing.access == AccessList(organizations={acme: inside})
+    assert foreign not in standing.access.organizations[acme].projects
+    assert standing.organizations == (acme,)
 
 
-def test_an_organization_in_which_one_has_no_rights_is_still_named() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        assert (await ground.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
+async def test_organizations_do_not_see_into_each_other(rights: Ground) -> None:
+    acme, blue = await rights.organization("acme"), await rights.organization("blue")
+    ann = await rights.user("ann@example.com", acme, blue)
+    group = await rights.group(acme, "user", users=[ann])
+    await rights.project(blue, group)
+    mixed = await rights.store.get(Group, await rights.group(blue, "administrator"))
+    in_acme = (await rights.store.get(Group, group)).spec.user_ids
+    await rights.store.update(replace(mixed, spec=replace(mixed.spec, user_ids=in_acme)))
 
-    on_ground(scenario)
+    access = (await rights.standing(ann)).access
+
+    assert access.organizations[acme] == OrganizationAccess(USER.organization)
+    assert access.organizations[blue] == OrganizationAccess(), "neither a foreign group nor a foreign membership"
+
+
+async def test_an_organization_in_which_one_has_no_rights_is_still_named(rights: Ground) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com", acme)
+    assert (await rights.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
 
 
 @pytest.mark.parametrize("state", ["pending", "suspended"])
-def test_only_an_active_membership_counts(state: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com")
-        await ground.membership(ann, acme, state)  # type: ignore[arg-type]  # one of the states
-        await ground.group(acme, "administrator", users=[ann])
-        standing = await ground.standing(ann)
-        assert (standing.access, standing.organizations) == (AccessList(), ())
-
-    on_ground(scenario)
+async def test_only_an_active_membership_counts(rights: Ground, state: str) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com")
+    await rights.membership(ann, acme, state)  # type: ignore[arg-type]  # one of the states
+    await rights.group(acme, "administrator", users=[ann])
+    standing = await rights.standing(ann)
+    assert (standing.access, standing.organizations) == (AccessList(), ())
 
 
-def test_only_an_active_user_is_anybody() -> None:
-    async def scenario(ground: Ground) -> None:
-        ann = await ground.user("ann@example.com")
-        with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
-            await ground.standing(await ground.suspend(ann))
-
-    on_ground(scenario)
+async def test_only_an_active_user_is_anybody(rights: Ground) -> None:
+    ann = await rights.user("ann@example.com")
+    with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
+        await rights.standing(await rights.suspend(ann))
 
 
-def test_a_membership_whose_organization_is_gone_does_not_stand_in_the_way_of_others() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme, ground.new_id())
-        assert (await ground.standing(ann)).organizations == (acme,)
-
-    on_ground(scenario)
+async def test_a_membership_whose_organization_is_gone_does_not_stand_in_the_way_of_others(rights: Ground) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com", acme, rights.new_id())
+    assert (await rights.standing(ann)).organizations == (acme,)
 
 
-def test_a_role_that_is_gone_allows_nothing_and_the_others_stay() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        await ground.group(acme, "reader", "never-was", users=[ann])
-        assert (await ground.standing(ann)).access.organizations[acme].permissions == READER.organization
-        await ground.remove(Role, role_id("reader"))
-        assert (await ground.standing(ann)).access.organizations[acme].permissions == set()
-
-    on_ground(scenario)
+async def test_a_role_that_is_gone_allows_nothing_and_the_others_stay(rights: Ground) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com", acme)
+    await rights.group(acme, "reader", "never-was", users=[ann])
+    assert (await rights.standing(ann)).access.organizations[acme].permissions == READER.organization
+    await rights.remove(Role, role_id("reader"))
+    assert (await rights.standing(ann)).access.organizations[acme].permissions == set()
 
 
-def test_groups_never_give_what_a_role_allows_everywhere() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        group = await ground.group(acme, "platform-administrator", users=[ann])
-        await ground.project(acme, group)
-        assert (await ground.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
-
-    on_ground(scenario)
+async def test_groups_never_give_what_a_role_allows_everywhere(rights: Ground) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com", acme)
+    group = await rights.group(acme, "platform-administrator", users=[ann])
+    await rights.project(acme, group)
+    assert (await rights.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
 
 
 def test_a_binding_replaces_everything_that_groups_give() -> None:
@@ -147,83 +125,68 @@ def test_a_binding_replaces_everything_that_groups_give() -> None:
     on_ground(scenario, role_bindings=bindings, platform_administrators=("bob@example.com",))
 
 
-def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        subject = Subject(id="ann@example.com", issuer=ELSEWHERE)
-        await ground.group(acme, "reader", subjects=[subject])
-        foreign = await ground.organization("foreign")
-        await ground.group(foreign, "administrator", subjects=[subject])
-        there = (await ground.standing(ann, issuer=ELSEWHERE)).access
-        assert there == AccessList(organizations={acme: OrganizationAccess(READER.organization)}), "members only"
-        for issuer in ("", "uni", "https://other.example"):
-            assert (await ground.standing(ann, issuer=issuer)).access.organizations[acme] == OrganizationAccess()
-
-    on_ground(scenario)
+async def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there(rights: Ground) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com", acme)
+    subject = Subject(id="ann@example.com", issuer=ELSEWHERE)
+    await rights.group(acme, "reader", subjects=[subject])
+    foreign = await rights.organization("foreign")
+    await rights.group(foreign, "administrator", subjects=[subject])
+    there = (await rights.standing(ann, issuer=ELSEWHERE)).access
+    assert there == AccessList(organizations={acme: OrganizationAccess(READER.organization)}), "members only"
+    for issuer in ("", "uni", "https://other.example"):
+        assert (await rights.standing(ann, issuer=issuer)).access.organizations[acme] == OrganizationAccess()
 
 
-def test_a_service_account_has_the_rights_of_its_groups_in_its_one_organization() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        robot = await ground.account(acme)
-        nothing = await ground.rights.of_account(robot)
-        assert (nothing.access, nothing.organizations) == (AccessList(), (acme,)), "not even the organization"
-        group = await ground.group(acme, "user", accounts=[robot])
-        project = await ground.project(acme, group)
-        inside = OrganizationAccess(USER.organization, {project: USER.project})
-        assert (await ground.rights.of_account(robot)).access == AccessList(organizations={acme: inside})
-
-    on_ground(scenario)
+async def test_a_service_account_has_the_rights_of_its_groups_in_its_one_organization(rights: Ground) -> None:
+    acme = await rights.organization()
+    robot = await rights.account(acme)
+    nothing = await rights.rights.of_account(robot)
+    assert (nothing.access, nothing.organizations) == (AccessList(), (acme,)), "not even the organization"
+    group = await rights.group(acme, "user", accounts=[robot])
+    project = await rights.project(acme, group)
+    inside = OrganizationAccess(USER.organization, {project: USER.project})
+    assert (await rights.rights.of_account(robot)).access == AccessList(organizations={acme: inside})
 
 
-def test_a_service_account_whose_organization_is_gone_has_nothing() -> None:
-    async def scenario(ground: Ground) -> None:
-        robot = await ground.account(ground.new_id())
-        await ground.group(robot.metadata.labels["unikorn-cloud.org/organization"], "user", accounts=[robot])
-        standing = await ground.rights.of_account(robot)
-        assert (standing.access, standing.organizations) == (AccessList(), ())
-
-    on_ground(scenario)
+async def test_a_service_account_whose_organization_is_gone_has_nothing(rights: Ground) -> None:
+    robot = await rights.account(rights.new_id())
+    await rights.group(robot.metadata.labels["unikorn-cloud.org/organization"], "user", accounts=[robot])
+    standing = await rights.rights.of_account(robot)
+    assert (standing.access, standing.organizations) == (AccessList(), ())
 
 
-def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_nobody() -> None:
-    async def scenario(ground: Ground) -> None:
-        standing = await ground.rights.of_system("unikorn-compute")
-        assert standing.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
-        with pytest.raises(Unauthenticated, match="service is not known"):
-            await ground.rights.of_system("unikorn-dispute")
-
-    on_ground(scenario)
+async def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_nobody(rights: Ground) -> None:
+    standing = await rights.rights.of_system("unikorn-compute")
+    assert standing.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
+    with pytest.raises(Unauthenticated, match="service is not known"):
+        await rights.rights.of_system("unikorn-dispute")
 
 
-def test_every_change_shows_at_once() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        group = await ground.group(acme, "user", users=[ann])
-        project = await ground.project(acme, group)
+async def test_every_change_shows_at_once(rights: Ground) -> None:
+    acme = await rights.organization()
+    ann = await rights.user("ann@example.com", acme)
+    group = await rights.group(acme, "user", users=[ann])
+    project = await rights.project(acme, group)
 
-        async def inside() -> OrganizationAccess | None:
-            return (await ground.standing(ann)).access.organizations.get(acme)
+    async def inside() -> OrganizationAccess | None:
+        return (await rights.standing(ann)).access.organizations.get(acme)
 
-        whole = OrganizationAccess(USER.organization, {project: USER.project})
-        assert await inside() == whole
-        found = await ground.store.get(Project, project)
-        found = await ground.store.update(replace(found, spec=replace(found.spec, group_ids=())))
-        assert await inside() == OrganizationAccess(USER.organization)
-        await ground.store.update(replace(found, spec=replace(found.spec, group_ids=(group,))))
-        assert await inside() == whole
-        changed = await ground.store.get(Group, group)
-        changed = await ground.store.update(replace(changed, spec=replace(changed.spec, role_ids=())))
-        assert await inside() == OrganizationAccess()
-        await ground.remove(Group, group)
-        assert await inside() == OrganizationAccess()
-        (membership,) = (await ground.store.list(OrganizationUser)).items
-        await ground.store.update(replace(membership, spec=replace(membership.spec, state="suspended")))
-        assert await inside() is None
-
-    on_ground(scenario)
+    whole = OrganizationAccess(USER.organization, {project: USER.project})
+    assert await inside() == whole
+    found = await rights.store.get(Project, project)
+    found = await rights.store.update(replace(found, spec=replace(found.spec, group_ids=())))
+    assert await inside() == OrganizationAccess(USER.organization)
+    await rights.store.update(replace(found, spec=replace(found.spec, group_ids=(group,))))
+    assert await inside() == whole
+    changed = await rights.store.get(Group, group)
+    changed = await rights.store.update(replace(changed, spec=replace(changed.spec, role_ids=())))
+    assert await inside() == OrganizationAccess()
+    await rights.remove(Group, group)
+    assert await inside() == OrganizationAccess()
+    (membership,) = (await rights.store.list(OrganizationUser)).items
+    await rights.store.update(replace(membership, spec=replace(membership.spec, state="suspended")))
+    assert await inside() is None
 
 
 def test_what_was_worked_out_while_something_changed_is_not_kept() -> None:
@@ -238,16 +201,13 @@ def test_what_was_worked_out_while_something_changed_is_not_kept() -> None:
         on_ground(scenario, seed=seed)
 
 
-def test_asking_again_reads_nothing() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann, robot = await ground.user("ann@example.com", acme), await ground.account(acme)
-        first = (await ground.standing(ann), await ground.rights.of_account(robot))
-        await ground.store.close()
-        again = (await ground.standing(ann), await ground.rights.of_account(robot))
-        assert all(one is other for one, other in zip(first, again, strict=True))
-
-    on_ground(scenario)
+async def test_asking_again_reads_nothing(rights: Ground) -> None:
+    acme = await rights.organization()
+    ann, robot = await rights.user("ann@example.com", acme), await rights.account(acme)
+    first = (await rights.standing(ann), await rights.rights.of_account(robot))
+    await rights.store.close()
+    again = (await rights.standing(ann), await rights.rights.of_account(robot))
+    assert all(one is other for one, other in zip(first, again, strict=True))
 
 
 # A second opinion, on any system: straight from the sentences of the reference, over plain sets.
@@ -371,20 +331,17 @@ def test_the_cost_is_that_of_ones_own_memberships() -> None:
     assert found[0] == found[1]
 
 
-def test_who_or_what_is_being_deleted_gives_nothing_any_more() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        robot = await ground.account(acme)
-        kept = replace(robot, metadata=replace(robot.metadata, finalizers=("example.com/kept",)))
-        robot = await ground.store.update(kept)
-        await ground.remove(ServiceAccount, robot.name)
-        with pytest.raises(Unauthenticated, match="service account not found"):
-            await ground.rights.of_account(await ground.store.get(ServiceAccount, robot.name))
-        ann = await ground.user("ann@example.com", acme)
-        group = await ground.store.get(Group, await ground.group(acme, "user", users=[ann]))
-        await ground.store.update(replace(group, metadata=replace(group.metadata, finalizers=("example.com/kept",))))
-        await ground.remove(Group, group.name)
-        access = (await ground.standing(ann)).access
-        assert access == AccessList(organizations={acme: OrganizationAccess()})
-
-    on_ground(scenario)
+async def test_who_or_what_is_being_deleted_gives_nothing_any_more(rights: Ground) -> None:
+    acme = await rights.organization()
+    robot = await rights.account(acme)
+    kept = replace(robot, metadata=replace(robot.metadata, finalizers=("example.com/kept",)))
+    robot = await rights.store.update(kept)
+    await rights.remove(ServiceAccount, robot.name)
+    with pytest.raises(Unauthenticated, match="service account not found"):
+        await rights.rights.of_account(await rights.store.get(ServiceAccount, robot.name))
+    ann = await rights.user("ann@example.com", acme)
+    group = await rights.store.get(Group, await rights.group(acme, "user", users=[ann]))
+    await rights.store.update(replace(group, metadata=replace(group.metadata, finalizers=("example.com/kept",))))
+    await rights.remove(Group, group.name)
+    access = (await rights.standing(ann)).access
+    assert access == AccessList(organizations={acme: OrganizationAccess()})

@@ -13,6 +13,7 @@ from remuda.kernel.errors import Invalid
 from tests.identity.rights_ground import Ground, on_ground
 from tests.identity.room import rights
 from tests.identity.test_rights_roles import EXPECTED
+from tests.kit.environment import options
 
 OURS = "https://identity.example"
 OTHERS = "https://login.example/"
@@ -62,12 +63,11 @@ def group(name: str, *roles: str, issuer: str = OTHERS) -> dict[str, Any]:
         ({"system_accounts": {"robot": SystemAccount(role="")}}, r"system_accounts.robot.role names no role"),
     ],
 )
-def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(settings: dict[str, Any], sentence: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        with pytest.raises(Invalid, match=sentence):
-            Rights(store=ground.store, settings=IdentitySettings(issuer=OURS, **settings))
-
-    on_ground(scenario)
+async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
+    rights: Ground, settings: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(Invalid, match=sentence):
+        Rights(store=rights.store, settings=IdentitySettings(issuer=OURS, **settings))
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,10 @@ def test_a_role_that_there_is_not_is_refused_at_the_start(settings: dict[str, An
     on_ground(scenario, **settings)
 
 
-def test_the_defaults_and_an_operators_own_role_are_fine_at_the_start() -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.role("night-watch", RoleScopes())
-        await ground.rights.check()
-
-    on_ground(scenario, **user("ann@example.com", "night-watch"))
+@options(**user("ann@example.com", "night-watch"))
+async def test_the_defaults_and_an_operators_own_role_are_fine_at_the_start(rights: Ground) -> None:
+    await rights.role("night-watch", RoleScopes())
+    await rights.rights.check()
 
 
 @pytest.mark.parametrize("resource", GUARDED)
@@ -124,14 +122,12 @@ def test_what_is_bound_to_everybody_only_reads() -> None:
     on_ground(scenario, **user("*", "platform-administrator"))
 
 
-def test_an_issuer_speaks_for_its_own_users_alone() -> None:
-    async def scenario(ground: Ground) -> None:
-        ann = await ground.user("ann@example.com")
-        bound = EXPECTED["platform-reader"].everywhere
-        for issuer, expected in [(OTHERS, bound), (OTHERS.rstrip("/"), set()), ("uni", set()), ("", set())]:
-            assert (await ground.standing(ann, issuer=issuer)).access.everywhere == expected
-
-    on_ground(scenario, **user("ann@example.com", "platform-reader"))
+@options(**user("ann@example.com", "platform-reader"))
+async def test_an_issuer_speaks_for_its_own_users_alone(rights: Ground) -> None:
+    ann = await rights.user("ann@example.com")
+    bound = EXPECTED["platform-reader"].everywhere
+    for issuer, expected in [(OTHERS, bound), (OTHERS.rstrip("/"), set()), ("uni", set()), ("", set())]:
+        assert (await rights.standing(ann, issuer=issuer)).access.everywhere == expected
 
 
 @pytest.mark.parametrize("issuer", ["uni", OURS])
@@ -146,20 +142,16 @@ def test_our_own_issuer_goes_by_its_short_name_and_by_its_url(issuer: str) -> No
     on_ground(scenario, issuer=OURS, **user("ann@example.com", "platform-reader", issuer=issuer))
 
 
-def test_group_names_are_compared_letter_by_letter() -> None:
-    async def scenario(ground: Ground) -> None:
-        ann = await ground.user("ann@example.com")
-        assert (await ground.standing(ann, issuer=OTHERS, groups=["dev", "Ops"])).access.everywhere
-        assert not (await ground.standing(ann, issuer=OTHERS, groups=["ops"])).access.everywhere
-        assert not (await ground.standing(ann, issuer="uni", groups=["Ops"])).access.everywhere
-
-    on_ground(scenario, **group("Ops", "platform-reader"))
+@options(**group("Ops", "platform-reader"))
+async def test_group_names_are_compared_letter_by_letter(rights: Ground) -> None:
+    ann = await rights.user("ann@example.com")
+    assert (await rights.standing(ann, issuer=OTHERS, groups=["dev", "Ops"])).access.everywhere
+    assert not (await rights.standing(ann, issuer=OTHERS, groups=["ops"])).access.everywhere
+    assert not (await rights.standing(ann, issuer="uni", groups=["Ops"])).access.everywhere
 
 
-def test_somebody_whom_only_an_issuer_knows_has_what_is_bound_and_nothing_else() -> None:
-    async def scenario(ground: Ground) -> None:
-        bound = await ground.rights.of_outsider("ann@example.com", issuer=OTHERS)
-        assert (bound.access.everywhere, bound.organizations) == (EXPECTED["platform-reader"].everywhere, ())
-        assert not (await ground.rights.of_outsider("bob@example.com", issuer=OTHERS)).access.everywhere
-
-    on_ground(scenario, **user("ann@example.com", "platform-reader"))
+@options(**user("ann@example.com", "platform-reader"))
+async def test_somebody_whom_only_an_issuer_knows_has_what_is_bound_and_nothing_else(rights: Ground) -> None:
+    bound = await rights.rights.of_outsider("ann@example.com", issuer=OTHERS)
+    assert (bound.access.everywhere, bound.organizations) == (EXPECTED["platform-reader"].everywhere, ())
+    assert not (await rights.rights.of_outsider("bob@example.com", issuer=OTHERS)).access.everywhere

@@ -9,7 +9,7 @@ from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
 from remuda.identity.rbac.roles import BUILT_IN, is_grantable, rights_of, role_id
 from remuda.kernel.errors import Forbidden, Malformed, RemudaError
 from remuda.store.objects import Metadata
-from tests.identity.rights_ground import Ground, on_ground
+from tests.identity.rights_ground import Ground
 from tests.identity.room import ORG, OTHER_ORG, PROJECT
 
 GRANTABLE = ["administrator", "auditor", "reader", "user"]
@@ -119,25 +119,19 @@ def test_whoever_has_more_may_give_no_less(access: AccessList, name: str) -> Non
         ("auditor", ["user"], Forbidden, "requested role cannot be granted"),
     ],
 )
-def test_every_role_that_is_asked_for_is_checked(
-    holds: str, asked: list[str], error: type[RemudaError] | None, sentence: str
+async def test_every_role_that_is_asked_for_is_checked(
+    rights: Ground, holds: str, asked: list[str], error: type[RemudaError] | None, sentence: str
 ) -> None:
-    async def scenario(ground: Ground) -> None:
-        ids = [role_id(name) for name in asked]
-        if error is None:
-            await ground.rights.check_grantable(holder(holds), ids, ORG)
-            return
-        with pytest.raises(error) as caught:
-            await ground.rights.check_grantable(holder(holds), ids, ORG)
-        assert caught.value.sentence == sentence
-
-    on_ground(scenario)
+    ids = [role_id(name) for name in asked]
+    if error is None:
+        await rights.rights.check_grantable(holder(holds), ids, ORG)
+        return
+    with pytest.raises(error) as caught:
+        await rights.rights.check_grantable(holder(holds), ids, ORG)
+    assert caught.value.sentence == sentence
 
 
 @pytest.mark.parametrize("odd", ["", "no id at all", "../roles", "x" * 300])
-def test_what_is_no_id_is_no_role(odd: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        with pytest.raises(Malformed, match="does not exist"):
-            await ground.rights.check_grantable(holder("administrator"), [odd], ORG)
-
-    on_ground(scenario)
+async def test_what_is_no_id_is_no_role(rights: Ground, odd: str) -> None:
+    with pytest.raises(Malformed, match="does not exist"):
+        await rights.rights.check_grantable(holder("administrator"), [odd], ORG)

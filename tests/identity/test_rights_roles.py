@@ -9,9 +9,10 @@ from remuda.access.principal import Permission
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes
 from remuda.identity.rbac.roles import BUILT_IN, RoleRights, rights_of, role_id, seed_roles
 from remuda.resources.conventions import NAME
-from tests.identity.rights_ground import Ground, on_ground
+from tests.identity.rights_ground import Ground
 from tests.identity.room import registry, rights
-from tests.sim.runner import World, simulate
+from tests.kit.environment import options
+from tests.sim.runner import World
 from tests.sim.store import open_simulated
 
 IDS = {
@@ -137,53 +138,42 @@ def test_a_platform_reader_reads_32_endpoints() -> None:
     assert len(EXPECTED["platform-reader"].everywhere) == 32
 
 
-def test_every_role_is_stored_under_its_name() -> None:
-    async def scenario(ground: Ground) -> None:
-        stored = (await ground.store.list(Role)).items
-        assert {role.name: role.metadata.labels[NAME] for role in stored} == {IDS[name]: name for name in IDS}
-        assert all(role.spec == BUILT_IN[role.metadata.labels[NAME]] for role in stored)
-
-    on_ground(scenario)
+async def test_every_role_is_stored_under_its_name(rights: Ground) -> None:
+    stored = (await rights.store.list(Role)).items
+    assert {role.name: role.metadata.labels[NAME] for role in stored} == {IDS[name]: name for name in IDS}
+    assert all(role.spec == BUILT_IN[role.metadata.labels[NAME]] for role in stored)
 
 
-def test_a_second_start_writes_nothing() -> None:
-    async def scenario(ground: Ground) -> None:
-        before = ground.store.stamp([Role])
-        await seed_roles(ground.store)
-        assert ground.store.stamp([Role]) == before
-
-    on_ground(scenario)
+async def test_a_second_start_writes_nothing(rights: Ground) -> None:
+    before = rights.store.stamp([Role])
+    await seed_roles(rights.store)
+    assert rights.store.stamp([Role]) == before
 
 
-def test_a_role_that_is_not_what_this_release_says_is_mended_and_an_operators_own_stays() -> None:
-    async def scenario(ground: Ground) -> None:
-        own = await ground.role("night-watch", RoleScopes(organization=(Grant(name="a:b", operations=("read",)),)))
-        reader = await ground.store.get(Role, IDS["reader"])
-        widened = RoleScopes(everywhere=(Grant(name="identity:users", operations=("delete",)),))
-        metadata = replace(reader.metadata, labels={NAME: "writer", "colour": "red"})
-        await ground.store.update(replace(reader, metadata=metadata, spec=replace(reader.spec, scopes=widened)))
-        await ground.remove(Role, IDS["auditor"])
+async def test_a_role_that_is_not_what_this_release_says_is_mended_and_an_operators_own_stays(rights: Ground) -> None:
+    own = await rights.role("night-watch", RoleScopes(organization=(Grant(name="a:b", operations=("read",)),)))
+    reader = await rights.store.get(Role, IDS["reader"])
+    widened = RoleScopes(everywhere=(Grant(name="identity:users", operations=("delete",)),))
+    metadata = replace(reader.metadata, labels={NAME: "writer", "colour": "red"})
+    await rights.store.update(replace(reader, metadata=metadata, spec=replace(reader.spec, scopes=widened)))
+    await rights.remove(Role, IDS["auditor"])
 
-        await seed_roles(ground.store)
+    await seed_roles(rights.store)
 
-        mended = await ground.store.get(Role, IDS["reader"])
-        assert mended.spec == BUILT_IN["reader"]
-        assert mended.metadata.labels == {NAME: "reader", "colour": "red"}
-        assert (await ground.store.get(Role, IDS["auditor"])).spec == BUILT_IN["auditor"]
-        assert await ground.store.get(Role, own.name) == own
-
-    on_ground(scenario)
+    mended = await rights.store.get(Role, IDS["reader"])
+    assert mended.spec == BUILT_IN["reader"]
+    assert mended.metadata.labels == {NAME: "reader", "colour": "red"}
+    assert (await rights.store.get(Role, IDS["auditor"])).spec == BUILT_IN["auditor"]
+    assert await rights.store.get(Role, own.name) == own
 
 
-def test_several_processes_may_start_at_once() -> None:
-    async def run(world: World) -> None:
-        store = open_simulated(world, registry())
-        try:
-            await asyncio.gather(*(seed_roles(store) for _ in range(4)))
-            stored = (await store.list(Role)).items
-            assert sorted(role.metadata.labels[NAME] for role in stored) == sorted(IDS)
-            assert {role.metadata.generation for role in stored} == {1}
-        finally:
-            await store.close()
-
-    simulate(run, 5)
+@options(seeds=5)
+async def test_several_processes_may_start_at_once(world: World) -> None:
+    store = open_simulated(world, registry())
+    try:
+        await asyncio.gather(*(seed_roles(store) for _ in range(4)))
+        stored = (await store.list(Role)).items
+        assert sorted(role.metadata.labels[NAME] for role in stored) == sorted(IDS)
+        assert {role.metadata.generation for role in stored} == {1}
+    finally:
+        await store.close()

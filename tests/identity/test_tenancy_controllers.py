@@ -18,6 +18,7 @@ from tests.identity.tenancy_room import (
     with_domain,
 )
 from tests.identity.tenancy_stage import Stage, stage
+from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 
 GOES = ": what is there goes by itself; if it does not, it says itself what keeps it, and an operator can let go of it"
@@ -31,205 +32,181 @@ def on_stage(scenario: Callable[[Stage], Coroutine[Any, Any, None]], seeds: int 
     simulate(run, seeds)
 
 
-def test_organizations_and_projects_become_provisioned_and_healthy() -> None:
-    async def scenario(here: Stage) -> None:
-        home, inside = await here.make()
-        for path in (f"{ORGANIZATIONS}/{home}", f"{ORGANIZATIONS}/{home}/projects/{inside}"):
-            metadata = await here.read(path)
-            assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "healthy")
-            assert metadata["provisioningStatusDetail"] == {"reason": "Provisioned", "message": "provisioned"}
-            assert metadata["healthStatusDetail"]["reason"] == "Healthy"
-        await here.look_again()
-
-    on_stage(scenario)
+tenancy = provided_by(on_stage)
 
 
-def test_both_are_provisioned_again_in_no_time_after_a_put() -> None:
-    async def scenario(here: Stage) -> None:
-        await make_platform_provider(here.store)
-        home, inside = await here.make(with_domain())
-        client, path = here.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
-        changes = {
-            path: [organization("new"), with_domain("other.example"), organization("newer")],
-            f"{path}/projects/{inside}": [project(name="new"), project(name="newer")],
-        }
-        for place, bodies in changes.items():
-            for body in bodies:
-                assert (await client.put(place, body)).status == 200
-                seen = [(await here.read(place))["provisioningStatus"]]
-                for _ in range(20):
-                    await here.world.clock.sleep(0.01)
-                    seen.append((await here.read(place))["provisioningStatus"])
-                again = seen.index("provisioned")
-                assert set(seen[:again]) <= {"provisioning"}, "until then it is being looked at"
-                assert set(seen[again:]) == {"provisioned"}
-        stored = await here.store.get(Organization, home)
-        assert stored.status.observed_generation == stored.metadata.generation
-        await here.look_again()
-
-    on_stage(scenario)
+async def test_organizations_and_projects_become_provisioned_and_healthy(tenancy: Stage) -> None:
+    home, inside = await tenancy.make()
+    for path in (f"{ORGANIZATIONS}/{home}", f"{ORGANIZATIONS}/{home}/projects/{inside}"):
+        metadata = await tenancy.read(path)
+        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "healthy")
+        assert metadata["provisioningStatusDetail"] == {"reason": "Provisioned", "message": "provisioned"}
+        assert metadata["healthStatusDetail"]["reason"] == "Healthy"
+    await tenancy.look_again()
 
 
-def test_a_project_goes_when_the_last_reference_does() -> None:
-    async def scenario(here: Stage) -> None:
-        home, inside = await here.make()
-        path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
-        for name in ("one", "two"):
-            assert (await here.put_reference(path, name)).status == 201
-        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
-        await here.rest()
-        metadata = await here.read(path)
-        assert metadata["provisioningStatus"] == "deprovisioning"
-        assert metadata["provisioningStatusDetail"] == {
-            "reason": "InUse",
-            "message": f"in use by server one of region, server two of region{GOES}",
-        }
-        await here.drop_reference(path, "one")
-        await here.rest()
-        assert (await here.read(path))["provisioningStatusDetail"]["message"] == f"in use by server two of region{GOES}"
-        await here.drop_reference(path, "two")
-        await here.rest()
-        assert await here.is_gone(path)
-        assert (await here.drop_reference(path, "two")).status == 404
-        await here.look_again()
-
-    on_stage(scenario)
+async def test_both_are_provisioned_again_in_no_time_after_a_put(tenancy: Stage) -> None:
+    await make_platform_provider(tenancy.store)
+    home, inside = await tenancy.make(with_domain())
+    client, path = tenancy.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
+    changes = {
+        path: [organization("new"), with_domain("other.example"), organization("newer")],
+        f"{path}/projects/{inside}": [project(name="new"), project(name="newer")],
+    }
+    for place, bodies in changes.items():
+        for body in bodies:
+            assert (await client.put(place, body)).status == 200
+            seen = [(await tenancy.read(place))["provisioningStatus"]]
+            for _ in range(20):
+                await tenancy.world.clock.sleep(0.01)
+                seen.append((await tenancy.read(place))["provisioningStatus"])
+            again = seen.index("provisioned")
+            assert set(seen[:again]) <= {"provisioning"}, "until then it is being looked at"
+            assert set(seen[again:]) == {"provisioned"}
+    stored = await tenancy.store.get(Organization, home)
+    assert stored.status.observed_generation == stored.metadata.generation
+    await tenancy.look_again()
 
 
-def test_a_project_goes_when_no_quota_row_that_is_alive_names_it() -> None:
-    async def scenario(here: Stage) -> None:
-        home, inside = await here.make()
-        path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
-        for name in ("a-row", "b-row", "c-row", "d-row"):
-            await here.allocate(home, inside, name)
-        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
-        await here.rest()
-        condition = await here.available(Project, inside)
-        named = "4 things: server a-row of region; server b-row of region; server c-row of region; and more"
-        assert (condition.reason, condition.message) == ("InUse", f"in use by what it still pays for, {named}")
-        for name in ("a-row", "b-row", "c-row"):
-            await here.allocate(home, inside, name, "released")
-        await here.allocate(home, inside, "e-row", "unconfirmed")
-        await here.allocate(home, inside, "e-row", "released")
-        await here.rest()
-        message = (await here.available(Project, inside)).message
-        assert message == "in use by what it still pays for, 1 thing: server d-row of region"
-        await here.look_again()
-        await here.allocate(home, inside, "d-row", "released")
-        await here.rest()
-        assert await here.is_gone(path)
-
-    on_stage(scenario)
+async def test_a_project_goes_when_the_last_reference_does(tenancy: Stage) -> None:
+    home, inside = await tenancy.make()
+    path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
+    for name in ("one", "two"):
+        assert (await tenancy.put_reference(path, name)).status == 201
+    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    await tenancy.rest()
+    metadata = await tenancy.read(path)
+    assert metadata["provisioningStatus"] == "deprovisioning"
+    assert metadata["provisioningStatusDetail"] == {
+        "reason": "InUse",
+        "message": f"in use by server one of region, server two of region{GOES}",
+    }
+    await tenancy.drop_reference(path, "one")
+    await tenancy.rest()
+    assert (await tenancy.read(path))["provisioningStatusDetail"]["message"] == f"in use by server two of region{GOES}"
+    await tenancy.drop_reference(path, "two")
+    await tenancy.rest()
+    assert await tenancy.is_gone(path)
+    assert (await tenancy.drop_reference(path, "two")).status == 404
+    await tenancy.look_again()
 
 
-def test_rows_of_other_projects_keep_nobody() -> None:
-    async def scenario(here: Stage) -> None:
-        home, inside = await here.make()
-        _, other = await here.make()
-        await here.allocate(home, other, "row")
-        path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
-        await here.room.ask(PLATFORM).delete(path)
-        await here.rest()
-        assert await here.is_gone(path)
-
-    on_stage(scenario)
-
-
-def test_an_organization_goes_with_everything_in_it_and_says_what_it_waits_for() -> None:
-    async def scenario(here: Stage) -> None:
-        home, inside = await here.make()
-        path = f"{ORGANIZATIONS}/{home}"
-        await made(here.room, f"{path}/oauth2providers", provider())
-        await made(here.room, f"{path}/projects", project(name="free"))
-        await here.put_reference(f"{path}/projects/{inside}", "one")
-        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
-        await here.rest()
-        metadata = await here.read(path)
-        assert metadata["provisioningStatus"] == "deprovisioning"
-        assert metadata["provisioningStatusDetail"] == {
-            "reason": "HasChildren",
-            "message": f"waiting for 1 project: prod ({inside}), in use by server one of region{GOES}",
-        }
-        await here.look_again()
-        await here.drop_reference(f"{path}/projects/{inside}", "one")
-        await here.rest()
-        assert await here.is_gone(path)
-        assert not (await here.store.list(Project)).items
-        await here.look_again()
-
-    on_stage(scenario)
+async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: Stage) -> None:
+    home, inside = await tenancy.make()
+    path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
+    for name in ("a-row", "b-row", "c-row", "d-row"):
+        await tenancy.allocate(home, inside, name)
+    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    await tenancy.rest()
+    condition = await tenancy.available(Project, inside)
+    named = "4 things: server a-row of region; server b-row of region; server c-row of region; and more"
+    assert (condition.reason, condition.message) == ("InUse", f"in use by what it still pays for, {named}")
+    for name in ("a-row", "b-row", "c-row"):
+        await tenancy.allocate(home, inside, name, "released")
+    await tenancy.allocate(home, inside, "e-row", "unconfirmed")
+    await tenancy.allocate(home, inside, "e-row", "released")
+    await tenancy.rest()
+    message = (await tenancy.available(Project, inside)).message
+    assert message == "in use by what it still pays for, 1 thing: server d-row of region"
+    await tenancy.look_again()
+    await tenancy.allocate(home, inside, "d-row", "released")
+    await tenancy.rest()
+    assert await tenancy.is_gone(path)
 
 
-def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go() -> None:
-    async def scenario(here: Stage) -> None:
-        home, inside = await here.make()
-        path = f"{ORGANIZATIONS}/{home}"
-        found = await here.store.get(Organization, home)
-        await here.store.update(replace(found, spec=replace(found.spec, pause=True)))
-        held = await here.store.get(Project, inside)
-        await here.store.update(replace(held, spec=replace(held.spec, pause=True)))
-        await make_platform_provider(here.store)
-        assert (await here.room.ask(PLATFORM).put(path, with_domain())).status == 200
-        assert (await here.room.ask(PLATFORM).put(f"{path}/projects/{inside}", project())).status == 200
-        await here.rest()
-        assert (await here.store.get(Organization, home)).spec.pause
-        assert (await here.store.get(Project, inside)).spec.pause
-        assert await organization_of_domain(here.store, "acme.example") is None
-        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
-        await here.rest()
-        assert await here.is_gone(path)
+async def test_rows_of_other_projects_keep_nobody(tenancy: Stage) -> None:
+    home, inside = await tenancy.make()
+    _, other = await tenancy.make()
+    await tenancy.allocate(home, other, "row")
+    path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
+    await tenancy.room.ask(PLATFORM).delete(path)
+    await tenancy.rest()
+    assert await tenancy.is_gone(path)
 
-    on_stage(scenario)
+
+async def test_an_organization_goes_with_everything_in_it_and_says_what_it_waits_for(tenancy: Stage) -> None:
+    home, inside = await tenancy.make()
+    path = f"{ORGANIZATIONS}/{home}"
+    await made(tenancy.room, f"{path}/oauth2providers", provider())
+    await made(tenancy.room, f"{path}/projects", project(name="free"))
+    await tenancy.put_reference(f"{path}/projects/{inside}", "one")
+    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    await tenancy.rest()
+    metadata = await tenancy.read(path)
+    assert metadata["provisioningStatus"] == "deprovisioning"
+    assert metadata["provisioningStatusDetail"] == {
+        "reason": "HasChildren",
+        "message": f"waiting for 1 project: prod ({inside}), in use by server one of region{GOES}",
+    }
+    await tenancy.look_again()
+    await tenancy.drop_reference(f"{path}/projects/{inside}", "one")
+    await tenancy.rest()
+    assert await tenancy.is_gone(path)
+    assert not (await tenancy.store.list(Project)).items
+    await tenancy.look_again()
+
+
+async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy: Stage) -> None:
+    home, inside = await tenancy.make()
+    path = f"{ORGANIZATIONS}/{home}"
+    found = await tenancy.store.get(Organization, home)
+    await tenancy.store.update(replace(found, spec=replace(found.spec, pause=True)))
+    held = await tenancy.store.get(Project, inside)
+    await tenancy.store.update(replace(held, spec=replace(held.spec, pause=True)))
+    await make_platform_provider(tenancy.store)
+    assert (await tenancy.room.ask(PLATFORM).put(path, with_domain())).status == 200
+    assert (await tenancy.room.ask(PLATFORM).put(f"{path}/projects/{inside}", project())).status == 200
+    await tenancy.rest()
+    assert (await tenancy.store.get(Organization, home)).spec.pause
+    assert (await tenancy.store.get(Project, inside)).spec.pause
+    assert await organization_of_domain(tenancy.store, "acme.example") is None
+    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    await tenancy.rest()
+    assert await tenancy.is_gone(path)
 
 
 # Domains.
 
 
-def test_an_organization_gets_its_domain_and_gives_it_up_again() -> None:
-    async def scenario(here: Stage) -> None:
-        await make_platform_provider(here.store)
-        home, _ = await here.make(with_domain("ACME.example"))
-        found = await organization_of_domain(here.store, "Acme.Example")
-        assert found is not None
-        assert found.name == home
-        client, path = here.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
-        assert (await client.put(path, with_domain("next.example"))).status == 200
-        await here.rest()
-        assert await organization_of_domain(here.store, "acme.example") is None
-        assert [each.spec.domain for each in (await here.store.list(Domain)).items] == ["next.example"]
-        assert (await client.put(path, organization())).status == 200
-        await here.rest()
-        assert not (await here.store.list(Domain)).items
-        await here.look_again()
-
-    on_stage(scenario)
+async def test_an_organization_gets_its_domain_and_gives_it_up_again(tenancy: Stage) -> None:
+    await make_platform_provider(tenancy.store)
+    home, _ = await tenancy.make(with_domain("ACME.example"))
+    found = await organization_of_domain(tenancy.store, "Acme.Example")
+    assert found is not None
+    assert found.name == home
+    client, path = tenancy.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
+    assert (await client.put(path, with_domain("next.example"))).status == 200
+    await tenancy.rest()
+    assert await organization_of_domain(tenancy.store, "acme.example") is None
+    assert [each.spec.domain for each in (await tenancy.store.list(Domain)).items] == ["next.example"]
+    assert (await client.put(path, organization())).status == 200
+    await tenancy.rest()
+    assert not (await tenancy.store.list(Domain)).items
+    await tenancy.look_again()
 
 
-def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told() -> None:
-    async def scenario(here: Stage) -> None:
-        await make_platform_provider(here.store)
-        (one, _), (two, _) = await here.make(with_domain("one.example")), await here.make(with_domain("two.example"))
-        # Past the check of the service, as in a race.
-        for name, domain in ((one, "Acme.example"), (two, "acme.EXAMPLE")):
-            found = await here.store.get(Organization, name)
-            await here.store.update(replace(found, spec=replace(found.spec, domain=domain)))
-        await here.rest()
-        owner = await organization_of_domain(here.store, "acme.example")
-        assert owner is not None
-        loser = ({one, two} - {owner.name}).pop()
-        wish = (await here.store.get(Organization, loser)).spec.domain
-        assert (await here.available(Organization, owner.name)).status == "True"
-        condition = await here.available(Organization, loser)
-        assert (condition.reason, condition.message) == (
-            "DomainTaken",
-            f"another organization has the domain {wish}",
-        )
-        await here.look_again()
-        assert (await here.room.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202
-        await here.rest()
-        heir = await organization_of_domain(here.store, "acme.example")
-        assert heir is not None
-        assert heir.name == loser
-        assert (await here.available(Organization, loser)).status == "True"
-
-    on_stage(scenario)
+async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told(tenancy: Stage) -> None:
+    await make_platform_provider(tenancy.store)
+    (one, _), (two, _) = await tenancy.make(with_domain("one.example")), await tenancy.make(with_domain("two.example"))
+    # Past the check of the service, as in a race.
+    for name, domain in ((one, "Acme.example"), (two, "acme.EXAMPLE")):
+        found = await tenancy.store.get(Organization, name)
+        await tenancy.store.update(replace(found, spec=replace(found.spec, domain=domain)))
+    await tenancy.rest()
+    owner = await organization_of_domain(tenancy.store, "acme.example")
+    assert owner is not None
+    loser = ({one, two} - {owner.name}).pop()
+    wish = (await tenancy.store.get(Organization, loser)).spec.domain
+    assert (await tenancy.available(Organization, owner.name)).status == "True"
+    condition = await tenancy.available(Organization, loser)
+    assert (condition.reason, condition.message) == (
+        "DomainTaken",
+        f"another organization has the domain {wish}",
+    )
+    await tenancy.look_again()
+    assert (await tenancy.room.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202
+    await tenancy.rest()
+    heir = await organization_of_domain(tenancy.store, "acme.example")
+    assert heir is not None
+    assert heir.name == loser
+    assert (await tenancy.available(Organization, loser)).status == "True"

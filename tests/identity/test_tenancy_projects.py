@@ -16,7 +16,6 @@ from tests.identity.tenancy_room import (
     administrator,
     forbidden,
     ids,
-    in_tenancy,
     made,
     make_group,
     make_organization,
@@ -45,210 +44,175 @@ async def make_project(room: TenancyRoom, home: str, *groups: str, name: str = "
     return await made(room, projects_of(home), project(*groups, name=name))
 
 
-def test_a_new_project_is_pending_belongs_to_its_organization_and_is_owned_by_it() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        await make_group(room.store, home, GROUP)
-        boss = room.ask(administrator(home))
-        reply = await boss.post(projects_of(home), project(GROUP, GROUP))
-        assert reply.status == 202
-        metadata = reply.json["metadata"]
-        assert (metadata["organizationId"], metadata["name"]) == (home, "prod")
-        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("pending", "unknown")
-        assert metadata["createdBy"] == "admin@example.com"
-        assert reply.json["spec"] == {"groupIDs": [GROUP]}
-        path = f"{projects_of(home)}/{metadata['id']}"
-        assert (await boss.get(path)).json == reply.json
-        stored = (await room.store.get(Project, metadata["id"])).metadata
-        assert [owner.name for owner in stored.owner_references] == [home]
-        assert stored.finalizers == (IN_CARE,)
-
-    in_tenancy(scenario)
+async def test_a_new_project_is_pending_belongs_to_its_organization_and_is_owned_by_it(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    await make_group(tenancy.store, home, GROUP)
+    boss = tenancy.ask(administrator(home))
+    reply = await boss.post(projects_of(home), project(GROUP, GROUP))
+    assert reply.status == 202
+    metadata = reply.json["metadata"]
+    assert (metadata["organizationId"], metadata["name"]) == (home, "prod")
+    assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("pending", "unknown")
+    assert metadata["createdBy"] == "admin@example.com"
+    assert reply.json["spec"] == {"groupIDs": [GROUP]}
+    path = f"{projects_of(home)}/{metadata['id']}"
+    assert (await boss.get(path)).json == reply.json
+    stored = (await tenancy.store.get(Project, metadata["id"])).metadata
+    assert [owner.name for owner in stored.owner_references] == [home]
+    assert stored.finalizers == (IN_CARE,)
 
 
-def test_the_same_request_under_its_key_makes_one_project() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        client = room.ask(administrator(home))
-        replies = [await client.post(projects_of(home), project(), idempotency_key="once") for _ in range(2)]
-        assert replies[0].json == replies[1].json
-        assert len(ids(await client.get(projects_of(home)))) == 1
-
-    in_tenancy(scenario)
+async def test_the_same_request_under_its_key_makes_one_project(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    client = tenancy.ask(administrator(home))
+    replies = [await client.post(projects_of(home), project(), idempotency_key="once") for _ in range(2)]
+    assert replies[0].json == replies[1].json
+    assert len(ids(await client.get(projects_of(home)))) == 1
 
 
-def test_a_project_takes_the_right_in_the_whole_organization() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        local = member("local@example.com", home, "", **{ABSENT.replace("-", "_"): "identity:projects CRUD"})
-        assert refusal(await room.ask(local).post(projects_of(home), project())) == forbidden("create", "projects")
-        assert (await room.ask(administrator(home)).post(projects_of(ABSENT), project())).status == 403
-        assert (await room.ask(PLATFORM).post(projects_of(ABSENT), project())).status == 404
-        assert (await room.ask(None).post(projects_of(home), project())).status == 401
-
-    in_tenancy(scenario)
+async def test_a_project_takes_the_right_in_the_whole_organization(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    local = member("local@example.com", home, "", **{ABSENT.replace("-", "_"): "identity:projects CRUD"})
+    assert refusal(await tenancy.ask(local).post(projects_of(home), project())) == forbidden("create", "projects")
+    assert (await tenancy.ask(administrator(home)).post(projects_of(ABSENT), project())).status == 403
+    assert (await tenancy.ask(PLATFORM).post(projects_of(ABSENT), project())).status == 404
+    assert (await tenancy.ask(None).post(projects_of(home), project())).status == 401
 
 
-def test_groups_that_are_not_there_or_somebody_elses_are_refused() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home, other = await make_organization(room), await make_organization(room, "other")
-        await make_group(room.store, other, OTHER_GROUP)
-        made_before = await make_project(room, home)
-        boss = room.ask(administrator(home))
-        for group in (ABSENT, OTHER_GROUP, "nonsense", "../groups"):
-            why = f"group ID {group} does not exist"
-            assert refusal(await boss.post(projects_of(home), project(group))) == (400, why)
-            assert refusal(await boss.put(f"{projects_of(home)}/{made_before}", project(group))) == (400, why)
-        (there,) = (await boss.get(projects_of(home))).json
-        assert there["spec"] == {"groupIDs": []}
-        assert (await boss.post(projects_of(home), {"metadata": {"name": "prod"}, "spec": {}})).status == 400
-
-    in_tenancy(scenario)
+async def test_groups_that_are_not_there_or_somebody_elses_are_refused(tenancy: TenancyRoom) -> None:
+    home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
+    await make_group(tenancy.store, other, OTHER_GROUP)
+    made_before = await make_project(tenancy, home)
+    boss = tenancy.ask(administrator(home))
+    for group in (ABSENT, OTHER_GROUP, "nonsense", "../groups"):
+        why = f"group ID {group} does not exist"
+        assert refusal(await boss.post(projects_of(home), project(group))) == (400, why)
+        assert refusal(await boss.put(f"{projects_of(home)}/{made_before}", project(group))) == (400, why)
+    (there,) = (await boss.get(projects_of(home))).json
+    assert there["spec"] == {"groupIDs": []}
+    assert (await boss.post(projects_of(home), {"metadata": {"name": "prod"}, "spec": {}})).status == 400
 
 
-def test_a_project_is_changed_whole() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        await make_group(room.store, home, GROUP)
-        path = f"{projects_of(home)}/{await make_project(room, home, GROUP)}"
-        boss = room.ask(administrator(home))
-        changed: dict[str, Any] = project(name="renamed")
-        changed["metadata"]["description"] = "later"
-        reply = await boss.put(path, changed)
-        assert (reply.status, reply.body) == (200, b"")
-        read = (await boss.get(path)).json
-        assert (read["metadata"]["name"], read["metadata"]["description"]) == ("renamed", "later")
-        assert read["spec"] == {"groupIDs": []}
-        assert (await boss.put(path, project(GROUP))).status == 200
-        read = (await boss.get(path)).json
-        assert "description" not in read["metadata"]
-        assert read["spec"] == {"groupIDs": [GROUP]}
-
-    in_tenancy(scenario)
+async def test_a_project_is_changed_whole(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    await make_group(tenancy.store, home, GROUP)
+    path = f"{projects_of(home)}/{await make_project(tenancy, home, GROUP)}"
+    boss = tenancy.ask(administrator(home))
+    changed: dict[str, Any] = project(name="renamed")
+    changed["metadata"]["description"] = "later"
+    reply = await boss.put(path, changed)
+    assert (reply.status, reply.body) == (200, b"")
+    read = (await boss.get(path)).json
+    assert (read["metadata"]["name"], read["metadata"]["description"]) == ("renamed", "later")
+    assert read["spec"] == {"groupIDs": []}
+    assert (await boss.put(path, project(GROUP))).status == 200
+    read = (await boss.get(path)).json
+    assert "description" not in read["metadata"]
+    assert read["spec"] == {"groupIDs": [GROUP]}
 
 
-def test_a_list_shows_the_projects_that_the_caller_may_read() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home, other = await make_organization(room), await make_organization(room, "other")
-        there = sorted([await make_project(room, home, name=name) for name in ("a", "b", "c")])
-        await make_project(room, other)
-        one = {there[1].replace("-", "_"): "identity:projects R"}
-        assert ids(await room.ask(PLATFORM).get(projects_of(home))) == there
-        assert ids(await room.ask(administrator(home)).get(projects_of(home))) == there
-        assert ids(await room.ask(member("user@example.com", home, "", **one)).get(projects_of(home))) == [there[1]]
-        assert ids(await room.ask(service_account(home)).get(projects_of(home))) == []
-        assert ids(await room.ask(REGION).get(projects_of(home), {"limit": "2"})) == there[:2]
-
-    in_tenancy(scenario)
+async def test_a_list_shows_the_projects_that_the_caller_may_read(tenancy: TenancyRoom) -> None:
+    home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
+    there = sorted([await make_project(tenancy, home, name=name) for name in ("a", "b", "c")])
+    await make_project(tenancy, other)
+    one = {there[1].replace("-", "_"): "identity:projects R"}
+    assert ids(await tenancy.ask(PLATFORM).get(projects_of(home))) == there
+    assert ids(await tenancy.ask(administrator(home)).get(projects_of(home))) == there
+    assert ids(await tenancy.ask(member("user@example.com", home, "", **one)).get(projects_of(home))) == [there[1]]
+    assert ids(await tenancy.ask(service_account(home)).get(projects_of(home))) == []
+    assert ids(await tenancy.ask(REGION).get(projects_of(home), {"limit": "2"})) == there[:2]
 
 
-def test_projects_of_a_foreign_organization_are_forbidden_and_those_of_an_absent_one_not_found() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home, other = await make_organization(room), await make_organization(room, "other")
-        inside = await make_project(room, other)
-        for who in (administrator(home), stranger()):
-            for name in (other, ABSENT):
-                assert refusal(await room.ask(who).get(projects_of(name))) == forbidden(
-                    "read", "projects", STRANGE_ORGANIZATION
-                )
-                assert (await room.ask(who).get(f"{projects_of(name)}/{inside}")).status == 403
-        assert (await room.ask(PLATFORM).get(projects_of(ABSENT))).status == 404
-        assert (await room.ask(PLATFORM).get(f"{projects_of(ABSENT)}/{inside}")).status == 404
-        assert (await room.ask(None).get(projects_of(home))).status == 401
-
-    in_tenancy(scenario)
-
-
-def test_a_project_of_another_organization_is_not_found_in_ones_own() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home, other = await make_organization(room), await make_organization(room, "other")
-        foreign = f"{projects_of(home)}/{await make_project(room, other)}"
-        boss = room.ask(administrator(home))
-        assert refusal(await boss.get(foreign)) == (404, "resource not found")
-        assert (await boss.put(foreign, project())).status == 404
-        assert (await boss.delete(foreign)).status == 404
-
-    in_tenancy(scenario)
+async def test_projects_of_a_foreign_organization_are_forbidden_and_those_of_an_absent_one_not_found(
+    tenancy: TenancyRoom,
+) -> None:
+    home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
+    inside = await make_project(tenancy, other)
+    for who in (administrator(home), stranger()):
+        for name in (other, ABSENT):
+            assert refusal(await tenancy.ask(who).get(projects_of(name))) == forbidden(
+                "read", "projects", STRANGE_ORGANIZATION
+            )
+            assert (await tenancy.ask(who).get(f"{projects_of(name)}/{inside}")).status == 403
+    assert (await tenancy.ask(PLATFORM).get(projects_of(ABSENT))).status == 404
+    assert (await tenancy.ask(PLATFORM).get(f"{projects_of(ABSENT)}/{inside}")).status == 404
+    assert (await tenancy.ask(None).get(projects_of(home))).status == 401
 
 
-def test_what_may_be_done_to_a_project_is_asked_in_that_project() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        mine, other = await make_project(room, home), await make_project(room, home)
-        one = {mine.replace("-", "_"): "identity:projects RU"}
-        me = room.ask(member("me@example.com", home, "", **one))
-        path = f"{projects_of(home)}/{mine}"
-        assert (await me.get(path)).status == 200
-        assert (await me.put(path, project())).status == 200
-        assert refusal(await me.delete(path)) == forbidden("delete", "projects")
-        assert refusal(await me.get(f"{projects_of(home)}/{other}")) == forbidden("read", "projects", STRANGE_PROJECT)
-
-    in_tenancy(scenario)
+async def test_a_project_of_another_organization_is_not_found_in_ones_own(tenancy: TenancyRoom) -> None:
+    home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
+    foreign = f"{projects_of(home)}/{await make_project(tenancy, other)}"
+    boss = tenancy.ask(administrator(home))
+    assert refusal(await boss.get(foreign)) == (404, "resource not found")
+    assert (await boss.put(foreign, project())).status == 404
+    assert (await boss.delete(foreign)).status == 404
 
 
-def test_a_write_to_a_state_that_nobody_has_seen_is_refused() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        path = f"{projects_of(home)}/{await make_project(room, home)}"
-        boss = room.ask(administrator(home))
-        seen = (await boss.get(path)).headers["etag"]
-        assert (await boss.put(path, project(name="new"), if_match=seen)).status == 200
-        assert (await boss.put(path, project(name="newer"), if_match=seen)).status == 412
-        assert (await boss.delete(path, if_match=seen)).status == 412
-        assert (await room.ask(REGION).put(reference_at(path))).status == 201
-        now = (await boss.get(path)).headers["etag"]
-        assert (await boss.delete(path, if_match=now)).status == 202
-
-    in_tenancy(scenario)
+async def test_what_may_be_done_to_a_project_is_asked_in_that_project(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    mine, other = await make_project(tenancy, home), await make_project(tenancy, home)
+    one = {mine.replace("-", "_"): "identity:projects RU"}
+    me = tenancy.ask(member("me@example.com", home, "", **one))
+    path = f"{projects_of(home)}/{mine}"
+    assert (await me.get(path)).status == 200
+    assert (await me.put(path, project())).status == 200
+    assert refusal(await me.delete(path)) == forbidden("delete", "projects")
+    assert refusal(await me.get(f"{projects_of(home)}/{other}")) == forbidden("read", "projects", STRANGE_PROJECT)
 
 
-def test_nothing_is_made_in_an_organization_that_goes() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        kept = await make_project(room, home)
-        assert (await room.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{home}")).status == 202
-        assert (await room.ask(administrator(home)).post(projects_of(home), project())).status == 409
-        reply = await room.ask(administrator(home)).get(f"{projects_of(home)}/{kept}")
-        assert reply.json["metadata"]["provisioningStatus"] == "deprovisioning"
+async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    path = f"{projects_of(home)}/{await make_project(tenancy, home)}"
+    boss = tenancy.ask(administrator(home))
+    seen = (await boss.get(path)).headers["etag"]
+    assert (await boss.put(path, project(name="new"), if_match=seen)).status == 200
+    assert (await boss.put(path, project(name="newer"), if_match=seen)).status == 412
+    assert (await boss.delete(path, if_match=seen)).status == 412
+    assert (await tenancy.ask(REGION).put(reference_at(path))).status == 201
+    now = (await boss.get(path)).headers["etag"]
+    assert (await boss.delete(path, if_match=now)).status == 202
 
-    in_tenancy(scenario)
+
+async def test_nothing_is_made_in_an_organization_that_goes(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    kept = await make_project(tenancy, home)
+    assert (await tenancy.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{home}")).status == 202
+    assert (await tenancy.ask(administrator(home)).post(projects_of(home), project())).status == 409
+    reply = await tenancy.ask(administrator(home)).get(f"{projects_of(home)}/{kept}")
+    assert reply.json["metadata"]["provisioningStatus"] == "deprovisioning"
 
 
 # References.
 
 
-def test_a_reference_is_put_and_taken_away_as_often_as_one_likes() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        name = await make_project(room, home)
-        region, path = room.ask(REGION), reference_at(f"{projects_of(home)}/{name}")
-        for _ in range(2):
-            reply = await region.put(path)
-            assert (reply.status, reply.body) == (201, b"")
-            assert (await room.store.get(Project, name)).metadata.finalizers == (IN_CARE, REFERENCE)
-        for _ in range(2):
-            reply = await region.delete(path)
-            assert (reply.status, reply.body) == (204, b"")
-            assert (await room.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
-
-    in_tenancy(scenario)
+async def test_a_reference_is_put_and_taken_away_as_often_as_one_likes(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    name = await make_project(tenancy, home)
+    region, path = tenancy.ask(REGION), reference_at(f"{projects_of(home)}/{name}")
+    for _ in range(2):
+        reply = await region.put(path)
+        assert (reply.status, reply.body) == (201, b"")
+        assert (await tenancy.store.get(Project, name)).metadata.finalizers == (IN_CARE, REFERENCE)
+    for _ in range(2):
+        reply = await region.delete(path)
+        assert (reply.status, reply.body) == (204, b"")
+        assert (await tenancy.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
 
 
-def test_references_are_for_those_who_have_the_right_and_for_projects_that_are_there() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home, other = await make_organization(room), await make_organization(room, "other")
-        path = reference_at(f"{projects_of(home)}/{await make_project(room, home)}")
-        boss = room.ask(administrator(home))
-        assert refusal(await boss.put(path)) == forbidden("create", "projects/references", STRANGE_PROJECT)
-        assert refusal(await boss.delete(path)) == forbidden("delete", "projects/references", STRANGE_PROJECT)
-        foreign = reference_at(f"{projects_of(home)}/{await make_project(room, other)}")
-        absent = reference_at(f"{projects_of(home)}/{ABSENT}")
-        for place in (foreign, absent):
-            assert (await room.ask(REGION).put(place)).status == 404
-            assert (await room.ask(REGION).delete(place)).status == 404
-        assert (await room.ask(None).put(path)).status == 401
-
-    in_tenancy(scenario)
+async def test_references_are_for_those_who_have_the_right_and_for_projects_that_are_there(
+    tenancy: TenancyRoom,
+) -> None:
+    home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
+    path = reference_at(f"{projects_of(home)}/{await make_project(tenancy, home)}")
+    boss = tenancy.ask(administrator(home))
+    assert refusal(await boss.put(path)) == forbidden("create", "projects/references", STRANGE_PROJECT)
+    assert refusal(await boss.delete(path)) == forbidden("delete", "projects/references", STRANGE_PROJECT)
+    foreign = reference_at(f"{projects_of(home)}/{await make_project(tenancy, other)}")
+    absent = reference_at(f"{projects_of(home)}/{ABSENT}")
+    for place in (foreign, absent):
+        assert (await tenancy.ask(REGION).put(place)).status == 404
+        assert (await tenancy.ask(REGION).delete(place)).status == 404
+    assert (await tenancy.ask(None).put(path)).status == 401
 
 
 @pytest.mark.parametrize(
@@ -265,41 +229,32 @@ def test_references_are_for_those_who_have_the_right_and_for_projects_that_are_t
         f"servers.region.unikorn-cloud.org/{'x' * 64}",
     ],
 )
-def test_what_is_no_reference_of_another_services_is_refused(reference: str) -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        name = await make_project(room, home)
-        path = reference_at(f"{projects_of(home)}/{name}", reference.replace(" ", "%2520"))
-        assert (await room.ask(REGION).put(path)).status == 422
-        assert (await room.ask(REGION).delete(path)).status == 422
-        assert (await room.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
-
-    in_tenancy(scenario)
+async def test_what_is_no_reference_of_another_services_is_refused(tenancy: TenancyRoom, reference: str) -> None:
+    home = await make_organization(tenancy)
+    name = await make_project(tenancy, home)
+    path = reference_at(f"{projects_of(home)}/{name}", reference.replace(" ", "%2520"))
+    assert (await tenancy.ask(REGION).put(path)).status == 422
+    assert (await tenancy.ask(REGION).delete(path)).status == 422
+    assert (await tenancy.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
 
 
-def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_one() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        path = f"{projects_of(home)}/{await make_project(room, home)}"
-        region = room.ask(REGION)
-        assert (await region.put(reference_at(path))).status == 201
-        for _ in range(2):
-            reply = await room.ask(administrator(home)).delete(path)
-            assert (reply.status, reply.body) == (202, b"")
-        other = reference_at(path, "networks.region.unikorn-cloud.org/one")
-        status, why = refusal(await region.put(other))
-        assert status == 400
-        assert "being deleted" in why
-        assert (await region.delete(other)).status == 204
-        assert (await region.delete(reference_at(path))).status == 204
-
-    in_tenancy(scenario)
+async def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_one(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    path = f"{projects_of(home)}/{await make_project(tenancy, home)}"
+    region = tenancy.ask(REGION)
+    assert (await region.put(reference_at(path))).status == 201
+    for _ in range(2):
+        reply = await tenancy.ask(administrator(home)).delete(path)
+        assert (reply.status, reply.body) == (202, b"")
+    other = reference_at(path, "networks.region.unikorn-cloud.org/one")
+    status, why = refusal(await region.put(other))
+    assert status == 400
+    assert "being deleted" in why
+    assert (await region.delete(other)).status == 204
+    assert (await region.delete(reference_at(path))).status == 204
 
 
-def test_a_right_everywhere_to_something_else_shows_no_projects() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        reader = everywhere("reader@example.com", "identity:organizations R")
-        assert (await room.ask(reader).get(projects_of(home))).status == 403
-
-    in_tenancy(scenario)
+async def test_a_right_everywhere_to_something_else_shows_no_projects(tenancy: TenancyRoom) -> None:
+    home = await make_organization(tenancy)
+    reader = everywhere("reader@example.com", "identity:organizations R")
+    assert (await tenancy.ask(reader).get(projects_of(home))).status == 403

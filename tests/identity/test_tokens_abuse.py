@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey
 
 from remuda.identity.tokens.jwt import ACCESS, ID, MAX_TOKEN_BYTES, PASSPORT, Purpose
 from remuda.kernel.errors import Unauthenticated
-from tests.identity.tokens_desk import ISSUER, Desk, answer, at_a_desk, said
+from tests.identity.tokens_desk import ISSUER, Desk, answer, said
 
 Forge = Callable[[dict[str, Any], dict[str, Any], ECKey], str]
 """Makes a token of the header and claims of a good one, and the key that signed it."""
@@ -97,100 +97,82 @@ FORGERIES: dict[str, Forge] = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-def test_a_forged_token_is_refused(what: str) -> None:
-    async def scenario(desk: Desk) -> None:
-        good = (await desk.room.tokens.issue_for_service("unikorn-region")).token.reveal()
-        header, claims = said(good)
-        key = (await desk.room.keys.current()).key
-        assert (await desk.room.tokens.verify(signed(header, claims, key))).sub == "unikorn-region"
-        forged = FORGERIES[what](header, claims, key)
-        with pytest.raises(Unauthenticated) as refused:
-            await desk.room.tokens.verify(forged)
-        assert not forged or forged not in refused.value.sentence
-
-    at_a_desk(scenario)
+async def test_a_forged_token_is_refused(oauth: Desk, what: str) -> None:
+    good = (await oauth.room.tokens.issue_for_service("unikorn-region")).token.reveal()
+    header, claims = said(good)
+    key = (await oauth.room.keys.current()).key
+    assert (await oauth.room.tokens.verify(signed(header, claims, key))).sub == "unikorn-region"
+    forged = FORGERIES[what](header, claims, key)
+    with pytest.raises(Unauthenticated) as refused:
+        await oauth.room.tokens.verify(forged)
+    assert not forged or forged not in refused.value.sentence
 
 
-def test_a_token_is_good_until_it_ends_and_no_longer() -> None:
-    async def scenario(desk: Desk) -> None:
-        token = (await desk.room.tokens.issue_for_service("unikorn-region")).token.reveal()
-        claims = await desk.room.tokens.verify(token)
-        assert (claims.iss, claims.aud, claims.typ) == (ISSUER, ("identity.example.com",), "svc")
-        desk.clock.move(timedelta(hours=1, seconds=-1))
-        await desk.room.tokens.verify(token)
-        desk.clock.move(timedelta(seconds=1))
-        with pytest.raises(Unauthenticated):
-            await desk.room.tokens.verify(token)
-
-    at_a_desk(scenario)
+async def test_a_token_is_good_until_it_ends_and_no_longer(oauth: Desk) -> None:
+    token = (await oauth.room.tokens.issue_for_service("unikorn-region")).token.reveal()
+    claims = await oauth.room.tokens.verify(token)
+    assert (claims.iss, claims.aud, claims.typ) == (ISSUER, ("identity.example.com",), "svc")
+    oauth.clock.move(timedelta(hours=1, seconds=-1))
+    await oauth.room.tokens.verify(token)
+    oauth.clock.move(timedelta(seconds=1))
+    with pytest.raises(Unauthenticated):
+        await oauth.room.tokens.verify(token)
 
 
-def test_what_was_made_for_one_purpose_is_refused_for_every_other() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann, app = await desk.user("ann@example.com"), await desk.app()
-        tokens = await desk.log_in(ann, app)
-        exchanged = await desk.token(
-            {
-                "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-                "subject_token": tokens["access_token"],
-                "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
-            }
-        )
-        made = {ACCESS.typ: tokens["access_token"], ID.typ: tokens["id_token"]}
-        made[PASSPORT.typ] = answer(exchanged)["access_token"]
-        purposes: list[Purpose[Any]] = [ACCESS, ID, PASSPORT]
-        for purpose in purposes:
-            for typ, token in made.items():
-                if typ == purpose.typ:
-                    await desk.room.tokens.read(token, purpose)
-                    continue
-                with pytest.raises(Unauthenticated):
-                    await desk.room.tokens.read(token, purpose)
-        for token in (tokens["id_token"], made[PASSPORT.typ], tokens["refresh_token"]):
-            assert not await desk.is_good(token)
-
-    at_a_desk(scenario)
+async def test_what_was_made_for_one_purpose_is_refused_for_every_other(oauth: Desk) -> None:
+    ann, app = await oauth.user("ann@example.com"), await oauth.app()
+    tokens = await oauth.log_in(ann, app)
+    exchanged = await oauth.token(
+        {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "subject_token": tokens["access_token"],
+            "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        }
+    )
+    made = {ACCESS.typ: tokens["access_token"], ID.typ: tokens["id_token"]}
+    made[PASSPORT.typ] = answer(exchanged)["access_token"]
+    purposes: list[Purpose[Any]] = [ACCESS, ID, PASSPORT]
+    for purpose in purposes:
+        for typ, token in made.items():
+            if typ == purpose.typ:
+                await oauth.room.tokens.read(token, purpose)
+                continue
+            with pytest.raises(Unauthenticated):
+                await oauth.room.tokens.read(token, purpose)
+    for token in (tokens["id_token"], made[PASSPORT.typ], tokens["refresh_token"]):
+        assert not await oauth.is_good(token)
 
 
-def test_a_service_account_has_the_one_token_that_is_stored_with_it() -> None:
-    async def scenario(desk: Desk) -> None:
-        org = await desk.organization()
-        robot = await desk.account(org)
-        first, second = [await desk.room.tokens.issue_for_account(robot.name, org) for _ in range(2)]
-        replace = msgspec.structs.replace
-        spec = replace(robot.spec, access_token=first.hash, token_id=first.id, expiry=first.expires)
-        robot = await desk.store.update(replace(robot, spec=spec))
-        assert await desk.is_good(first.token.reveal())
-        assert not await desk.is_good(second.token.reveal())
-        await desk.store.update(replace(robot, spec=replace(robot.spec, access_token=second.hash)))
-        assert not await desk.is_good(first.token.reveal())
-        assert await desk.is_good(second.token.reveal())
-        await desk.remove(type(robot), robot.name)
-        assert not await desk.is_good(second.token.reveal())
-
-    at_a_desk(scenario)
+async def test_a_service_account_has_the_one_token_that_is_stored_with_it(oauth: Desk) -> None:
+    org = await oauth.organization()
+    robot = await oauth.account(org)
+    first, second = [await oauth.room.tokens.issue_for_account(robot.name, org) for _ in range(2)]
+    replace = msgspec.structs.replace
+    spec = replace(robot.spec, access_token=first.hash, token_id=first.id, expiry=first.expires)
+    robot = await oauth.store.update(replace(robot, spec=spec))
+    assert await oauth.is_good(first.token.reveal())
+    assert not await oauth.is_good(second.token.reveal())
+    await oauth.store.update(replace(robot, spec=replace(robot.spec, access_token=second.hash)))
+    assert not await oauth.is_good(first.token.reveal())
+    assert await oauth.is_good(second.token.reveal())
+    await oauth.remove(type(robot), robot.name)
+    assert not await oauth.is_good(second.token.reveal())
 
 
-def test_a_revoked_token_is_refused_at_once() -> None:
-    async def scenario(desk: Desk) -> None:
-        issued = await desk.room.tokens.issue_for_service("unikorn-region")
-        assert await desk.is_good(issued.token.reveal())
-        await desk.room.tokens.revoke(issued.id, expires=issued.expires)
-        await desk.room.tokens.revoke(issued.id, expires=issued.expires)
-        assert not await desk.is_good(issued.token.reveal())
-
-    at_a_desk(scenario)
+async def test_a_revoked_token_is_refused_at_once(oauth: Desk) -> None:
+    issued = await oauth.room.tokens.issue_for_service("unikorn-region")
+    assert await oauth.is_good(issued.token.reveal())
+    await oauth.room.tokens.revoke(issued.id, expires=issued.expires)
+    await oauth.room.tokens.revoke(issued.id, expires=issued.expires)
+    assert not await oauth.is_good(issued.token.reveal())
 
 
-def test_an_operators_token_is_short_and_falls_with_its_user() -> None:
-    async def scenario(desk: Desk) -> None:
-        ann = await desk.user("ann@example.com")
-        issued = await desk.room.tokens.issue_for_operator(ann, operator="root@machine", life=timedelta(days=9))
-        assert issued.expires - desk.clock.now() <= timedelta(hours=1)
-        claims = await desk.room.tokens.verify(issued.token.reveal())
-        assert (claims.typ, claims.sub, claims.act) == ("op", "ann@example.com", "root@machine")
-        assert await desk.is_good(issued.token.reveal())
-        await desk.suspend(ann)
-        assert not await desk.is_good(issued.token.reveal())
-
-    at_a_desk(scenario)
+async def test_an_operators_token_is_short_and_falls_with_its_user(oauth: Desk) -> None:
+    ann = await oauth.user("ann@example.com")
+    issued = await oauth.room.tokens.issue_for_operator(ann, operator="root@machine", life=timedelta(days=9))
+    assert issued.expires - oauth.clock.now() <= timedelta(hours=1)
+    claims = await oauth.room.tokens.verify(issued.token.reveal())
+    assert (claims.typ, claims.sub, claims.act) == ("op", "ann@example.com", "root@machine")
+    assert await oauth.is_good(issued.token.reveal())
+    await oauth.suspend(ann)
+    assert not await oauth.is_good(issued.token.reveal())

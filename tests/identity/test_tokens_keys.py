@@ -8,7 +8,8 @@ import pytest
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.tokens.keys import ANNOUNCED, NAME
 from remuda.kernel.errors import Conflict, Unauthenticated
-from tests.identity.tokens_desk import Desk, answer, at_a_desk, said
+from tests.identity.tokens_desk import Desk, answer, said
+from tests.kit.environment import options
 
 LIFE = timedelta(days=90)
 
@@ -18,90 +19,74 @@ async def kid_of_new_token(desk: Desk) -> str:
     return str(said(issued.token.reveal())[0]["kid"])
 
 
-def test_processes_that_start_at_once_have_one_key_between_them() -> None:
-    async def scenario(desk: Desk) -> None:
-        rooms = [desk.new_room() for _ in range(5)]
-        found = await asyncio.gather(*(room.keys.current() for room in rooms))
-        assert len({each.kid for each in found}) == 1
-        assert len((await desk.store.get(SigningKey, NAME)).spec.private_keys) == 1
-
-    at_a_desk(scenario, seeds=10)
+@options(seeds=10)
+async def test_processes_that_start_at_once_have_one_key_between_them(oauth: Desk) -> None:
+    rooms = [oauth.new_room() for _ in range(5)]
+    found = await asyncio.gather(*(room.keys.current() for room in rooms))
+    assert len({each.kid for each in found}) == 1
+    assert len((await oauth.store.get(SigningKey, NAME)).spec.private_keys) == 1
 
 
-def test_the_public_keys_are_published_and_verify_what_we_sign() -> None:
-    async def scenario(desk: Desk) -> None:
-        kid = await kid_of_new_token(desk)
-        (key,) = answer(await desk.anybody.get("/oauth2/v2/jwks"))["keys"]
-        assert set(key) == {"use", "kty", "crv", "alg", "kid", "x", "y"}
-        assert (key["use"], key["kty"], key["crv"], key["alg"]) == ("sig", "EC", "P-521", "ES512")
-        assert key["kid"] == kid
-
-    at_a_desk(scenario)
+async def test_the_public_keys_are_published_and_verify_what_we_sign(oauth: Desk) -> None:
+    kid = await kid_of_new_token(oauth)
+    (key,) = answer(await oauth.anybody.get("/oauth2/v2/jwks"))["keys"]
+    assert set(key) == {"use", "kty", "crv", "alg", "kid", "x", "y"}
+    assert (key["use"], key["kty"], key["crv"], key["alg"]) == ("sig", "EC", "P-521", "ES512")
+    assert key["kid"] == kid
 
 
-def test_a_new_key_is_published_for_a_while_before_it_signs() -> None:
-    async def scenario(desk: Desk) -> None:
-        first = await kid_of_new_token(desk)
-        desk.clock.move(LIFE)
-        await desk.room.keys.rotate()
-        published = [key["kid"] for key in answer(await desk.anybody.get("/oauth2/v2/jwks"))["keys"]]
-        assert len(published) == 2
-        assert await kid_of_new_token(desk) == first
-        desk.clock.move(ANNOUNCED)
-        assert await kid_of_new_token(desk) == published[0] != first
-
-    at_a_desk(scenario)
+async def test_a_new_key_is_published_for_a_while_before_it_signs(oauth: Desk) -> None:
+    first = await kid_of_new_token(oauth)
+    oauth.clock.move(LIFE)
+    await oauth.room.keys.rotate()
+    published = [key["kid"] for key in answer(await oauth.anybody.get("/oauth2/v2/jwks"))["keys"]]
+    assert len(published) == 2
+    assert await kid_of_new_token(oauth) == first
+    oauth.clock.move(ANNOUNCED)
+    assert await kid_of_new_token(oauth) == published[0] != first
 
 
-def test_a_key_is_not_renewed_before_its_time() -> None:
-    async def scenario(desk: Desk) -> None:
-        await desk.room.keys.current()
-        before = await desk.store.get(SigningKey, NAME)
-        desk.clock.move(LIFE / 2)
-        assert await desk.room.keys.rotate() == pytest.approx((LIFE / 2).total_seconds())
-        assert await desk.store.get(SigningKey, NAME) == before
-
-    at_a_desk(scenario)
+async def test_a_key_is_not_renewed_before_its_time(oauth: Desk) -> None:
+    await oauth.room.keys.current()
+    before = await oauth.store.get(SigningKey, NAME)
+    oauth.clock.move(LIFE / 2)
+    assert await oauth.room.keys.rotate() == pytest.approx((LIFE / 2).total_seconds())
+    assert await oauth.store.get(SigningKey, NAME) == before
 
 
-def test_processes_that_renew_at_once_make_one_key() -> None:
-    async def scenario(desk: Desk) -> None:
-        await desk.room.keys.current()
-        desk.clock.move(LIFE)
-        rooms = [desk.new_room() for _ in range(4)]
-        ends = await asyncio.gather(*(room.keys.rotate() for room in rooms), return_exceptions=True)
-        assert all(isinstance(end, float | Conflict) for end in ends)
-        assert len((await desk.store.get(SigningKey, NAME)).spec.private_keys) == 2
-
-    at_a_desk(scenario, seeds=10)
+@options(seeds=10)
+async def test_processes_that_renew_at_once_make_one_key(oauth: Desk) -> None:
+    await oauth.room.keys.current()
+    oauth.clock.move(LIFE)
+    rooms = [oauth.new_room() for _ in range(4)]
+    ends = await asyncio.gather(*(room.keys.rotate() for room in rooms), return_exceptions=True)
+    assert all(isinstance(end, float | Conflict) for end in ends)
+    assert len((await oauth.store.get(SigningKey, NAME)).spec.private_keys) == 2
 
 
-def test_a_token_outlives_several_rotations_and_its_key_goes_when_none_of_its_tokens_can_be_alive() -> None:
-    async def scenario(desk: Desk) -> None:
-        account = await desk.room.tokens.issue_for_account("some-account", "some-organization")
-        token = account.token.reveal()
-        for _ in range(3):
-            desk.clock.move(LIFE / 4)
-            await desk.room.keys.rotate()
-            assert (await desk.new_room().tokens.verify(token)).sub == "some-account"
-        kid = said(token)[0]["kid"]
-        desk.clock.move(3 * LIFE)
-        await desk.room.keys.rotate()
-        with pytest.raises(Unauthenticated):
-            await desk.room.tokens.verify(token)
-        assert await desk.room.keys.find(kid) is None
-        published = [key["kid"] for key in answer(await desk.anybody.get("/oauth2/v2/jwks"))["keys"]]
-        assert kid not in published
+@options(signing_key_life=LIFE / 4)
+async def test_a_token_outlives_several_rotations_and_its_key_goes_when_none_of_its_tokens_can_be_alive(
+    oauth: Desk,
+) -> None:
+    account = await oauth.room.tokens.issue_for_account("some-account", "some-organization")
+    token = account.token.reveal()
+    for _ in range(3):
+        oauth.clock.move(LIFE / 4)
+        await oauth.room.keys.rotate()
+        assert (await oauth.new_room().tokens.verify(token)).sub == "some-account"
+    kid = said(token)[0]["kid"]
+    oauth.clock.move(3 * LIFE)
+    await oauth.room.keys.rotate()
+    with pytest.raises(Unauthenticated):
+        await oauth.room.tokens.verify(token)
+    assert await oauth.room.keys.find(kid) is None
+    published = [key["kid"] for key in answer(await oauth.anybody.get("/oauth2/v2/jwks"))["keys"]]
+    assert kid not in published
 
-    at_a_desk(scenario, signing_key_life=LIFE / 4)
 
-
-def test_a_verified_token_is_not_believed_any_more_when_its_key_was_taken_away() -> None:
-    async def scenario(desk: Desk) -> None:
-        token = (await desk.room.tokens.issue_for_service("unikorn-region")).token.reveal()
-        await desk.room.tokens.verify(token)
-        await desk.remove(SigningKey, NAME)
-        with pytest.raises(Unauthenticated):
-            await desk.room.tokens.verify(token)
-
-    at_a_desk(scenario)
+async def test_a_verified_token_is_not_believed_any_more_when_its_key_was_taken_away(oauth: Desk) -> None:
+    token = (await oauth.room.tokens.issue_for_service("unikorn-region")).token.reveal()
+    await oauth.room.tokens.verify(token)
+    await oauth.remove(SigningKey, NAME)
+    with pytest.raises(Unauthenticated):
+        await oauth.room.tokens.verify(token)

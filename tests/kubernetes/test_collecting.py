@@ -23,13 +23,13 @@ async def test_the_collector_does_not_wake_for_what_frees_nothing(proxied_cluste
         await store.create(corral("north"))
         bella = await store.create(horse("bella", spec=HorseSpec(corrals=("north",))))
         await asyncio.sleep(0.2)
-        passes, lists = store._collector.passes, store.requests["list", HORSE.plural]
+        runs, lists = store._collector.runs, store.requests["list", HORSE.plural]
         for number in range(20):
             bella = await store.update(structs.replace(bella, spec=structs.replace(bella.spec, colour=f"c-{number}")))
         await asyncio.sleep(0.2)
-        assert store._collector.passes == passes
+        assert store._collector.runs == runs
         await store.update(structs.replace(bella, spec=HorseSpec()))
-        await until(lambda: store._collector.passes > passes)
+        await until(lambda: store._collector.runs > runs)
         assert store.requests["list", HORSE.plural] == lists, "nothing is marked, so nobody needs to look"
 
 

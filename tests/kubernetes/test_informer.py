@@ -54,7 +54,7 @@ async def test_an_informer_outlives_what_nobody_thought_of(proxied_cluster: OwnC
         await until(lambda: not nonsense)
         await store.create(horse("bella"))
         await until(lambda: set(follower.horses) == {"bella"})
-        await until(lambda: not store._duties.failing)
+        await until(lambda: not store._tasks.failing)
 
 
 async def test_a_list_that_fails_halfway_is_done_again(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_a_list_that_fails_halfway_is_done_again(proxied_cluster: OwnClust
     async with troubled(cluster, tmp_path) as (store, proxy), following(store) as follower:
         for start in range(0, 600, 60):
             await asyncio.gather(*(store.create(horse(f"h-{number:03}")) for number in range(start, start + 60)))
-        store._client._patience_s = 0.1
+        store._client._retry_for_s = 0.1
         proxy.refuse(fail, times=4)
         proxy.cut_watches()
         for name in ("h-000", "h-599"):
@@ -95,7 +95,7 @@ async def test_what_is_heard_again_is_no_news(proxied_cluster: OwnCluster, tmp_p
         mirror = store._informers[store.registry.kinds.index(HORSE)]._mirror
         codec = mirror._codec
         for change in ("ADDED", "MODIFIED", "DELETED"):
-            await mirror.follow([(change, msgspec.Raw(codec.encode(old)))])
+            await mirror.apply([(change, msgspec.Raw(codec.encode(old)))])
             assert await store.get(Horse, "bella") == new
         await until(lambda: follower.horses == {"bella": new})
         assert follower.lists == 1

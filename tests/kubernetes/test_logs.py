@@ -63,7 +63,7 @@ async def test_a_record_whose_own_outcome_is_unknown_is_taken_back(proxied_clust
         proxy.lose_answers(1)
         with pytest.raises(OutcomeUnknown):
             await store.create(horse("bella"), log=[record("made", once=True)])
-        await until(lambda: not store._errands)
+        await until(lambda: not store._retry_queue)
         await store.create(horse("bella"), log=[record("made", once=True)])
 
 
@@ -104,7 +104,7 @@ async def test_a_record_that_cannot_follow_its_write_comes_later(proxied_cluster
         proxy.refuse(refusing("POST", "journals", 500), times=2)
         made = await store.create(horse("bella"), log=[record("made")])
         assert (await store.get(Horse, "bella")) == made
-        await until(lambda: not store._errands)
+        await until(lambda: not store._retry_queue)
         assert await said(store) == ["made"]
 
 
@@ -112,9 +112,9 @@ async def test_a_record_is_kept_once_though_its_answer_was_lost(proxied_cluster:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
         await store.append([record("first")])
         proxy.lose_answers(1)
-        await store._log._keep_surely([record("second")])
-        assert len(store._errands) == 1
-        await until(lambda: not store._errands)
+        await store._log._store_reliably([record("second")])
+        assert len(store._retry_queue) == 1
+        await until(lambda: not store._retry_queue)
         assert await said(store) == ["first", "second"]
 
 

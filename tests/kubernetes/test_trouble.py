@@ -147,7 +147,7 @@ async def test_expired_credentials_are_renewed(fragile: OwnCluster, tmp_path: Pa
 
 async def test_a_server_that_is_down_is_named_in_one_sentence(fragile: OwnCluster) -> None:
     async with opened(fragile, fragile.namespace()) as store:
-        store._client._patience_s = 0.5
+        store._client._retry_for_s = 0.5
         await asyncio.to_thread(fragile.plane.kill, "apiserver")
         with pytest.raises(ServerUnreachable, match=fragile.plane.url):
             await store.create(horse("nowhere"))

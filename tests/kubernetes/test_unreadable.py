@@ -36,7 +36,7 @@ async def test_an_object_whose_key_is_missing_does_not_stop_the_others(cluster: 
             await store.create(branded("mine-later"))
             with pytest.raises(Unsealable):
                 await store.get(Horse, "sealed-later")
-            assert not store._duties.failing
+            assert not store._tasks.failing
 
 
 async def test_an_update_that_cannot_be_read_is_neither_the_present_nor_a_deletion(cluster: Cluster) -> None:

@@ -109,14 +109,14 @@ async def test_a_referrer_is_looked_after_when_the_server_falls_silent(
 ) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
         target = await store.create(corral("north"))
-        store._client._patience_s = 0.1
+        store._client._retry_for_s = 0.1
         proxy.refuse(refusing("GET", "corrals/north"), times=3)
         with pytest.raises(OutcomeUnknown):
             await refer(store)
-        assert len(store._errands) == 1
+        assert len(store._retry_queue) == 1
         cluster = proxied_cluster
         cluster.request("DELETE", path_of(cluster, CORRAL, target.name))
-        await until(lambda: not store._errands)
+        await until(lambda: not store._retry_queue)
         await until(lambda: store._known.find(HORSE, "bella") is None)
         assert cluster.try_request("GET", path_of(cluster, HORSE, "bella"))[0] == 404
 
@@ -186,7 +186,7 @@ async def test_throttling_that_outlasts_patience_is_not_called_unreachable(
     proxied_cluster: OwnCluster, tmp_path: Path
 ) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        store._client._patience_s = 0.2
+        store._client._retry_for_s = 0.2
         late = {"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}
         proxy.refuse(refusing("POST", "horses", 429, headers=late), times=3)
         await store.create(horse("patient"))

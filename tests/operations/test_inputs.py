@@ -10,7 +10,7 @@ from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work, read_input, stored_input
 from tests.operations.stage import FIRST, Stage
-from tests.operations.toy import TENT, Outfit, on_stage
+from tests.operations.toy import TENT, Outfit
 
 WORD = Secret("hunter2")
 
@@ -38,29 +38,23 @@ WHISPER: Saga[Outfit, Whisper] = Saga(
 )
 
 
-def test_an_input_that_holds_a_secret_is_sealed_and_read_back() -> None:
-    async def act(stage: Stage) -> None:
-        done = await stage.start(WHISPER).operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
-        assert done.spec.input == ""
-        found = await stage.store.get(Operation, FIRST)
-        assert read_input(WHISPER, found.spec) == Whisper("blue", WORD)
-        raw = b"".join(path.read_bytes() for path in stage.world.disk.directory.rglob("*") if path.is_file())
-        assert b"hunter2" not in raw
-        assert b"tent.whisper" in raw, "the record is among what was looked at"
-
-    on_stage(act)
+async def test_an_input_that_holds_a_secret_is_sealed_and_read_back(stage: Stage) -> None:
+    done = await stage.start(WHISPER).operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
+    assert done.spec.input == ""
+    found = await stage.store.get(Operation, FIRST)
+    assert read_input(WHISPER, found.spec) == Whisper("blue", WORD)
+    raw = b"".join(path.read_bytes() for path in stage.world.disk.directory.rglob("*") if path.is_file())
+    assert b"hunter2" not in raw
+    assert b"tent.whisper" in raw, "the record is among what was looked at"
 
 
-def test_the_same_secret_is_the_same_request_and_another_one_is_not() -> None:
-    async def act(stage: Stage) -> None:
-        operations = stage.start(WHISPER).operations
-        first = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
-        again = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
-        assert again.uid == first.uid
-        with pytest.raises(KeyReused):
-            await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", Secret("hunter3")))
-
-    on_stage(act)
+async def test_the_same_secret_is_the_same_request_and_another_one_is_not(stage: Stage) -> None:
+    operations = stage.start(WHISPER).operations
+    first = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
+    again = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
+    assert again.uid == first.uid
+    with pytest.raises(KeyReused):
+        await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", Secret("hunter3")))
 
 
 def test_a_secret_that_nobody_declared_is_not_stored() -> None:

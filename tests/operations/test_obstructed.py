@@ -16,7 +16,7 @@ from remuda.operations.saga import Sagas
 from tests.operations.hooks import Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SECOND, SETTINGS, Stage
 from tests.operations.test_recovery import left_open
-from tests.operations.toy import PITCH, Pitch, on_stage
+from tests.operations.toy import PITCH, Pitch
 
 LAST = Point("do", "pitch-tent", "after")
 BURN = replace(PITCH, name="tent.burn")
@@ -49,117 +49,98 @@ async def spoil(stage: Stage, operation: Operation) -> None:
         await stage.store.get(Operation, operation.name)
 
 
-def test_a_record_that_cannot_be_read_holds_up_nobody() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, SECOND))
-        await spoil(stage, await stage.store.create(left_open(stage, FIRST)))
-        counting = Counting()
-        process = stage.start(reporter=counting)
-        with capture_logs() as logs:
-            await process.recovery.recover()
-            await process.recovery.recover()
-        assert (await stage.store.get(Operation, SECOND)).phase == "undone"
-        assert counting.obstacles == {"unreadable": 1}
-        assert told(logs) == [FIRST], "and only once"
-
-    on_stage(act)
-
-
-def test_a_closed_record_that_cannot_be_read_is_kept_and_holds_up_nobody() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.start().run(SECOND, Pitch("red"))
-        await spoil(stage, await stage.start().run(FIRST))
-        stage.world.clock.jump(OperationSettings().retention + timedelta(minutes=1))
-        with capture_logs() as logs:
-            await stage.start().recovery.forget()
-        assert (await stage.store.list_names(Operation)).items == [FIRST]
-        assert [(line["count"], line["operation"]) for line in logs] == [(1, FIRST)]
-
-    on_stage(act)
-
-
-def test_an_input_that_cannot_be_read_is_stuck() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, FIRST, text='{"tint":"blue"}'))
-        counting = Counting()
-        process = stage.start(reporter=counting)
-        with capture_logs() as logs:
-            await process.recovery.recover()
-            await process.recovery.recover()
-        status = (await stage.store.get(Operation, FIRST)).status
-        assert (status.phase, status.undo_error.code if status.undo_error else "") == ("stuck", "unreadable_input")
-        assert counting.obstacles == {"unreadable_input": 1}
-        assert told(logs) == [FIRST]
-
-    on_stage(act)
-
-
-def test_alone_a_saga_that_nobody_knows_is_stuck_after_a_while() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, FIRST, saga="tent.forgotten"))
-        stage.world.clock.jump(timedelta(days=1))
-        counting = Counting()
-        process = stage.start(reporter=counting)
+async def test_a_record_that_cannot_be_read_holds_up_nobody(stage: Stage) -> None:
+    await stage.store.create(left_open(stage, SECOND))
+    await spoil(stage, await stage.store.create(left_open(stage, FIRST)))
+    counting = Counting()
+    process = stage.start(reporter=counting)
+    with capture_logs() as logs:
         await process.recovery.recover()
-        await stage.world.clock.sleep(2 * SETTINGS.grace_s - 1)
         await process.recovery.recover()
-        assert (await stage.phase(), counting.obstacles) == ("running", {})
-        await stage.world.clock.sleep(2)
-        with capture_logs() as logs:
+    assert (await stage.store.get(Operation, SECOND)).phase == "undone"
+    assert counting.obstacles == {"unreadable": 1}
+    assert told(logs) == [FIRST], "and only once"
+
+
+async def test_a_closed_record_that_cannot_be_read_is_kept_and_holds_up_nobody(stage: Stage) -> None:
+    await stage.start().run(SECOND, Pitch("red"))
+    await spoil(stage, await stage.start().run(FIRST))
+    stage.world.clock.jump(OperationSettings().retention + timedelta(minutes=1))
+    with capture_logs() as logs:
+        await stage.start().recovery.forget()
+    assert (await stage.store.list_names(Operation)).items == [FIRST]
+    assert [(line["count"], line["operation"]) for line in logs] == [(1, FIRST)]
+
+
+async def test_an_input_that_cannot_be_read_is_stuck(stage: Stage) -> None:
+    await stage.store.create(left_open(stage, FIRST, text='{"tint":"blue"}'))
+    counting = Counting()
+    process = stage.start(reporter=counting)
+    with capture_logs() as logs:
+        await process.recovery.recover()
+        await process.recovery.recover()
+    status = (await stage.store.get(Operation, FIRST)).status
+    assert (status.phase, status.undo_error.code if status.undo_error else "") == ("stuck", "unreadable_input")
+    assert counting.obstacles == {"unreadable_input": 1}
+    assert told(logs) == [FIRST]
+
+
+async def test_alone_a_saga_that_nobody_knows_is_stuck_after_a_while(stage: Stage) -> None:
+    await stage.store.create(left_open(stage, FIRST, saga="tent.forgotten"))
+    stage.world.clock.jump(timedelta(days=1))
+    counting = Counting()
+    process = stage.start(reporter=counting)
+    await process.recovery.recover()
+    await stage.world.clock.sleep(2 * SETTINGS.grace_s - 1)
+    await process.recovery.recover()
+    assert (await stage.phase(), counting.obstacles) == ("running", {})
+    await stage.world.clock.sleep(2)
+    with capture_logs() as logs:
+        await process.recovery.recover()
+        await process.recovery.recover()
+    status = (await stage.store.get(Operation, FIRST)).status
+    assert status.phase == "stuck"
+    assert status.undo_error is not None
+    assert "tent.forgotten" in status.undo_error.sentence
+    assert counting.obstacles == {"unknown_saga": 1}
+    assert told(logs) == [FIRST]
+
+
+async def test_beside_others_nothing_is_written_on_a_saga_that_is_not_known_here(stage: Stage) -> None:
+    await stage.store.create(left_open(stage, FIRST, saga=BURN.name))
+    version, counting = await stage.version(), Counting()
+    process = stage.start(is_alone=False, reporter=counting)
+    with capture_logs() as logs:
+        for _ in range(4):
+            await stage.world.clock.sleep(SETTINGS.grace_s)
             await process.recovery.recover()
-            await process.recovery.recover()
-        status = (await stage.store.get(Operation, FIRST)).status
-        assert status.phase == "stuck"
-        assert status.undo_error is not None
-        assert "tent.forgotten" in status.undo_error.sentence
-        assert counting.obstacles == {"unknown_saga": 1}
-        assert told(logs) == [FIRST]
-
-    on_stage(act)
+    assert await stage.version() == version
+    assert counting.seen == {(BURN.name, "running"): 1}
+    assert counting.obstacles == {"unknown_saga": 1}
+    assert told(logs) == [FIRST]
+    await stage.start(BURN, is_alone=False).recovery.recover()
+    assert await stage.phase() == "undone", "those who know it undo it"
 
 
-def test_beside_others_nothing_is_written_on_a_saga_that_is_not_known_here() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, FIRST, saga=BURN.name))
-        version, counting = await stage.version(), Counting()
-        process = stage.start(is_alone=False, reporter=counting)
-        with capture_logs() as logs:
-            for _ in range(4):
-                await stage.world.clock.sleep(SETTINGS.grace_s)
-                await process.recovery.recover()
-        assert await stage.version() == version
-        assert counting.seen == {(BURN.name, "running"): 1}
-        assert counting.obstacles == {"unknown_saga": 1}
-        assert told(logs) == [FIRST]
-        await stage.start(BURN, is_alone=False).recovery.recover()
-        assert await stage.phase() == "undone", "those who know it undo it"
+async def test_two_services_of_one_process_leave_each_others_runs_alone(stage: Stage) -> None:
+    other = stage.start()
 
-    on_stage(act)
-
-
-def test_two_services_of_one_process_leave_each_others_runs_alone() -> None:
-    async def act(stage: Stage) -> None:
-        other = stage.start()
-
-        async def look() -> None:
-            await other.recovery.recover()
-
-        process = stage.start(hooked(BURN, meanwhile(LAST, look)))
-        assert process.operations.process != other.operations.process
-        assert (await process.run()).phase == "done"
-
-    on_stage(act)
-
-
-def test_what_a_crash_left_is_undone_by_the_service_that_knows_it_although_another_looks_first() -> None:
-    async def act(stage: Stage) -> None:
-        left = await stage.store.create(left_open(stage, FIRST, saga=BURN.name))
-        await stage.store.create(left_open(stage, SECOND))
-        stage.world.clock.jump(timedelta(days=1))
-        one, other = stage.start(), stage.start(BURN)
-        await one.recovery.recover()
-        assert await stage.store.get(Operation, FIRST) == left
+    async def look() -> None:
         await other.recovery.recover()
-        assert [await stage.phase(name) for name in (FIRST, SECOND)] == ["undone", "undone"]
 
-    on_stage(act)
+    process = stage.start(hooked(BURN, meanwhile(LAST, look)))
+    assert process.operations.process != other.operations.process
+    assert (await process.run()).phase == "done"
+
+
+async def test_what_a_crash_left_is_undone_by_the_service_that_knows_it_although_another_looks_first(
+    stage: Stage,
+) -> None:
+    left = await stage.store.create(left_open(stage, FIRST, saga=BURN.name))
+    await stage.store.create(left_open(stage, SECOND))
+    stage.world.clock.jump(timedelta(days=1))
+    one, other = stage.start(), stage.start(BURN)
+    await one.recovery.recover()
+    assert await stage.store.get(Operation, FIRST) == left
+    await other.recovery.recover()
+    assert [await stage.phase(name) for name in (FIRST, SECOND)] == ["undone", "undone"]

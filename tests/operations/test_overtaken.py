@@ -14,101 +14,83 @@ from remuda.operations.saga import Sagas
 from tests.operations.hooks import Again, Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SETTINGS, Process, Stage
 from tests.operations.test_recovery import left_open
-from tests.operations.toy import PITCH, on_stage
+from tests.operations.toy import PITCH
 
 LAST = Point("do", "pitch-tent", "after")
 
 
-def test_a_run_that_loses_the_closing_swap_answers_503_and_leaves_nothing() -> None:
-    async def act(stage: Stage) -> None:
-        clean = await stage.observe()
-        other = stage.start(is_alone=False)
+async def test_a_run_that_loses_the_closing_swap_answers_503_and_leaves_nothing(stage: Stage) -> None:
+    clean = await stage.observe()
+    other = stage.start(is_alone=False)
 
-        async def overtake(write: Callable[[], Awaitable[Any]]) -> Any:
-            stage.world.clock.jump(timedelta(seconds=SETTINGS.run_s + SETTINGS.grace_s + 1))
-            await other.recovery.recover()
-            return await write()
+    async def overtake(write: Callable[[], Awaitable[Any]]) -> Any:
+        stage.world.clock.jump(timedelta(seconds=SETTINGS.run_s + SETTINGS.grace_s + 1))
+        await other.recovery.recover()
+        return await write()
 
-        process = stage.start(is_alone=False)
-        process.store.at_close = overtake
-        error = await process.try_to_run()
-        assert isinstance(error, Unavailable)
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-
-    on_stage(act)
+    process = stage.start(is_alone=False)
+    process.store.at_close = overtake
+    error = await process.try_to_run()
+    assert isinstance(error, Unavailable)
+    assert await stage.phase() == "undone"
+    assert await stage.observe() == clean
 
 
-def test_a_close_that_happened_although_it_failed_is_a_success() -> None:
-    async def act(stage: Stage) -> None:
-        async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
-            await write()
-            raise StorageFailing("disk", "cable")
+async def test_a_close_that_happened_although_it_failed_is_a_success(stage: Stage) -> None:
+    async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
+        await write()
+        raise StorageFailing("disk", "cable")
 
-        process = stage.start()
-        process.store.at_close = fail_after
-        assert (await process.run()).phase == "done"
-
-    on_stage(act)
+    process = stage.start()
+    process.store.at_close = fail_after
+    assert (await process.run()).phase == "done"
 
 
-def test_a_close_that_failed_is_undone() -> None:
-    async def act(stage: Stage) -> None:
-        clean = await stage.observe()
+async def test_a_close_that_failed_is_undone(stage: Stage) -> None:
+    clean = await stage.observe()
 
-        async def fail(_write: Callable[[], Awaitable[Any]]) -> Any:
-            raise StorageFailing("disk", "cable")
+    async def fail(_write: Callable[[], Awaitable[Any]]) -> Any:
+        raise StorageFailing("disk", "cable")
 
-        process = stage.start()
-        process.store.at_close = fail
-        assert isinstance(await process.try_to_run(), StorageFailing)
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-
-    on_stage(act)
+    process = stage.start()
+    process.store.at_close = fail
+    assert isinstance(await process.try_to_run(), StorageFailing)
+    assert await stage.phase() == "undone"
+    assert await stage.observe() == clean
 
 
-def test_somebody_elses_annotation_does_not_make_a_run_fail() -> None:
-    async def act(stage: Stage) -> None:
-        async def annotate() -> None:
-            found = await stage.store.get(Operation, FIRST)
-            metadata = msgspec.structs.replace(found.metadata, annotations={"note": "hello"})
-            await stage.store.update(msgspec.structs.replace(found, metadata=metadata))
+async def test_somebody_elses_annotation_does_not_make_a_run_fail(stage: Stage) -> None:
+    async def annotate() -> None:
+        found = await stage.store.get(Operation, FIRST)
+        metadata = msgspec.structs.replace(found.metadata, annotations={"note": "hello"})
+        await stage.store.update(msgspec.structs.replace(found, metadata=metadata))
 
-        operation = await stage.start(hooked(PITCH, meanwhile(LAST, annotate))).run()
-        assert (operation.phase, operation.metadata.annotations) == ("done", {"note": "hello"})
-
-    on_stage(act)
+    operation = await stage.start(hooked(PITCH, meanwhile(LAST, annotate))).run()
+    assert (operation.phase, operation.metadata.annotations) == ("done", {"note": "hello"})
 
 
-def test_a_run_whose_record_was_deleted_is_undone() -> None:
-    async def act(stage: Stage) -> None:
-        async def delete() -> None:
-            found = await stage.store.get(Operation, FIRST)
-            await stage.store.delete(Operation, FIRST, uid=found.uid)
+async def test_a_run_whose_record_was_deleted_is_undone(stage: Stage) -> None:
+    async def delete() -> None:
+        found = await stage.store.get(Operation, FIRST)
+        await stage.store.delete(Operation, FIRST, uid=found.uid)
 
-        clean = await stage.observe()
-        error = await stage.start(hooked(PITCH, meanwhile(LAST, delete))).try_to_run()
-        assert isinstance(error, Unavailable)
-        assert await stage.observe() == clean
-
-    on_stage(act)
+    clean = await stage.observe()
+    error = await stage.start(hooked(PITCH, meanwhile(LAST, delete))).try_to_run()
+    assert isinstance(error, Unavailable)
+    assert await stage.observe() == clean
 
 
-def test_a_run_whose_record_was_made_anew_by_somebody_else_does_not_touch_that() -> None:
-    async def act(stage: Stage) -> None:
-        async def replace() -> None:
-            found = await stage.store.get(Operation, FIRST)
-            await stage.store.delete(Operation, FIRST, uid=found.uid)
-            made.append(await stage.store.create(left_open(stage, FIRST)))
+async def test_a_run_whose_record_was_made_anew_by_somebody_else_does_not_touch_that(stage: Stage) -> None:
+    async def replace() -> None:
+        found = await stage.store.get(Operation, FIRST)
+        await stage.store.delete(Operation, FIRST, uid=found.uid)
+        made.append(await stage.store.create(left_open(stage, FIRST)))
 
-        clean, made = await stage.observe(), list[Operation]()
-        error = await stage.start(hooked(PITCH, meanwhile(LAST, replace))).try_to_run()
-        assert isinstance(error, Unavailable)
-        assert await stage.observe() == clean
-        assert await stage.store.get(Operation, FIRST) == made[0]
-
-    on_stage(act)
+    clean, made = await stage.observe(), list[Operation]()
+    error = await stage.start(hooked(PITCH, meanwhile(LAST, replace))).try_to_run()
+    assert isinstance(error, Unavailable)
+    assert await stage.observe() == clean
+    assert await stage.store.get(Operation, FIRST) == made[0]
 
 
 class Counted:
@@ -129,67 +111,55 @@ class Counted:
         return self._registry.get_sample_value(name, {"saga": PITCH.name, **labels})
 
 
-def test_a_close_that_happened_although_it_failed_counts_as_done() -> None:
-    async def act(stage: Stage) -> None:
-        async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
-            await write()
-            raise StorageFailing("disk", "cable")
+async def test_a_close_that_happened_although_it_failed_counts_as_done(stage: Stage) -> None:
+    async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
+        await write()
+        raise StorageFailing("disk", "cable")
 
-        counted = Counted(stage)
-        counted.process.store.at_close = fail_after
-        await counted.process.run()
-        assert (counted.closed("done"), counted.journal_failures) == (1, 0)
-
-    on_stage(act)
+    counted = Counted(stage)
+    counted.process.store.at_close = fail_after
+    await counted.process.run()
+    assert (counted.closed("done"), counted.journal_failures) == (1, 0)
 
 
-def test_it_counts_as_done_even_if_for_a_while_nobody_can_see_that_it_happened() -> None:
-    async def act(stage: Stage) -> None:
-        async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
-            await write()
-            reads.append(counted.process.store.before_read)
-            counted.process.store.before_read = fail  # type: ignore[method-assign]  # reads fail for a while
-            raise StorageFailing("disk", "cable")
+async def test_it_counts_as_done_even_if_for_a_while_nobody_can_see_that_it_happened(stage: Stage) -> None:
+    async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
+        await write()
+        reads.append(counted.process.store.before_read)
+        counted.process.store.before_read = fail  # type: ignore[method-assign]  # reads fail for a while
+        raise StorageFailing("disk", "cable")
 
-        def fail() -> None:
-            counted.process.store.before_read = reads[0]  # type: ignore[method-assign]  # reads fail for a while
-            raise StorageFailing("disk", "cable")
+    def fail() -> None:
+        counted.process.store.before_read = reads[0]  # type: ignore[method-assign]  # reads fail for a while
+        raise StorageFailing("disk", "cable")
 
-        reads: list[Callable[[], None]] = []
-        counted = Counted(stage)
-        counted.process.store.at_close = fail_after
-        assert (await counted.process.run()).phase == "done"
-        assert counted.closed("done") == 1
-
-    on_stage(act)
+    reads: list[Callable[[], None]] = []
+    counted = Counted(stage)
+    counted.process.store.at_close = fail_after
+    assert (await counted.process.run()).phase == "done"
+    assert counted.closed("done") == 1
 
 
-def test_a_close_that_failed_counts_as_undone() -> None:
-    async def act(stage: Stage) -> None:
-        async def fail(_write: Callable[[], Awaitable[Any]]) -> Any:
-            raise StorageFailing("disk", "cable")
+async def test_a_close_that_failed_counts_as_undone(stage: Stage) -> None:
+    async def fail(_write: Callable[[], Awaitable[Any]]) -> Any:
+        raise StorageFailing("disk", "cable")
 
-        counted = Counted(stage)
-        counted.process.store.at_close = fail
-        await counted.process.try_to_run()
-        assert (counted.closed("done"), counted.closed("undone"), counted.journal_failures) == (0, 1, 1)
-
-    on_stage(act)
+    counted = Counted(stage)
+    counted.process.store.at_close = fail
+    await counted.process.try_to_run()
+    assert (counted.closed("done"), counted.closed("undone"), counted.journal_failures) == (0, 1, 1)
 
 
-def test_what_was_abandoned_meanwhile_is_not_undone() -> None:
-    async def act(stage: Stage) -> None:
-        left = await stage.store.update_status((await stage.store.create(left_open(stage, FIRST))).moved("undoing"))
-        reached: list[Point] = []
+async def test_what_was_abandoned_meanwhile_is_not_undone(stage: Stage) -> None:
+    left = await stage.store.update_status((await stage.store.create(left_open(stage, FIRST))).moved("undoing"))
+    reached: list[Point] = []
 
-        async def note(point: Point, _again: Again) -> None:
-            reached.append(point)
+    async def note(point: Point, _again: Again) -> None:
+        reached.append(point)
 
-        process = stage.start(hooked(PITCH, note))
-        await process.operations.abandon(FIRST, reason="enough", actor="ada")
-        process.operations.take_over(left)
-        await process.settle()
-        assert await stage.phase() == "abandoned"
-        assert not reached
-
-    on_stage(act)
+    process = stage.start(hooked(PITCH, note))
+    await process.operations.abandon(FIRST, reason="enough", actor="ada")
+    process.operations.take_over(left)
+    await process.settle()
+    assert await stage.phase() == "abandoned"
+    assert not reached

@@ -15,6 +15,7 @@ from remuda.operations.service import Operations
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
+from tests.kit.environment import options, provided_by
 from tests.operations.recording import LoosePairError, Recorder, RecordingStore, effectful
 from tests.operations.stage import FIRST, SECOND, Stage
 from tests.operations.toy import PITCH, Camp, Outfit, Pitch, Tent, Woods, on_stage
@@ -61,6 +62,9 @@ def watched(act: Callable[[Scene], Awaitable[None]], *, seeds: int = 1) -> None:
     on_stage(on, seeds=seeds)
 
 
+scene = provided_by(watched)
+
+
 async def write_twice(scene: Scene) -> None:
     await scene.store.create(scene.tent("blue"))
     await scene.store.create(scene.tent("red"))
@@ -94,12 +98,9 @@ async def pitch_twice(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("handler", [write_twice, write_and_cut, write_and_put_back, pitch_and_write, pitch_twice])
-def test_two_effects_of_one_request_are_found(handler: Callable[[Scene], Awaitable[None]]) -> None:
-    async def act(scene: Scene) -> None:
-        with pytest.raises(LoosePairError, match="#1 POST /tents"):
-            await scene.request(handler)
-
-    watched(act)
+async def test_two_effects_of_one_request_are_found(scene: Scene, handler: Callable[[Scene], Awaitable[None]]) -> None:
+    with pytest.raises(LoosePairError, match="#1 POST /tents"):
+        await scene.request(handler)
 
 
 async def write_once(scene: Scene) -> None:
@@ -132,37 +133,29 @@ async def pitch_once(scene: Scene) -> None:
     "handler",
     [write_once, write_once_and_log, write_once_after_a_refusal, write_once_and_nothing, pitch_once],
 )
-def test_one_effect_or_one_operation_is_fine(handler: Callable[[Scene], Awaitable[None]]) -> None:
-    async def act(scene: Scene) -> None:
-        await scene.request(handler)
-        assert scene.recorder.effects
-
-    watched(act)
+async def test_one_effect_or_one_operation_is_fine(scene: Scene, handler: Callable[[Scene], Awaitable[None]]) -> None:
+    await scene.request(handler)
+    assert scene.recorder.effects
 
 
-def test_two_requests_have_an_effect_each_and_what_is_no_request_may_have_many() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.request(write_once)
-        camp = await scene.store.get(Camp, "camp")
-        await scene.store.update(replace(camp, spec=replace(camp.spec, places=4)))
-        await scene.store.create(scene.tent("red"))
-        assert [effect.request for effect in scene.recorder.effects] == ["#1 POST /tents", None, None]
-
-    watched(act)
+async def test_two_requests_have_an_effect_each_and_what_is_no_request_may_have_many(scene: Scene) -> None:
+    await scene.request(write_once)
+    camp = await scene.store.get(Camp, "camp")
+    await scene.store.update(replace(camp, spec=replace(camp.spec, places=4)))
+    await scene.store.create(scene.tent("red"))
+    assert [effect.request for effect in scene.recorder.effects] == ["#1 POST /tents", None, None]
 
 
-def test_a_write_that_changes_nothing_hides_no_effect_of_others() -> None:
-    async def act(scene: Scene) -> None:
-        tent = await scene.stage.store.create(scene.tent("white"))
+@options(seeds=6)
+async def test_a_write_that_changes_nothing_hides_no_effect_of_others(scene: Scene) -> None:
+    tent = await scene.stage.store.create(scene.tent("white"))
 
-        async def write_nothing(_scene: Scene) -> None:
-            await scene.store.update(tent)
+    async def write_nothing(_scene: Scene) -> None:
+        await scene.store.update(tent)
 
-        async def write_all_the_time() -> None:
-            for number in range(5):
-                await scene.store.create(scene.tent(f"tent-{number}"))
+    async def write_all_the_time() -> None:
+        for number in range(5):
+            await scene.store.create(scene.tent(f"tent-{number}"))
 
-        await asyncio.gather(scene.request(write_nothing), write_all_the_time())
-        assert [effect.what for effect in scene.recorder.effects] == ["create Tent"] * 5
-
-    watched(act, seeds=6)
+    await asyncio.gather(scene.request(write_nothing), write_all_the_time())
+    assert [effect.what for effect in scene.recorder.effects] == ["create Tent"] * 5

@@ -11,9 +11,10 @@ from remuda.operations.reporter import OpenCounts, Reporter
 from remuda.operations.runner import OperationSettings
 from remuda.operations.saga import Step, Work
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.operations.hooks import Again, Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SETTINGS, Stage
-from tests.operations.toy import PITCH, TENT, Outfit, Pitch, on_stage
+from tests.operations.toy import PITCH, TENT, Outfit, Pitch
 
 LAST = Point("do", "pitch-tent", "after")
 
@@ -42,178 +43,145 @@ def left_open(stage: Stage, name: str, *, saga: str = PITCH.name, text: str = '{
     return Operation(metadata=Metadata(name=name), spec=spec)
 
 
-def test_alone_everything_that_is_open_is_undone_at_once() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, FIRST))
-        await stage.start().recovery.recover()
-        found = await stage.store.get(Operation, FIRST)
-        assert (found.phase, found.status.error.code if found.status.error else "") == ("undone", "process_ended")
-
-    on_stage(act)
+async def test_alone_everything_that_is_open_is_undone_at_once(stage: Stage) -> None:
+    await stage.store.create(left_open(stage, FIRST))
+    await stage.start().recovery.recover()
+    found = await stage.store.get(Operation, FIRST)
+    assert (found.phase, found.status.error.code if found.status.error else "") == ("undone", "process_ended")
 
 
-def test_alone_a_living_run_is_left_alone() -> None:
-    async def act(stage: Stage) -> None:
-        async def recover() -> None:
-            await process.recovery.recover()
-
-        process = stage.start(hooked(PITCH, meanwhile(LAST, recover)))
-        assert (await process.run()).phase == "done"
-
-    on_stage(act)
-
-
-def test_beside_others_only_what_is_past_deadline_and_grace_is_undone() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, FIRST))
-        process = stage.start(is_alone=False)
-        await stage.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s - 1)
+async def test_alone_a_living_run_is_left_alone(stage: Stage) -> None:
+    async def recover() -> None:
         await process.recovery.recover()
-        assert await stage.phase() == "running"
-        await stage.world.clock.sleep(2)
-        await process.recovery.recover()
+
+    process = stage.start(hooked(PITCH, meanwhile(LAST, recover)))
+    assert (await process.run()).phase == "done"
+
+
+async def test_beside_others_only_what_is_past_deadline_and_grace_is_undone(stage: Stage) -> None:
+    await stage.store.create(left_open(stage, FIRST))
+    process = stage.start(is_alone=False)
+    await stage.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s - 1)
+    await process.recovery.recover()
+    assert await stage.phase() == "running"
+    await stage.world.clock.sleep(2)
+    await process.recovery.recover()
+    assert await stage.phase() == "undone"
+
+
+async def test_beside_others_one_that_is_tried_again_is_left_until_its_next_try_is_overdue(stage: Stage) -> None:
+    created = await stage.store.create(left_open(stage, FIRST))
+    next_try = stage.world.clock.now() + timedelta(seconds=1000)
+    await stage.store.update_status(created.moved("stuck", next_try=next_try))
+    process = stage.start(is_alone=False)
+    await stage.world.clock.sleep(1000 + SETTINGS.grace_s - 1)
+    await process.recovery.recover()
+    assert await stage.phase() == "stuck"
+    await stage.world.clock.sleep(2)
+    await process.recovery.recover()
+    assert await stage.phase() == "undone"
+
+
+async def test_a_record_of_this_boot_that_nobody_works_on_is_undone(stage: Stage) -> None:
+    process = stage.start(is_alone=False)
+    orphan = left_open(stage, FIRST)
+    spec = msgspec.structs.replace(orphan.spec, process=process.operations.process)
+    await stage.store.create(msgspec.structs.replace(orphan, spec=spec))
+    await process.recovery.recover()
+    assert await stage.phase() == "undone"
+
+
+async def test_what_is_taken_over_twice_is_undone_by_one(stage: Stage) -> None:
+    left = await stage.store.create(left_open(stage, FIRST))
+    process = stage.start()
+    one, other = process.operations.take_over(left), process.operations.take_over(left)
+    assert one is other
+    await process.settle()
+    assert await stage.phase() == "undone"
+
+
+async def test_the_duty_looks_now_and_then(stage: Stage) -> None:
+    process = stage.start()
+    async with stage.duty(process.recovery.keep):
+        await stage.world.clock.sleep(1)
+        await stage.store.create(left_open(stage, FIRST))
+        await stage.world.clock.sleep(SETTINGS.look_s)
         assert await stage.phase() == "undone"
 
-    on_stage(act)
+
+@options(seeds=1)
+async def test_more_than_a_page_is_recovered(stage: Stage) -> None:
+    for number in range(250):
+        await stage.store.create(left_open(stage, f"left-{number:03}"))
+    await stage.start().recovery.recover()
+    await stage.assert_closed()
 
 
-def test_beside_others_one_that_is_tried_again_is_left_until_its_next_try_is_overdue() -> None:
-    async def act(stage: Stage) -> None:
-        created = await stage.store.create(left_open(stage, FIRST))
-        next_try = stage.world.clock.now() + timedelta(seconds=1000)
-        await stage.store.update_status(created.moved("stuck", next_try=next_try))
-        process = stage.start(is_alone=False)
-        await stage.world.clock.sleep(1000 + SETTINGS.grace_s - 1)
-        await process.recovery.recover()
-        assert await stage.phase() == "stuck"
-        await stage.world.clock.sleep(2)
-        await process.recovery.recover()
-        assert await stage.phase() == "undone"
-
-    on_stage(act)
+async def test_recovery_tells_how_many_are_open(stage: Stage) -> None:
+    await stage.store.create(left_open(stage, FIRST))
+    counting = Counting()
+    process = stage.start(is_alone=False, reporter=counting)
+    await process.recovery.recover()
+    await stage.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s + 1)
+    await process.recovery.recover()
+    await process.recovery.recover()
+    assert counting.seen == [{(PITCH.name, "running"): 1}, {(PITCH.name, "running"): 1}, {}]
 
 
-def test_a_record_of_this_boot_that_nobody_works_on_is_undone() -> None:
-    async def act(stage: Stage) -> None:
-        process = stage.start(is_alone=False)
-        orphan = left_open(stage, FIRST)
-        spec = msgspec.structs.replace(orphan.spec, process=process.operations.process)
-        await stage.store.create(msgspec.structs.replace(orphan, spec=spec))
-        await process.recovery.recover()
-        assert await stage.phase() == "undone"
+@options(seeds=1)
+async def test_an_undo_that_hangs_holds_up_nobody_else(stage: Stage) -> None:
+    undone: list[float] = []
+    began = stage.world.clock.monotonic()
 
-    on_stage(act)
-
-
-def test_what_is_taken_over_twice_is_undone_by_one() -> None:
-    async def act(stage: Stage) -> None:
-        left = await stage.store.create(left_open(stage, FIRST))
-        process = stage.start()
-        one, other = process.operations.take_over(left), process.operations.take_over(left)
-        assert one is other
-        await process.settle()
-        assert await stage.phase() == "undone"
-
-    on_stage(act)
-
-
-def test_the_duty_looks_now_and_then() -> None:
-    async def act(stage: Stage) -> None:
-        process = stage.start()
-        async with stage.duty(process.recovery.keep):
-            await stage.world.clock.sleep(1)
-            await stage.store.create(left_open(stage, FIRST))
-            await stage.world.clock.sleep(SETTINGS.look_s)
-            assert await stage.phase() == "undone"
-
-    on_stage(act)
-
-
-def test_more_than_a_page_is_recovered() -> None:
-    async def act(stage: Stage) -> None:
-        for number in range(250):
-            await stage.store.create(left_open(stage, f"left-{number:03}"))
-        await stage.start().recovery.recover()
-        await stage.assert_closed()
-
-    on_stage(act, seeds=1)
-
-
-def test_recovery_tells_how_many_are_open() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, FIRST))
-        counting = Counting()
-        process = stage.start(is_alone=False, reporter=counting)
-        await process.recovery.recover()
-        await stage.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s + 1)
-        await process.recovery.recover()
-        await process.recovery.recover()
-        assert counting.seen == [{(PITCH.name, "running"): 1}, {(PITCH.name, "running"): 1}, {}]
-
-    on_stage(act)
-
-
-def test_an_undo_that_hangs_holds_up_nobody_else() -> None:
-    async def act(stage: Stage) -> None:
-        undone: list[float] = []
-        began = stage.world.clock.monotonic()
-
-        async def hang(point: Point, _again: Again) -> None:
-            if point == Point("undo", "pitch-tent", "before"):
-                await stage.world.clock.sleep(10_000)
-
-        async def note(_outfit: Outfit, _work: Work[Pitch]) -> None:
-            undone.append(stage.world.clock.monotonic() - began)
-
-        step = Step(name="note", do=note, undo=note)
-        process = stage.start(hooked(replace(PITCH, steps=(*PITCH.steps, step)), hang))
-        for number in range(3 * SETTINGS.together):
-            await stage.store.create(left_open(stage, f"left-{number:03}"))
-        await stage.store.create(left_open(stage, FIRST))
-        await process.recovery.recover()
-        assert len(undone) == 3 * SETTINGS.together + 1
-        assert max(undone) < SETTINGS.undo_s
-        await process.kill()
-
-    on_stage(act, seeds=1)
-
-
-def test_what_was_abandoned_while_recovery_was_busy_is_left() -> None:
-    async def act(stage: Stage) -> None:
-        undone: list[str] = []
-
-        async def hang(_outfit: Outfit, work: Work[Pitch]) -> None:
-            undone.append(work.id)
+    async def hang(point: Point, _again: Again) -> None:
+        if point == Point("undo", "pitch-tent", "before"):
             await stage.world.clock.sleep(10_000)
 
-        counting = Counting()
-        process = stage.start(replace(PITCH, steps=(Step(name="hang", do=hang, undo=hang),)), reporter=counting)
-        for number in range(SETTINGS.together):
-            await stage.store.create(left_open(stage, f"left-{number:03}"))
-        last = await stage.store.create(left_open(stage, "the-last"))
-        await stage.store.update_status(last.moved("undoing"))
-        recovering = asyncio.create_task(process.recovery.recover())
-        await stage.world.clock.sleep(1)
-        assert len(undone) == SETTINGS.together
-        await stage.start().operations.abandon("the-last", reason="enough", actor="ada")
-        await recovering
-        assert "the-last" not in undone
-        assert counting.seen == [{(PITCH.name, "running"): SETTINGS.together}]
-        await process.kill()
+    async def note(_outfit: Outfit, _work: Work[Pitch]) -> None:
+        undone.append(stage.world.clock.monotonic() - began)
 
-    on_stage(act, seeds=1)
+    step = Step(name="note", do=note, undo=note)
+    process = stage.start(hooked(replace(PITCH, steps=(*PITCH.steps, step)), hang))
+    for number in range(3 * SETTINGS.together):
+        await stage.store.create(left_open(stage, f"left-{number:03}"))
+    await stage.store.create(left_open(stage, FIRST))
+    await process.recovery.recover()
+    assert len(undone) == 3 * SETTINGS.together + 1
+    assert max(undone) < SETTINGS.undo_s
+    await process.kill()
 
 
-def test_closed_operations_are_forgotten_when_their_time_has_come() -> None:
-    async def act(stage: Stage) -> None:
-        process = stage.start()
-        await process.run()
-        stage.world.clock.jump(OperationSettings().retention - timedelta(minutes=1))
-        created = await stage.store.create(left_open(stage, "open-and-old"))
-        await process.recovery.forget()
-        assert await stage.phase() == "done"
-        async with stage.duty(process.recovery.keep_forgetting):
-            await stage.world.clock.sleep(2 * 3600)
-        assert [each.name for each in (await stage.store.list(Operation)).items] == [created.name]
+@options(seeds=1)
+async def test_what_was_abandoned_while_recovery_was_busy_is_left(stage: Stage) -> None:
+    undone: list[str] = []
 
-    on_stage(act)
+    async def hang(_outfit: Outfit, work: Work[Pitch]) -> None:
+        undone.append(work.id)
+        await stage.world.clock.sleep(10_000)
+
+    counting = Counting()
+    process = stage.start(replace(PITCH, steps=(Step(name="hang", do=hang, undo=hang),)), reporter=counting)
+    for number in range(SETTINGS.together):
+        await stage.store.create(left_open(stage, f"left-{number:03}"))
+    last = await stage.store.create(left_open(stage, "the-last"))
+    await stage.store.update_status(last.moved("undoing"))
+    recovering = asyncio.create_task(process.recovery.recover())
+    await stage.world.clock.sleep(1)
+    assert len(undone) == SETTINGS.together
+    await stage.start().operations.abandon("the-last", reason="enough", actor="ada")
+    await recovering
+    assert "the-last" not in undone
+    assert counting.seen == [{(PITCH.name, "running"): SETTINGS.together}]
+    await process.kill()
+
+
+async def test_closed_operations_are_forgotten_when_their_time_has_come(stage: Stage) -> None:
+    process = stage.start()
+    await process.run()
+    stage.world.clock.jump(OperationSettings().retention - timedelta(minutes=1))
+    created = await stage.store.create(left_open(stage, "open-and-old"))
+    await process.recovery.forget()
+    assert await stage.phase() == "done"
+    async with stage.duty(process.recovery.keep_forgetting):
+        await stage.world.clock.sleep(2 * 3600)
+    assert [each.name for each in (await stage.store.list(Operation)).items] == [created.name]

@@ -12,7 +12,7 @@ from remuda.store.logs import Record, subject_of
 from tests.operations.hooks import Point, failing, hooked
 from tests.operations.stage import FIRST, Stage
 from tests.operations.test_stuck import Jam, get_stuck
-from tests.operations.toy import PITCH, TENT, on_stage
+from tests.operations.toy import PITCH, TENT
 
 LAST = Point("do", "pitch-tent", "after")
 POLE = Point("undo", "cut-pole", "before")
@@ -56,56 +56,50 @@ class Diary(Reporter):
         self.lines.append(f"obstructed {dict(found)} of {[saga.name for saga in sagas]}")
 
 
-def test_a_reporter_hears_of_everything_in_order() -> None:
-    async def act(stage: Stage) -> None:
-        diary, copy = Diary(), Diary()
-        process = stage.start(hooked(PITCH, failing(LAST, POLE, once=True)), reporter=Reporters(diary, copy))
-        await process.try_to_run()
-        await process.settle()
-        await process.recovery.recover()
-        assert diary.lines == [
-            "about to be running",
-            f"started {FIRST}",
-            "done take-place while running",
-            "done cut-pole while running",
-            "failed pitch-tent while running: internal",
-            "about to be undoing",
-            "undone pitch-tent while undoing",
-            "undo failed cut-pole while undoing: internal",
-            "undone pitch-tent while undoing",
-            "undone cut-pole while undoing",
-            "undone take-place while undoing",
-            "about to be undone",
-            "closed undone",
-            "open {}",
-            "obstructed {} of ['tent.pitch']",
-        ]
-        assert copy.lines == diary.lines
-
-    on_stage(act)
+async def test_a_reporter_hears_of_everything_in_order(stage: Stage) -> None:
+    diary, copy = Diary(), Diary()
+    process = stage.start(hooked(PITCH, failing(LAST, POLE, once=True)), reporter=Reporters(diary, copy))
+    await process.try_to_run()
+    await process.settle()
+    await process.recovery.recover()
+    assert diary.lines == [
+        "about to be running",
+        f"started {FIRST}",
+        "done take-place while running",
+        "done cut-pole while running",
+        "failed pitch-tent while running: internal",
+        "about to be undoing",
+        "undone pitch-tent while undoing",
+        "undo failed cut-pole while undoing: internal",
+        "undone pitch-tent while undoing",
+        "undone cut-pole while undoing",
+        "undone take-place while undoing",
+        "about to be undone",
+        "closed undone",
+        "open {}",
+        "obstructed {} of ['tent.pitch']",
+    ]
+    assert copy.lines == diary.lines
 
 
-def test_the_timeline_of_the_subject_is_written_with_the_record() -> None:
-    async def act(stage: Stage) -> None:
-        process = stage.start(hooked(PITCH, failing(LAST)), reporter=Timeline())
-        await process.try_to_run()
-        await process.run()
-        page = await stage.store.read("timeline", subject_of(TENT.qualified, "blue"))
-        entries = [msgspec.json.decode(entry.data, type=TimelineEntry) for entry in page.entries]
-        assert [entry.phase for entry in entries] == ["running", "undoing", "undone", "running", "done"]
-        assert [entry.event for entry in entries] == [
-            "OperationStarted",
-            "OperationUndoing",
-            "OperationUndone",
-            "OperationStarted",
-            "OperationDone",
-        ]
-        assert [entry.operation for entry in entries] == [FIRST] * 3 + [attempt_id(FIRST, 2)] * 2
-        assert [entry.failed_step for entry in entries] == ["", "pitch-tent", "pitch-tent", "", ""]
-        assert {entry.actor for entry in entries} == {"prover"}
-        assert process.fuse.by_kind.keys() == {"Operation", "Camp", "Tent", "delete"}, "and with no write of its own"
-
-    on_stage(act)
+async def test_the_timeline_of_the_subject_is_written_with_the_record(stage: Stage) -> None:
+    process = stage.start(hooked(PITCH, failing(LAST)), reporter=Timeline())
+    await process.try_to_run()
+    await process.run()
+    page = await stage.store.read("timeline", subject_of(TENT.qualified, "blue"))
+    entries = [msgspec.json.decode(entry.data, type=TimelineEntry) for entry in page.entries]
+    assert [entry.phase for entry in entries] == ["running", "undoing", "undone", "running", "done"]
+    assert [entry.event for entry in entries] == [
+        "OperationStarted",
+        "OperationUndoing",
+        "OperationUndone",
+        "OperationStarted",
+        "OperationDone",
+    ]
+    assert [entry.operation for entry in entries] == [FIRST] * 3 + [attempt_id(FIRST, 2)] * 2
+    assert [entry.failed_step for entry in entries] == ["", "pitch-tent", "pitch-tent", "", ""]
+    assert {entry.actor for entry in entries} == {"prover"}
+    assert process.fuse.by_kind.keys() == {"Operation", "Camp", "Tent", "delete"}, "and with no write of its own"
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
@@ -140,26 +134,23 @@ def test_services_of_one_process_share_the_counters() -> None:
     assert samples(shared) == samples(alone)
 
 
-def test_what_operations_come_to_is_counted() -> None:
-    async def act(stage: Stage) -> None:
-        registry = CollectorRegistry()
-        before = samples(registry)
-        process = await get_stuck(stage, Jam(), reporter=Metrics(Sagas([PITCH]), registry))
-        await process.recovery.recover()
-        changed = {name: value for name, value in samples(registry).items() if value and name not in before}
-        assert changed == {
-            "remuda_operations_open tent.pitch stuck": 1.0,
-            "remuda_operations_stuck_total tent.pitch": 1.0,
-            "remuda_operation_step_failures_total tent.pitch pitch-tent": 1.0,
-            "remuda_operation_undo_failures_total tent.pitch cut-pole": 3.0,
-        }
-        await process.operations.abandon(FIRST, reason="enough", actor="ada")
-        await process.recovery.recover()
-        after = samples(registry)
-        assert after["remuda_operations_open tent.pitch stuck"] == 0.0
-        assert after["remuda_operations_closed_total tent.pitch abandoned"] == 1.0
-
-    on_stage(act)
+async def test_what_operations_come_to_is_counted(stage: Stage) -> None:
+    registry = CollectorRegistry()
+    before = samples(registry)
+    process = await get_stuck(stage, Jam(), reporter=Metrics(Sagas([PITCH]), registry))
+    await process.recovery.recover()
+    changed = {name: value for name, value in samples(registry).items() if value and name not in before}
+    assert changed == {
+        "remuda_operations_open tent.pitch stuck": 1.0,
+        "remuda_operations_stuck_total tent.pitch": 1.0,
+        "remuda_operation_step_failures_total tent.pitch pitch-tent": 1.0,
+        "remuda_operation_undo_failures_total tent.pitch cut-pole": 3.0,
+    }
+    await process.operations.abandon(FIRST, reason="enough", actor="ada")
+    await process.recovery.recover()
+    after = samples(registry)
+    assert after["remuda_operations_open tent.pitch stuck"] == 0.0
+    assert after["remuda_operations_closed_total tent.pitch abandoned"] == 1.0
 
 
 def test_a_saga_that_has_none_open_any_more_is_shown_at_zero() -> None:

@@ -11,112 +11,94 @@ from tests.operations.hooks import Again, InjectedError, Point, both, failing, h
 from tests.operations.stage import FIRST, Stage
 from tests.operations.test_recovery import left_open
 from tests.operations.test_stuck import Jam, get_stuck
-from tests.operations.toy import PITCH, on_stage
+from tests.operations.toy import PITCH
 
 LAST = Point("do", "pitch-tent", "after")
 POLE = Point("undo", "cut-pole", "before")
 
 
-def test_a_process_that_stops_lets_its_runs_end() -> None:
-    async def act(stage: Stage) -> None:
-        async def stop() -> None:
-            stopping.append(asyncio.create_task(process.operations.stop(grace_s=5)))
-            await stage.world.clock.sleep(1)
-
-        stopping: list[asyncio.Task[None]] = []
-        process = stage.start(hooked(PITCH, meanwhile(LAST, stop)))
-        assert (await process.run()).phase == "done"
-        await stopping[0]
-        assert isinstance(await process.try_to_run(attempt_id(FIRST, 9)), Unavailable)
-
-    on_stage(act)
-
-
-def test_a_process_that_stops_leaves_what_does_not_end_to_the_next_start() -> None:
-    async def act(stage: Stage) -> None:
-        async def stop() -> None:
-            stopping.append(asyncio.create_task(process.operations.stop(grace_s=5)))
-            await stage.world.clock.sleep(10)
-
-        clean = await stage.observe()
-        stopping: list[asyncio.Task[None]] = []
-        process = stage.start(hooked(PITCH, meanwhile(LAST, stop)))
-        assert isinstance(await process.try_to_run(), Unavailable)
-        await stopping[0]
-        assert await stage.phase() == "running"
-        await stage.start().recovery.recover()
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-
-    on_stage(act)
-
-
-def test_a_run_that_pauses_is_not_waited_for() -> None:
-    async def act(stage: Stage) -> None:
-        process = await get_stuck(stage, Jam())
-        began = stage.world.clock.monotonic()
-        await process.operations.stop(grace_s=100)
-        assert stage.world.clock.monotonic() - began < 1
-        assert not process.operations.in_hand
-        assert await stage.phase() == "stuck"
-
-    on_stage(act)
-
-
-def test_a_run_that_would_pause_while_the_process_stops_is_not_waited_for_either() -> None:
-    async def act(stage: Stage) -> None:
-        async def dawdle() -> None:
-            await stage.world.clock.sleep(2)
-
-        jam = Jam()
-        process = stage.start(hooked(PITCH, both(both(meanwhile(LAST, dawdle), failing(LAST)), jam)))
-        caller = asyncio.create_task(process.try_to_run())
+async def test_a_process_that_stops_lets_its_runs_end(stage: Stage) -> None:
+    async def stop() -> None:
+        stopping.append(asyncio.create_task(process.operations.stop(grace_s=5)))
         await stage.world.clock.sleep(1)
-        began = stage.world.clock.monotonic()
-        await process.operations.stop(grace_s=100)
-        assert stage.world.clock.monotonic() - began < 2
-        assert jam.tries == 1, "it was tried once"
-        assert isinstance(await caller, InjectedError), "and its caller hears what the step said"
-        assert await stage.phase() == "undoing"
 
-    on_stage(act)
+    stopping: list[asyncio.Task[None]] = []
+    process = stage.start(hooked(PITCH, meanwhile(LAST, stop)))
+    assert (await process.run()).phase == "done"
+    await stopping[0]
+    assert isinstance(await process.try_to_run(attempt_id(FIRST, 9)), Unavailable)
 
 
-def test_what_cannot_be_cut_off_does_not_hold_up_the_end() -> None:
-    async def act(stage: Stage) -> None:
-        ends = asyncio.Event()
+async def test_a_process_that_stops_leaves_what_does_not_end_to_the_next_start(stage: Stage) -> None:
+    async def stop() -> None:
+        stopping.append(asyncio.create_task(process.operations.stop(grace_s=5)))
+        await stage.world.clock.sleep(10)
 
-        async def never_end(point: Point, _again: Again) -> None:
-            while point == LAST and not ends.is_set():
-                try:
-                    await ends.wait()
-                except asyncio.CancelledError:
-                    continue
-
-        process = stage.start(hooked(PITCH, never_end))
-        caller = asyncio.create_task(process.try_to_run())
-        await stage.world.clock.sleep(1)
-        with capture_logs() as logs:
-            await process.operations.stop(grace_s=10)
-        assert stage.world.clock.monotonic() < 20
-        assert [(line["event"], line["operations"]) for line in logs] == [("operations do not end", [FIRST])]
-        ends.set()
-        await caller
-
-    on_stage(act)
+    clean = await stage.observe()
+    stopping: list[asyncio.Task[None]] = []
+    process = stage.start(hooked(PITCH, meanwhile(LAST, stop)))
+    assert isinstance(await process.try_to_run(), Unavailable)
+    await stopping[0]
+    assert await stage.phase() == "running"
+    await stage.start().recovery.recover()
+    assert await stage.phase() == "undone"
+    assert await stage.observe() == clean
 
 
-def test_a_process_that_stops_takes_nothing_over() -> None:
-    async def act(stage: Stage) -> None:
-        created = await stage.store.create(left_open(stage, FIRST))
-        process = stage.start()
-        await process.operations.stop(grace_s=0)
-        await process.recovery.recover()
-        assert not process.operations.in_hand
-        assert await stage.phase() == "running"
-        await stage.store.update_status(created.moved("undoing"))
-        with pytest.raises(Unavailable, match="stopping"):
-            await process.operations.retry(FIRST)
-        assert await stage.phase() == "undoing"
+async def test_a_run_that_pauses_is_not_waited_for(stage: Stage) -> None:
+    process = await get_stuck(stage, Jam())
+    began = stage.world.clock.monotonic()
+    await process.operations.stop(grace_s=100)
+    assert stage.world.clock.monotonic() - began < 1
+    assert not process.operations.in_hand
+    assert await stage.phase() == "stuck"
 
-    on_stage(act)
+
+async def test_a_run_that_would_pause_while_the_process_stops_is_not_waited_for_either(stage: Stage) -> None:
+    async def dawdle() -> None:
+        await stage.world.clock.sleep(2)
+
+    jam = Jam()
+    process = stage.start(hooked(PITCH, both(both(meanwhile(LAST, dawdle), failing(LAST)), jam)))
+    caller = asyncio.create_task(process.try_to_run())
+    await stage.world.clock.sleep(1)
+    began = stage.world.clock.monotonic()
+    await process.operations.stop(grace_s=100)
+    assert stage.world.clock.monotonic() - began < 2
+    assert jam.tries == 1, "it was tried once"
+    assert isinstance(await caller, InjectedError), "and its caller hears what the step said"
+    assert await stage.phase() == "undoing"
+
+
+async def test_what_cannot_be_cut_off_does_not_hold_up_the_end(stage: Stage) -> None:
+    ends = asyncio.Event()
+
+    async def never_end(point: Point, _again: Again) -> None:
+        while point == LAST and not ends.is_set():
+            try:
+                await ends.wait()
+            except asyncio.CancelledError:
+                continue
+
+    process = stage.start(hooked(PITCH, never_end))
+    caller = asyncio.create_task(process.try_to_run())
+    await stage.world.clock.sleep(1)
+    with capture_logs() as logs:
+        await process.operations.stop(grace_s=10)
+    assert stage.world.clock.monotonic() < 20
+    assert [(line["event"], line["operations"]) for line in logs] == [("operations did not end in time", [FIRST])]
+    ends.set()
+    await caller
+
+
+async def test_a_process_that_stops_takes_nothing_over(stage: Stage) -> None:
+    created = await stage.store.create(left_open(stage, FIRST))
+    process = stage.start()
+    await process.operations.stop(grace_s=0)
+    await process.recovery.recover()
+    assert not process.operations.in_hand
+    assert await stage.phase() == "running"
+    await stage.store.update_status(created.moved("undoing"))
+    with pytest.raises(Unavailable, match="stopping"):
+        await process.operations.retry(FIRST)
+    assert await stage.phase() == "undoing"

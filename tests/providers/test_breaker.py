@@ -8,7 +8,8 @@ from remuda.kernel.errors import OutcomeUnknown, TimedOut, Unavailable
 from remuda.kernel.randomness import SeededRandomness
 from remuda.providers.calls import Refused
 from remuda.providers.circuit_breaker import STATES, Breaker, BreakerSettings, CallSettings
-from tests.providers.cloud import Cloud, in_cloud
+from tests.kit.environment import options
+from tests.providers.cloud import Cloud
 from tests.providers.test_properties import Hands
 
 SETTINGS = BreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40)
@@ -64,79 +65,67 @@ def test_each_probe_that_fails_leaves_the_provider_alone_for_longer() -> None:
         it.fail(it.admit())
 
 
-def test_a_provider_that_does_not_answer_by_the_deadline_is_ill() -> None:
-    async def act(cloud: Cloud) -> None:
-        for key in KEYS:
-            with pytest.raises(OutcomeUnknown):
-                await cloud.make(key, takes_s=100, deadline_s=3)
-        with pytest.raises(Refused, match="left alone"):
-            await cloud.make("d")
-
-    in_cloud(act, QUICK)
-
-
-def test_a_read_that_is_not_answered_by_the_deadline_says_so_too() -> None:
-    async def act(cloud: Cloud) -> None:
-        for key in KEYS:
-            with pytest.raises(TimedOut):
-                await cloud.look(key, takes_s=100, deadline_s=3)
-        with pytest.raises(Refused, match="left alone"):
-            await cloud.look("d")
-
-    in_cloud(act, QUICK)
-
-
-def test_callers_who_hardly_wait_do_not_make_a_provider_ill() -> None:
-    async def act(cloud: Cloud) -> None:
-        for number in range(20):
-            with pytest.raises(OutcomeUnknown):
-                await cloud.make(f"key-{number}", takes_s=1, deadline_s=0.01)
-            await cloud.world.clock.sleep(1)
-        assert await cloud.make("z") == "z is there"
-
-    in_cloud(act, QUICK)
-
-
-def test_callers_who_waited_long_for_a_slot_do_not_either() -> None:
-    async def act(cloud: Cloud) -> None:
-        for key in KEYS:
-            under_way = asyncio.create_task(cloud.make("first", takes_s=9.5))
-            await cloud.world.clock.sleep(0.1)
-            with pytest.raises(OutcomeUnknown):
-                await cloud.make(key, takes_s=1, deadline_s=10)
-            await under_way
-            await cloud.world.clock.sleep(1)
-        assert await cloud.make("z") == "z is there"
-
-    in_cloud(act, CallSettings(slots=1, breaker=SETTINGS, silence_s=2))
-
-
-def test_a_probe_whose_caller_hardly_waits_gives_way_to_another() -> None:
-    async def act(cloud: Cloud) -> None:
-        for key in KEYS:
-            with pytest.raises(OutcomeUnknown):
-                await cloud.make(key, takes_s=100, deadline_s=3)
-        await cloud.world.clock.sleep(SETTINGS.open_s)
+@options(settings=QUICK)
+async def test_a_provider_that_does_not_answer_by_the_deadline_is_ill(cloud: Cloud) -> None:
+    for key in KEYS:
         with pytest.raises(OutcomeUnknown):
-            await cloud.make("d", takes_s=1, deadline_s=0.01)
-        assert await cloud.make("e") == "e is there"
-
-    in_cloud(act, QUICK)
-
-
-def test_the_state_is_shown_as_it_is_when_somebody_looks() -> None:
-    async def act(cloud: Cloud) -> None:
-        def shown() -> list[str]:
-            return [state for state in STATES if cloud.sample("breaker", state=state)]
-
-        assert shown() == ["closed"]
-        for key in KEYS:
-            with pytest.raises(Unavailable):
-                await cloud.make(key, takes_s=100, deadline_s=3)
-        assert shown() == ["open"]
-        await cloud.world.clock.sleep(SETTINGS.open_s)
-        assert shown() == ["half_open"], "although nobody has called"
+            await cloud.make(key, takes_s=100, deadline_s=3)
+    with pytest.raises(Refused, match="left alone"):
         await cloud.make("d")
-        assert shown() == ["closed"]
 
-    in_cloud(act, QUICK)
+
+@options(settings=QUICK)
+async def test_a_read_that_is_not_answered_by_the_deadline_says_so_too(cloud: Cloud) -> None:
+    for key in KEYS:
+        with pytest.raises(TimedOut):
+            await cloud.look(key, takes_s=100, deadline_s=3)
+    with pytest.raises(Refused, match="left alone"):
+        await cloud.look("d")
+
+
+@options(settings=QUICK)
+async def test_callers_who_hardly_wait_do_not_make_a_provider_ill(cloud: Cloud) -> None:
+    for number in range(20):
+        with pytest.raises(OutcomeUnknown):
+            await cloud.make(f"key-{number}", takes_s=1, deadline_s=0.01)
+        await cloud.world.clock.sleep(1)
+    assert await cloud.make("z") == "z is there"
+
+
+@options(settings=CallSettings(slots=1, breaker=SETTINGS, silence_s=2))
+async def test_callers_who_waited_long_for_a_slot_do_not_either(cloud: Cloud) -> None:
+    for key in KEYS:
+        under_way = asyncio.create_task(cloud.make("first", takes_s=9.5))
+        await cloud.world.clock.sleep(0.1)
+        with pytest.raises(OutcomeUnknown):
+            await cloud.make(key, takes_s=1, deadline_s=10)
+        await under_way
+        await cloud.world.clock.sleep(1)
+    assert await cloud.make("z") == "z is there"
+
+
+@options(settings=QUICK)
+async def test_a_probe_whose_caller_hardly_waits_gives_way_to_another(cloud: Cloud) -> None:
+    for key in KEYS:
+        with pytest.raises(OutcomeUnknown):
+            await cloud.make(key, takes_s=100, deadline_s=3)
+    await cloud.world.clock.sleep(SETTINGS.open_s)
+    with pytest.raises(OutcomeUnknown):
+        await cloud.make("d", takes_s=1, deadline_s=0.01)
+    assert await cloud.make("e") == "e is there"
+
+
+@options(settings=QUICK)
+async def test_the_state_is_shown_as_it_is_when_somebody_looks(cloud: Cloud) -> None:
+    def shown() -> list[str]:
+        return [state for state in STATES if cloud.sample("breaker", state=state)]
+
+    assert shown() == ["closed"]
+    for key in KEYS:
+        with pytest.raises(Unavailable):
+            await cloud.make(key, takes_s=100, deadline_s=3)
+    assert shown() == ["open"]
+    await cloud.world.clock.sleep(SETTINGS.open_s)
+    assert shown() == ["half_open"], "although nobody has called"
+    await cloud.make("d")
+    assert shown() == ["closed"]

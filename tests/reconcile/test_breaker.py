@@ -13,6 +13,7 @@ from remuda.reconcile.kinds import EVERYTHING, BreakerRecord
 from remuda.reconcile.results import Run
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import options, provided_by
 from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, animal, farm
 from tests.sim.runner import World, simulate
 
@@ -25,6 +26,9 @@ def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None
             await scenario(here)
 
     simulate(run, 3)
+
+
+sample = provided_by(in_simulation)
 
 
 def breaker(here: Farm, settings: BreakerSettings = SETTINGS) -> Breaker:
@@ -51,170 +55,135 @@ async def allowed(guard: Breaker, here: Farm, herd: list[Animal]) -> int:
     return verdicts.count(None)
 
 
-def test_more_than_a_share_of_a_project_trips_it_and_other_projects_go_on() -> None:
-    async def scenario(here: Farm) -> None:
-        guard = breaker(here)
-        many, few, nobodys = [await populate(here, *of) for of in (("p", 40), ("q", 3), ("", 20))]
-        assert await allowed(guard, here, many) == 8
-        assert await guard.tripped() == ["p"]
-        assert await allowed(guard, here, few) == 3
-        assert await allowed(guard, here, nobodys) == 4
-        assert sorted(await guard.tripped()) == ["", "p"]
-        assert here.notes.trips[-1] == 2
-
-    in_simulation(scenario)
+async def test_more_than_a_share_of_a_project_trips_it_and_other_projects_go_on(sample: Farm) -> None:
+    guard = breaker(sample)
+    many, few, nobodys = [await populate(sample, *of) for of in (("p", 40), ("q", 3), ("", 20))]
+    assert await allowed(guard, sample, many) == 8
+    assert await guard.tripped() == ["p"]
+    assert await allowed(guard, sample, few) == 3
+    assert await allowed(guard, sample, nobodys) == 4
+    assert sorted(await guard.tripped()) == ["", "p"]
+    assert sample.notes.trips[-1] == 2
 
 
-def test_what_is_marked_goes_however_many_there_are_and_does_not_count() -> None:
-    async def scenario(here: Farm) -> None:
-        guard = breaker(here)
-        herd = await populate(here, "p", 40)
-        marked = [await here.store.delete(Animal, each.name, uid=each.uid) for each in herd[:30]]
-        assert await allowed(guard, here, [each for each in marked if each]) == 30
-        assert await allowed(guard, here, herd[30:]) == 8
-        assert await allowed(guard, here, [each for each in marked if each]) == 30
-
-    in_simulation(scenario)
+async def test_what_is_marked_goes_however_many_there_are_and_does_not_count(sample: Farm) -> None:
+    guard = breaker(sample)
+    herd = await populate(sample, "p", 40)
+    marked = [await sample.store.delete(Animal, each.name, uid=each.uid) for each in herd[:30]]
+    assert await allowed(guard, sample, [each for each in marked if each]) == 30
+    assert await allowed(guard, sample, herd[30:]) == 8
+    assert await allowed(guard, sample, [each for each in marked if each]) == 30
 
 
-def test_a_mark_on_any_owner_is_a_request_too() -> None:
-    async def scenario(here: Farm) -> None:
-        herd = await here.store.create(Herd(metadata=Metadata(name="herd", finalizers=("a.example.org/x",))))
-        labels = {PROJECT_LABEL: "p"}
-        mare = await here.store.create(
-            animal("mare", labels=labels, owner=HERD.owner(herd), finalizers=("a.example.org/x",))
+async def test_a_mark_on_any_owner_is_a_request_too(sample: Farm) -> None:
+    herd = await sample.store.create(Herd(metadata=Metadata(name="herd", finalizers=("a.example.org/x",))))
+    labels = {PROJECT_LABEL: "p"}
+    mare = await sample.store.create(
+        animal("mare", labels=labels, owner=HERD.owner(herd), finalizers=("a.example.org/x",))
+    )
+    foals = [
+        await sample.store.create(
+            animal(f"foal-{n}", labels=labels, owner=ANIMAL.owner(mare), finalizers=("a.example.org/x",))
         )
-        foals = [
-            await here.store.create(
-                animal(f"foal-{n}", labels=labels, owner=ANIMAL.owner(mare), finalizers=("a.example.org/x",))
-            )
-            for n in range(20)
-        ]
-        guard = breaker(here)
-        assert await allowed(guard, here, foals) == 4
-        await here.store.delete(Herd, "herd", uid=herd.uid)
-        # What the controller has read may be older than the mark: the owners are read anew.
-        assert await allowed(guard, here, foals) == 20
-
-    in_simulation(scenario)
+        for n in range(20)
+    ]
+    guard = breaker(sample)
+    assert await allowed(guard, sample, foals) == 4
+    await sample.store.delete(Herd, "herd", uid=herd.uid)
+    # What the controller has read may be older than the mark: the owners are read anew.
+    assert await allowed(guard, sample, foals) == 20
 
 
-def test_an_owner_of_another_incarnation_is_no_owner() -> None:
-    async def scenario(here: Farm) -> None:
-        herd = await here.store.create(Herd(metadata=Metadata(name="herd", finalizers=("a.example.org/x",))))
-        stranger = msgspec.structs.replace(HERD.owner(herd), uid="another")
-        orphans = await populate(here, "p", 20)
-        orphans = [
-            msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, owner_references=(stranger,)))
-            for each in orphans
-        ]
-        await here.store.delete(Herd, "herd", uid=herd.uid)
-        assert await allowed(breaker(here), here, orphans) == 4
-
-    in_simulation(scenario)
+async def test_an_owner_of_another_incarnation_is_no_owner(sample: Farm) -> None:
+    herd = await sample.store.create(Herd(metadata=Metadata(name="herd", finalizers=("a.example.org/x",))))
+    stranger = msgspec.structs.replace(HERD.owner(herd), uid="another")
+    orphans = await populate(sample, "p", 20)
+    orphans = [
+        msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, owner_references=(stranger,)))
+        for each in orphans
+    ]
+    await sample.store.delete(Herd, "herd", uid=herd.uid)
+    assert await allowed(breaker(sample), sample, orphans) == 4
 
 
-def test_asking_again_for_the_same_object_counts_once() -> None:
-    async def scenario(here: Farm) -> None:
-        guard, herd = breaker(here), await populate(here, "p", 10)
-        for _ in range(5):
-            assert await allowed(guard, here, herd[:3]) == 3
-
-    in_simulation(scenario)
+async def test_asking_again_for_the_same_object_counts_once(sample: Farm) -> None:
+    guard, herd = breaker(sample), await populate(sample, "p", 10)
+    for _ in range(5):
+        assert await allowed(guard, sample, herd[:3]) == 3
 
 
-def test_what_was_destroyed_long_ago_no_longer_counts() -> None:
-    async def scenario(here: Farm) -> None:
-        guard, herd = breaker(here), await populate(here, "p", 10)
-        for number in range(0, 9, 3):
-            assert await allowed(guard, here, herd[number : number + 3]) == 3
-            await here.rest(601)
-
-    in_simulation(scenario)
+async def test_what_was_destroyed_long_ago_no_longer_counts(sample: Farm) -> None:
+    guard, herd = breaker(sample), await populate(sample, "p", 10)
+    for number in range(0, 9, 3):
+        assert await allowed(guard, sample, herd[number : number + 3]) == 3
+        await sample.rest(601)
 
 
-def test_a_restart_resets_neither_the_count_nor_the_trip() -> None:
-    async def scenario(here: Farm) -> None:
-        herd = await populate(here, "p", 40)
-        for each in herd[:8]:
-            assert await allowed(breaker(here), here, [each]) == 1
-        assert await allowed(breaker(here), here, herd[8:]) == 0
-        await here.rest(100_000)
-        assert await allowed(breaker(here), here, herd[20:]) == 0
-        here.notes.trips.clear()
-        await breaker(here).report()
-        assert here.notes.trips == [1]
-
-    in_simulation(scenario)
+async def test_a_restart_resets_neither_the_count_nor_the_trip(sample: Farm) -> None:
+    herd = await populate(sample, "p", 40)
+    for each in herd[:8]:
+        assert await allowed(breaker(sample), sample, [each]) == 1
+    assert await allowed(breaker(sample), sample, herd[8:]) == 0
+    await sample.rest(100_000)
+    assert await allowed(breaker(sample), sample, herd[20:]) == 0
+    sample.notes.trips.clear()
+    await breaker(sample).report()
+    assert sample.notes.trips == [1]
 
 
-def test_an_operator_releases_it_and_it_counts_from_nothing() -> None:
-    async def scenario(here: Farm) -> None:
-        guard, herd = breaker(here), await populate(here, "p", 40)
-        assert await allowed(guard, here, herd[:20]) == 8
-        await guard.release("p")
-        assert await guard.tripped() == []
-        assert here.notes.trips[-1] == 0
-        assert await allowed(guard, here, herd[20:]) == 8
-        await guard.release("no such project")
-
-    in_simulation(scenario)
+async def test_an_operator_releases_it_and_it_counts_from_nothing(sample: Farm) -> None:
+    guard, herd = breaker(sample), await populate(sample, "p", 40)
+    assert await allowed(guard, sample, herd[:20]) == 8
+    await guard.release("p")
+    assert await guard.tripped() == []
+    assert sample.notes.trips[-1] == 0
+    assert await allowed(guard, sample, herd[20:]) == 8
+    await guard.release("no such project")
 
 
-def test_it_has_an_upper_bound_whatever_the_share() -> None:
-    async def scenario(here: Farm) -> None:
-        settings = BreakerSettings(group=Limit(share=1.0, most=5))
-        assert await allowed(breaker(here, settings), here, await populate(here, "p", 40)) == 5
-
-    in_simulation(scenario)
+async def test_it_has_an_upper_bound_whatever_the_share(sample: Farm) -> None:
+    settings = BreakerSettings(group=Limit(share=1.0, most=5))
+    assert await allowed(breaker(sample, settings), sample, await populate(sample, "p", 40)) == 5
 
 
-def test_two_that_count_at_once_do_not_miss_each_other() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            herd, granted = await populate(here, "p", 40), 0
+@options(seeds=10)
+async def test_two_that_count_at_once_do_not_miss_each_other(world: World) -> None:
+    async with farm(world) as here:
+        herd, granted = await populate(here, "p", 40), 0
 
-            async def destroy(guard: Breaker, mine: list[Animal]) -> None:
-                nonlocal granted
-                for each in mine:
-                    while True:
-                        try:
-                            granted += await guard.allow(each, run_of(here)) is None
-                            break
-                        except Conflict:
-                            await world.clock.sleep(world.randomness.uniform(0, 0.1))
+        async def destroy(guard: Breaker, mine: list[Animal]) -> None:
+            nonlocal granted
+            for each in mine:
+                while True:
+                    try:
+                        granted += await guard.allow(each, run_of(here)) is None
+                        break
+                    except Conflict:
+                        await world.clock.sleep(world.randomness.uniform(0, 0.1))
 
-            guards = [breaker(here), breaker(here)]
-            tasks = [world.loop.create_task(destroy(guard, herd[n::2])) for n, guard in enumerate(guards)]
-            for task in tasks:
-                await task
-            records = {each.spec.group: each for each in (await here.store.list(BreakerRecord)).items}
-            assert len(records["p"].spec.destroyed) == 8
-            assert 6 <= granted <= 8, "one of each may have been counted, and then stopped by the other's trip"
-
-    simulate(scenario, 10)
+        guards = [breaker(here), breaker(here)]
+        tasks = [world.loop.create_task(destroy(guard, herd[n::2])) for n, guard in enumerate(guards)]
+        for task in tasks:
+            await task
+        records = {each.spec.group: each for each in (await here.store.list(BreakerRecord)).items}
+        assert len(records["p"].spec.destroyed) == 8
+        assert 6 <= granted <= 8, "one of each may have been counted, and then stopped by the other's trip"
 
 
-def test_workers_of_one_process_take_turns_and_do_not_disturb_each_other() -> None:
-    async def scenario(here: Farm) -> None:
-        guard, herds = breaker(here), [await populate(here, project, 3) for project in "pqr"]
-        asking = [asyncio.create_task(guard.allow(each, run_of(here))) for herd in herds for each in herd]
-        assert [await verdict for verdict in asking] == [None] * 9
-
-    in_simulation(scenario)
+async def test_workers_of_one_process_take_turns_and_do_not_disturb_each_other(sample: Farm) -> None:
+    guard, herds = breaker(sample), [await populate(sample, project, 3) for project in "pqr"]
+    asking = [asyncio.create_task(guard.allow(each, run_of(sample))) for herd in herds for each in herd]
+    assert [await verdict for verdict in asking] == [None] * 9
 
 
-def test_it_says_in_the_timeline_what_it_let_go_and_what_it_stopped() -> None:
-    async def scenario(here: Farm) -> None:
-        guard, herd = breaker(here), await populate(here, "p", 4)
-        await allowed(guard, here, herd)
-        assert isinstance(here.store, SqliteStore)
-        events = []
-        for each in herd:
-            page = await here.store.read("timeline", f"{ANIMAL.qualified}/{each.name}")
-            events.append([msgspec.json.decode(entry.data)["event"] for entry in page.entries])
-        assert events == [["DestroyedUnasked"]] * 3 + [["MassDestructionStopped"]]
-        records = (await here.store.list(BreakerRecord)).items
-        assert {each.spec.group: len(each.spec.destroyed) for each in records} == {"p": 3, EVERYTHING: 3}
-
-    in_simulation(scenario)
+async def test_it_says_in_the_timeline_what_it_let_go_and_what_it_stopped(sample: Farm) -> None:
+    guard, herd = breaker(sample), await populate(sample, "p", 4)
+    await allowed(guard, sample, herd)
+    assert isinstance(sample.store, SqliteStore)
+    events = []
+    for each in herd:
+        page = await sample.store.read("timeline", f"{ANIMAL.qualified}/{each.name}")
+        events.append([msgspec.json.decode(entry.data)["event"] for entry in page.entries])
+    assert events == [["DestroyedUnasked"]] * 3 + [["MassDestructionStopped"]]
+    records = (await sample.store.list(BreakerRecord)).items
+    assert {each.spec.group: len(each.spec.destroyed) for each in records} == {"p": 3, EVERYTHING: 3}

@@ -9,31 +9,28 @@ from remuda.reconcile.kinds import EVERYTHING
 from remuda.reconcile.results import Done, Result, Run
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
+from tests.kit.environment import provided_by
 from tests.reconcile.test_breaker import SETTINGS, allowed, breaker, in_simulation, populate, run_of
 from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, animal, recoloured, reopened
 
-
-def test_many_small_projects_are_no_way_around_it() -> None:
-    async def scenario(here: Farm) -> None:
-        guard, projects = breaker(here), [await populate(here, f"p{number}", 3) for number in range(40)]
-        assert sum([await allowed(guard, here, herd) for herd in projects]) == 24
-        assert await guard.tripped() == [EVERYTHING]
-        verdict = await guard.allow(projects[-1][0], run_of(here))
-        assert verdict is not None
-        assert verdict.message.startswith("too much in all would go")
-        await guard.release(EVERYTHING)
-        assert await allowed(guard, here, projects[-1]) == 3
-
-    in_simulation(scenario)
+sample = provided_by(in_simulation)
 
 
-def test_what_goes_in_all_has_a_limit_of_its_own() -> None:
-    async def scenario(here: Farm) -> None:
-        settings = BreakerSettings(overall=Limit(share=1.0, always=2, most=5))
-        herds = [await populate(here, project, 3) for project in "pqr"]
-        assert [await allowed(breaker(here, settings), here, herd) for herd in herds] == [3, 2, 0]
+async def test_many_small_projects_are_no_way_around_it(sample: Farm) -> None:
+    guard, projects = breaker(sample), [await populate(sample, f"p{number}", 3) for number in range(40)]
+    assert sum([await allowed(guard, sample, herd) for herd in projects]) == 24
+    assert await guard.tripped() == [EVERYTHING]
+    verdict = await guard.allow(projects[-1][0], run_of(sample))
+    assert verdict is not None
+    assert verdict.message.startswith("too many objects in all groups would be deleted")
+    await guard.release(EVERYTHING)
+    assert await allowed(guard, sample, projects[-1]) == 3
 
-    in_simulation(scenario)
+
+async def test_what_goes_in_all_has_a_limit_of_its_own(sample: Farm) -> None:
+    settings = BreakerSettings(overall=Limit(share=1.0, always=2, most=5))
+    herds = [await populate(sample, project, 3) for project in "pqr"]
+    assert [await allowed(breaker(sample, settings), sample, herd) for herd in herds] == [3, 2, 0]
 
 
 class Cascading:
@@ -49,61 +46,49 @@ class Cascading:
         return cast("ResourceT", self._near) if name == self._near.name else await self._store.get(kind, name)
 
 
-def test_a_mark_on_a_far_owner_is_a_request_before_it_has_come_to_the_near_one() -> None:
-    async def scenario(here: Farm) -> None:
-        herd = await here.store.create(Herd(metadata=Metadata(name="herd", finalizers=("a.example.org/x",))))
-        mare = await here.store.create(animal("mare", owner=HERD.owner(herd), finalizers=("a.example.org/x",)))
-        foals = [await here.store.create(animal(f"foal-{n}", owner=ANIMAL.owner(mare))) for n in range(20)]
-        guard = Breaker("animals", Animal, ports=here.ports(store=cast("Store", Cascading(here.store, mare))))
-        assert await allowed(guard, here, foals) == 4
-        await here.store.delete(Herd, "herd", uid=herd.uid)
-        assert await allowed(guard, here, foals) == 20
-
-    in_simulation(scenario)
+async def test_a_mark_on_a_far_owner_is_a_request_before_it_has_come_to_the_near_one(sample: Farm) -> None:
+    herd = await sample.store.create(Herd(metadata=Metadata(name="herd", finalizers=("a.example.org/x",))))
+    mare = await sample.store.create(animal("mare", owner=HERD.owner(herd), finalizers=("a.example.org/x",)))
+    foals = [await sample.store.create(animal(f"foal-{n}", owner=ANIMAL.owner(mare))) for n in range(20)]
+    guard = Breaker("animals", Animal, ports=sample.ports(store=cast("Store", Cascading(sample.store, mare))))
+    assert await allowed(guard, sample, foals) == 4
+    await sample.store.delete(Herd, "herd", uid=herd.uid)
+    assert await allowed(guard, sample, foals) == 20
 
 
-def test_one_that_cannot_be_read_stops_no_count() -> None:
-    async def scenario(here: Farm) -> None:
-        herds = [await populate(here, project, 10) for project in ("p", "")]
-        odd = herds[1][0]
-        odd = await here.store.update(recoloured(odd, cast("str", 7)))
-        store = await reopened(here)
-        guard = Breaker("animals", Animal, ports=here.ports(store=store), settings=SETTINGS)
-        assert [await allowed(guard, here, herd[1:]) for herd in herds] == [3, 3]
-
-    in_simulation(scenario)
+async def test_one_that_cannot_be_read_stops_no_count(sample: Farm) -> None:
+    herds = [await populate(sample, project, 10) for project in ("p", "")]
+    odd = herds[1][0]
+    odd = await sample.store.update(recoloured(odd, cast("str", 7)))
+    store = await reopened(sample)
+    guard = Breaker("animals", Animal, ports=sample.ports(store=store), settings=SETTINGS)
+    assert [await allowed(guard, sample, herd[1:]) for herd in herds] == [3, 3]
 
 
-def test_a_jump_of_the_clock_forgets_nothing() -> None:
-    async def scenario(here: Farm) -> None:
-        guard, herd = breaker(here), await populate(here, "p", 10)
-        assert await allowed(guard, here, herd[:3]) == 3
-        here.world.clock.jump(timedelta(hours=1))
-        assert await allowed(guard, here, herd[3:]) == 0
-        await guard.release("p")
-        other = breaker(here)
-        assert await allowed(other, here, herd[3:5]) == 2
-        assert await allowed(guard, here, herd[5:6]) == 1
-        here.world.clock.jump(timedelta(hours=1))
-        assert await allowed(guard, here, herd[6:]) == 0, "what another has counted is known as well"
-
-    in_simulation(scenario)
+async def test_a_jump_of_the_clock_forgets_nothing(sample: Farm) -> None:
+    guard, herd = breaker(sample), await populate(sample, "p", 10)
+    assert await allowed(guard, sample, herd[:3]) == 3
+    sample.world.clock.jump(timedelta(hours=1))
+    assert await allowed(guard, sample, herd[3:]) == 0
+    await guard.release("p")
+    other = breaker(sample)
+    assert await allowed(other, sample, herd[3:5]) == 2
+    assert await allowed(guard, sample, herd[5:6]) == 1
+    sample.world.clock.jump(timedelta(hours=1))
+    assert await allowed(guard, sample, herd[6:]) == 0, "what another has counted is known as well"
 
 
-def test_the_driver_reports_what_is_stopped_when_control_begins() -> None:
-    async def scenario(here: Farm) -> None:
-        await allowed(breaker(here), here, await populate(here, "p", 10))
-        here.notes.trips.clear()
+async def test_the_driver_reports_what_is_stopped_when_control_begins(sample: Farm) -> None:
+    await allowed(breaker(sample), sample, await populate(sample, "p", 10))
+    sample.notes.trips.clear()
 
-        async def reconcile(_key: str, _run: Run) -> Result:
-            return Done()
+    async def reconcile(_key: str, _run: Run) -> Result:
+        return Done()
 
-        driver = Driver("animals", reconcile, kind=Animal, ports=here.ports(), breakers=[breaker(here)])
-        assert here.notes.armed_for == ["animals"] * 2
-        assert here.notes.trips == []
-        await driver.start()
-        await here.rest(1)
-        await driver.stop()
-        assert here.notes.trips == [1]
-
-    in_simulation(scenario)
+    driver = Driver("animals", reconcile, kind=Animal, ports=sample.ports(), breakers=[breaker(sample)])
+    assert sample.notes.armed_for == ["animals"] * 2
+    assert sample.notes.trips == []
+    await driver.start()
+    await sample.rest(1)
+    await driver.stop()
+    assert sample.notes.trips == [1]

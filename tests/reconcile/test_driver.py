@@ -19,6 +19,7 @@ from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.sources import Source
 from remuda.store.contract import Event, Page
 from remuda.store.objects import Resource
+from tests.kit.environment import options, provided_by
 from tests.reconcile.toy import Animal, Farm, Herd, animal, farm, recoloured
 from tests.sim.runner import World, simulate
 
@@ -29,6 +30,9 @@ def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]], seeds: 
             await scenario(here)
 
     simulate(run, seeds)
+
+
+sample = provided_by(in_simulation)
 
 
 @asynccontextmanager
@@ -61,293 +65,249 @@ class Script:
         return [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
 
 
-def test_everything_is_looked_at_when_control_begins() -> None:
-    async def scenario(here: Farm) -> None:
-        for number in range(120):
-            await here.store.create(animal(f"a{number}"))
-        seen: list[str] = []
+@options(seeds=2)
+async def test_everything_is_looked_at_when_control_begins(sample: Farm) -> None:
+    for number in range(120):
+        await sample.store.create(animal(f"a{number}"))
+    seen: list[str] = []
 
-        async def reconcile(key: str, run: Run) -> Result:
-            assert run.cause == "start"
-            seen.append(key)
-            return Done()
+    async def reconcile(key: str, run: Run) -> Result:
+        assert run.cause == "start"
+        seen.append(key)
+        return Done()
 
-        async with driving(here, reconcile) as driver:
-            await here.rest()
-            assert driver.is_quiet
-        assert sorted(seen) == sorted(f"a{number}" for number in range(120))
-
-    in_simulation(scenario, 2)
+    async with driving(sample, reconcile) as driver:
+        await sample.rest()
+        assert driver.is_quiet
+    assert sorted(seen) == sorted(f"a{number}" for number in range(120))
 
 
-def test_again_is_woken_after_its_time_and_done_is_not() -> None:
-    async def scenario(here: Farm) -> None:
-        script = Script(here, Again(7), Again(3))
-        async with driving(here, script):
-            await here.store.create(animal("bella"))
-            await here.rest(500)
-        assert script.pauses() == pytest.approx([7, 3], abs=0.1)
-
-    in_simulation(scenario)
+async def test_again_is_woken_after_its_time_and_done_is_not(sample: Farm) -> None:
+    script = Script(sample, Again(7), Again(3))
+    async with driving(sample, script):
+        await sample.store.create(animal("bella"))
+        await sample.rest(500)
+    assert script.pauses() == pytest.approx([7, 3], abs=0.1)
 
 
-def test_a_failure_is_tried_again_after_growing_pauses() -> None:
-    async def scenario(here: Farm) -> None:
-        script = Script(here, *[Failed("No", "no")] * 12)
-        async with driving(here, script, DriverSettings(backoff=Backoff(first_s=1, longest_s=60))):
-            await here.store.create(animal("bella"))
-            await here.rest(600)
-        for number, pause in enumerate(script.pauses()):
-            longest = min(2**number, 60)
-            assert longest / 2 <= pause <= longest + 0.1
-        assert len(script.times) == 13
-        assert len(here.notes.retries) == 12
-
-    in_simulation(scenario)
+async def test_a_failure_is_tried_again_after_growing_pauses(sample: Farm) -> None:
+    script = Script(sample, *[Failed("No", "no")] * 12)
+    async with driving(sample, script, DriverSettings(backoff=Backoff(first_s=1, longest_s=60))):
+        await sample.store.create(animal("bella"))
+        await sample.rest(600)
+    for number, pause in enumerate(script.pauses()):
+        longest = min(2**number, 60)
+        assert longest / 2 <= pause <= longest + 0.1
+    assert len(script.times) == 13
+    assert len(sample.notes.retries) == 12
 
 
-def test_a_blocked_key_is_looked_at_now_and_then() -> None:
-    async def scenario(here: Farm) -> None:
-        script = Script(here, *[Blocked("NoHay", "no hay")] * 5)
-        async with driving(here, script, DriverSettings(blocked_every_s=60)):
-            await here.store.create(animal("bella"))
-            await here.rest(1000)
-        assert [54 <= pause <= 67 for pause in script.pauses()] == [True] * 5
-
-    in_simulation(scenario)
+async def test_a_blocked_key_is_looked_at_now_and_then(sample: Farm) -> None:
+    script = Script(sample, *[Blocked("NoHay", "no hay")] * 5)
+    async with driving(sample, script, DriverSettings(blocked_every_s=60)):
+        await sample.store.create(animal("bella"))
+        await sample.rest(1000)
+    assert [54 <= pause <= 67 for pause in script.pauses()] == [True] * 5
 
 
 @pytest.mark.parametrize("error", [ValueError("hunter2"), asyncio.CancelledError("hunter2"), TimeoutError("hunter2")])
-def test_what_a_reconciler_raises_is_told_in_the_log_and_the_others_go_on(error: BaseException) -> None:
-    async def scenario(here: Farm) -> None:
-        seen: list[str] = []
+async def test_what_a_reconciler_raises_is_told_in_the_log_and_the_others_go_on(
+    sample: Farm, error: BaseException
+) -> None:
+    seen: list[str] = []
 
-        async def reconcile(key: str, _: Run) -> Result:
-            seen.append(key)
-            if key == "bad":
-                raise error
-            return Done()
+    async def reconcile(key: str, _: Run) -> Result:
+        seen.append(key)
+        if key == "bad":
+            raise error
+        return Done()
 
-        with capture_logs() as logs:
-            async with driving(here, reconcile, DriverSettings(workers=1)):
-                await here.store.create(animal("bad"))
-                await here.rest(10)
-                await here.store.create(animal("good"))
-                await here.rest(10)
-        assert "good" in seen
-        failures = [line for line in logs if line["event"] == "pass failed"]
-        assert len(failures) == seen.count("bad") > 1
-        assert all(line["exc_info"] and line["key"] == "bad" for line in failures)
-
-    in_simulation(scenario)
-
-
-def test_a_conflict_is_tried_again_soon_and_without_noise() -> None:
-    async def scenario(here: Farm) -> None:
-        script = Script(here, Conflict("Animal", "bella"), Conflict("Animal", "bella"))
-        with capture_logs() as logs:
-            async with driving(here, script):
-                await here.store.create(animal("bella"))
-                await here.rest(10)
-        assert len(script.times) == 3
-        assert max(script.pauses()) < 0.1
-        assert logs == []
-
-    in_simulation(scenario)
+    with capture_logs() as logs:
+        async with driving(sample, reconcile, DriverSettings(workers=1)):
+            await sample.store.create(animal("bad"))
+            await sample.rest(10)
+            await sample.store.create(animal("good"))
+            await sample.rest(10)
+    assert "good" in seen
+    failures = [line for line in logs if line["event"] == "reconcile failed"]
+    assert len(failures) == seen.count("bad") > 1
+    assert all(line["exc_info"] and line["key"] == "bad" for line in failures)
 
 
-def test_trouble_of_the_store_is_waited_out() -> None:
-    async def scenario(here: Farm) -> None:
-        script = Script(here, StorageFull("x"), StorageFull("x"))
-        with capture_logs() as logs:
-            async with driving(here, script):
-                await here.store.create(animal("bella"))
-                await here.rest(10)
-        assert len(script.times) == 3
-        assert [line["log_level"] for line in logs] == ["warning", "warning"]
-        assert [outcome for _, _, outcome in here.notes.passes] == ["unavailable", "unavailable", "done"]
-
-    in_simulation(scenario)
+async def test_a_conflict_is_tried_again_soon_and_without_noise(sample: Farm) -> None:
+    script = Script(sample, Conflict("Animal", "bella"), Conflict("Animal", "bella"))
+    with capture_logs() as logs:
+        async with driving(sample, script):
+            await sample.store.create(animal("bella"))
+            await sample.rest(10)
+    assert len(script.times) == 3
+    assert max(script.pauses()) < 0.1
+    assert logs == []
 
 
-def test_a_pass_that_does_not_end_is_cut_off_at_its_deadline() -> None:
-    async def scenario(here: Farm) -> None:
-        began: list[float] = []
-
-        async def reconcile(_: str, run: Run) -> Result:
-            began.append(here.world.clock.monotonic())
-            if run.cause != "retry":
-                await here.world.clock.sleep(10_000)
-            return Done()
-
-        with capture_logs() as logs:
-            async with driving(here, reconcile, DriverSettings(workers=1, deadline_s=20)):
-                await here.store.create(animal("bella"))
-                await here.rest(60)
-        assert [outcome for _, _, outcome in here.notes.passes] == ["late", "done"]
-        assert [line["event"] for line in logs] == ["pass cut off"]
-
-    in_simulation(scenario)
+async def test_trouble_of_the_store_is_waited_out(sample: Farm) -> None:
+    script = Script(sample, StorageFull("x"), StorageFull("x"))
+    with capture_logs() as logs:
+        async with driving(sample, script):
+            await sample.store.create(animal("bella"))
+            await sample.rest(10)
+    assert len(script.times) == 3
+    assert [line["log_level"] for line in logs] == ["warning", "warning"]
+    assert [outcome for _, _, outcome in sample.notes.passes] == ["unavailable", "unavailable", "done"]
 
 
-def test_a_wake_that_a_pass_asks_for_comes_even_if_its_result_waits_longer() -> None:
-    async def scenario(here: Farm) -> None:
-        times: list[float] = []
+async def test_a_pass_that_does_not_end_is_cut_off_at_its_deadline(sample: Farm) -> None:
+    began: list[float] = []
 
-        async def reconcile(_: str, run: Run) -> Result:
-            times.append(here.world.clock.monotonic())
-            if len(times) == 1:
-                run.wake_after(30)
-                run.wake_after(12)
-                run.wake_after(40)
-            return Blocked("NoHay", "no hay") if len(times) == 1 else Done()
+    async def reconcile(_: str, run: Run) -> Result:
+        began.append(sample.world.clock.monotonic())
+        if run.cause != "retry":
+            await sample.world.clock.sleep(10_000)
+        return Done()
 
-        async with driving(here, reconcile):
-            await here.store.create(animal("bella"))
-            await here.rest()
-        assert times[1] - times[0] == pytest.approx(12, abs=0.1)
-
-    in_simulation(scenario)
+    with capture_logs() as logs:
+        async with driving(sample, reconcile, DriverSettings(workers=1, deadline_s=20)):
+            await sample.store.create(animal("bella"))
+            await sample.rest(60)
+    assert [outcome for _, _, outcome in sample.notes.passes] == ["late", "done"]
+    assert [line["event"] for line in logs] == ["reconcile timed out"]
 
 
-def test_stopping_lets_passes_under_way_end_and_cancels_those_that_do_not() -> None:
-    async def scenario(here: Farm) -> None:
-        ended: list[str] = []
+async def test_a_wake_that_a_pass_asks_for_comes_even_if_its_result_waits_longer(sample: Farm) -> None:
+    times: list[float] = []
 
-        async def reconcile(key: str, _: Run) -> Result:
-            await here.world.clock.sleep({"quick": 5, "slow": 1000}[key])
-            ended.append(key)
-            return Done()
+    async def reconcile(_: str, run: Run) -> Result:
+        times.append(sample.world.clock.monotonic())
+        if len(times) == 1:
+            run.wake_after(30)
+            run.wake_after(12)
+            run.wake_after(40)
+        return Blocked("NoHay", "no hay") if len(times) == 1 else Done()
 
-        driver = Driver("t", reconcile, kind=Animal, ports=here.ports(), settings=DriverSettings(grace_s=10, workers=2))
-        await driver.start()
-        for key in ("quick", "slow"):
-            await here.store.create(animal(key))
-        await here.rest(1)
-        began = here.world.clock.monotonic()
+    async with driving(sample, reconcile):
+        await sample.store.create(animal("bella"))
+        await sample.rest()
+    assert times[1] - times[0] == pytest.approx(12, abs=0.1)
+
+
+async def test_stopping_lets_passes_under_way_end_and_cancels_those_that_do_not(sample: Farm) -> None:
+    ended: list[str] = []
+
+    async def reconcile(key: str, _: Run) -> Result:
+        await sample.world.clock.sleep({"quick": 5, "slow": 1000}[key])
+        ended.append(key)
+        return Done()
+
+    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports(), settings=DriverSettings(grace_s=10, workers=2))
+    await driver.start()
+    for key in ("quick", "slow"):
+        await sample.store.create(animal(key))
+    await sample.rest(1)
+    began = sample.world.clock.monotonic()
+    await driver.stop()
+    assert ended == ["quick"]
+    assert sample.world.clock.monotonic() - began == pytest.approx(10, abs=0.1)
+    await driver.stop()
+    tasks = [task.get_name() for task in asyncio.all_tasks()]
+    assert not [name for name in tasks if name.startswith(("t-", "driver", "t "))]
+
+
+@options(seeds=50)
+async def test_to_stop_twice_at_once_and_start_again_loses_no_task(sample: Farm) -> None:
+    await sample.store.create(animal("bella"))
+    driver = Driver("t", Script(sample), kind=Animal, ports=sample.ports())
+    await driver.start()
+    await sample.rest(1)
+
+    async def stop_and_start() -> None:
         await driver.stop()
-        assert ended == ["quick"]
-        assert here.world.clock.monotonic() - began == pytest.approx(10, abs=0.1)
-        await driver.stop()
-        tasks = [task.get_name() for task in asyncio.all_tasks()]
-        assert not [name for name in tasks if name.startswith(("t-", "driver", "t "))]
-
-    in_simulation(scenario)
-
-
-def test_to_stop_twice_at_once_and_start_again_loses_no_task() -> None:
-    async def scenario(here: Farm) -> None:
-        await here.store.create(animal("bella"))
-        driver = Driver("t", Script(here), kind=Animal, ports=here.ports())
         await driver.start()
-        await here.rest(1)
 
-        async def stop_and_start() -> None:
+    await asyncio.gather(stop_and_start(), driver.stop(), stop_and_start(), driver.stop())
+    await driver.stop()
+    await sample.rest(1)
+    named = [task.get_name() for task in asyncio.all_tasks()]
+    assert not [name for name in named if name.startswith(("driver t", "t "))], named
+
+
+async def test_a_stop_that_is_cancelled_can_be_called_again(sample: Farm) -> None:
+    async def reconcile(_key: str, _: Run) -> Result:
+        await sample.world.clock.sleep(1000)
+        return Done()
+
+    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports(), settings=DriverSettings(grace_s=10))
+    await driver.start()
+    await sample.store.create(animal("slow"))
+    await sample.rest(1)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(5):
             await driver.stop()
-            await driver.start()
-
-        await asyncio.gather(stop_and_start(), driver.stop(), stop_and_start(), driver.stop())
-        await driver.stop()
-        await here.rest(1)
-        named = [task.get_name() for task in asyncio.all_tasks()]
-        assert not [name for name in named if name.startswith(("driver t", "t "))], named
-
-    in_simulation(scenario, seeds=50)
+    await driver.stop()
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith(("t-", "driver", "t "))]
 
 
-def test_a_stop_that_is_cancelled_can_be_called_again() -> None:
-    async def scenario(here: Farm) -> None:
-        async def reconcile(_key: str, _: Run) -> Result:
-            await here.world.clock.sleep(1000)
-            return Done()
-
-        driver = Driver("t", reconcile, kind=Animal, ports=here.ports(), settings=DriverSettings(grace_s=10))
-        await driver.start()
-        await here.store.create(animal("slow"))
-        await here.rest(1)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(5):
-                await driver.stop()
-        await driver.stop()
-        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith(("t-", "driver", "t "))]
-
-    in_simulation(scenario)
-
-
-def test_a_key_can_be_woken_by_hand() -> None:
-    async def scenario(here: Farm) -> None:
-        script = Script(here)
-        async with driving(here, script) as driver:
-            await here.store.create(animal("bella"))
-            await here.rest(1)
-            looked = len(script.times)
-            driver.wake("bella")
-            await here.rest(1)
-            assert len(script.times) == looked + 1
+async def test_a_key_can_be_woken_by_hand(sample: Farm) -> None:
+    script = Script(sample)
+    async with driving(sample, script) as driver:
+        await sample.store.create(animal("bella"))
+        await sample.rest(1)
+        looked = len(script.times)
         driver.wake("bella")
-        await here.rest(1)
-        assert len(script.times) == looked + 1, "nobody controls any more"
-
-    in_simulation(scenario)
-
-
-def test_a_driver_can_be_started_again() -> None:
-    async def scenario(here: Farm) -> None:
-        driver = await here.drive()
-        await driver.stop()
-        await here.store.create(animal("bella"))
-        await driver.start()
-        await here.rest()
-        assert here.barn.stalls.keys() == {"bella"}
-
-    in_simulation(scenario)
+        await sample.rest(1)
+        assert len(script.times) == looked + 1
+    driver.wake("bella")
+    await sample.rest(1)
+    assert len(script.times) == looked + 1, "nobody controls any more"
 
 
-def test_scans_look_at_everything_now_and_then_and_are_spread_out() -> None:
-    async def scenario(here: Farm) -> None:
-        for number in range(30):
-            await here.store.create(animal(f"a{number}"))
-        times: list[float] = []
-
-        async def reconcile(_: str, run: Run) -> Result:
-            if run.cause == "scan":
-                times.append(here.world.clock.monotonic())
-            return Done()
-
-        settings = DriverSettings(scan=ScanSettings(interval_s=100, keys_per_s=2, chunk=5))
-        async with driving(here, reconcile, settings):
-            await here.rest(130)
-        assert len(times) == 30
-        assert times[-1] - times[0] >= 12
-        assert here.notes.scans == [30, 30], "the one when control began counts as well"
-
-    in_simulation(scenario)
+async def test_a_driver_can_be_started_again(sample: Farm) -> None:
+    driver = await sample.drive()
+    await driver.stop()
+    await sample.store.create(animal("bella"))
+    await driver.start()
+    await sample.rest()
+    assert sample.barn.stalls.keys() == {"bella"}
 
 
-def test_a_find_of_a_scan_is_counted_only_if_nothing_else_was_under_way() -> None:
-    async def scenario(here: Farm) -> None:
-        act = asyncio.Event()
+async def test_scans_look_at_everything_now_and_then_and_are_spread_out(sample: Farm) -> None:
+    for number in range(30):
+        await sample.store.create(animal(f"a{number}"))
+    times: list[float] = []
 
-        async def reconcile(key: str, run: Run) -> Result:
-            if key == "busy":
-                run.acted = True
-                return Again(1000)
-            run.acted = act.is_set()
-            return Done()
+    async def reconcile(_: str, run: Run) -> Result:
+        if run.cause == "scan":
+            times.append(sample.world.clock.monotonic())
+        return Done()
 
-        async with driving(here, reconcile) as driver:
-            for key in ("busy", "idle"):
-                await here.store.create(animal(key))
-            await here.rest()
-            assert await driver.scan() == 2
-            await here.rest()
-            assert here.notes.finds == []
-            act.set()
-            await driver.scan()
-            await here.rest()
-            assert here.notes.finds == ["idle"]
+    settings = DriverSettings(scan=ScanSettings(interval_s=100, keys_per_s=2, chunk=5))
+    async with driving(sample, reconcile, settings):
+        await sample.rest(130)
+    assert len(times) == 30
+    assert times[-1] - times[0] >= 12
+    assert sample.notes.scans == [30, 30], "the one when control began counts as well"
 
-    in_simulation(scenario)
+
+async def test_a_find_of_a_scan_is_counted_only_if_nothing_else_was_under_way(sample: Farm) -> None:
+    act = asyncio.Event()
+
+    async def reconcile(key: str, run: Run) -> Result:
+        if key == "busy":
+            run.acted = True
+            return Again(1000)
+        run.acted = act.is_set()
+        return Done()
+
+    async with driving(sample, reconcile) as driver:
+        for key in ("busy", "idle"):
+            await sample.store.create(animal(key))
+        await sample.rest()
+        assert await driver.scan() == 2
+        await sample.rest()
+        assert sample.notes.finds == []
+        act.set()
+        await driver.scan()
+        await sample.rest()
+        assert sample.notes.finds == ["idle"]
 
 
 class Slow:
@@ -371,62 +331,51 @@ class Slow:
             yield event
 
 
-def test_a_scan_that_overtakes_an_event_has_found_nothing() -> None:
-    async def scenario(here: Farm) -> None:
-        store: Any = Slow(here, tell_s=1)
-        driver = await here.drive(store=store)
-        await here.store.create(animal("bella"))
-        await here.rest()
-        for colour in ("grey", "bay"):
-            await here.store.update(recoloured(await here.store.get(Animal, "bella"), colour))
-            await driver.scan()
-            await here.rest(0.5)
-            assert here.barn.stalls["bella"].colour == colour
-            await here.rest()
-        assert here.notes.finds == []
-
-    in_simulation(scenario)
+async def test_a_scan_that_overtakes_an_event_has_found_nothing(sample: Farm) -> None:
+    store: Any = Slow(sample, tell_s=1)
+    driver = await sample.drive(store=store)
+    await sample.store.create(animal("bella"))
+    await sample.rest()
+    for colour in ("grey", "bay"):
+        await sample.store.update(recoloured(await sample.store.get(Animal, "bella"), colour))
+        await driver.scan()
+        await sample.rest(0.5)
+        assert sample.barn.stalls["bella"].colour == colour
+        await sample.rest()
+    assert sample.notes.finds == []
 
 
-def test_what_is_made_while_control_begins_is_not_missed() -> None:
-    async def scenario(here: Farm) -> None:
-        store: Any = Slow(here, begin_s=10)
-        await here.drive(store=store)
-        await here.rest(5)
-        await here.store.create(animal("bella"))
-        await here.rest()
-        assert here.barn.stalls.keys() == {"bella"}
-
-    in_simulation(scenario)
+async def test_what_is_made_while_control_begins_is_not_missed(sample: Farm) -> None:
+    store: Any = Slow(sample, begin_s=10)
+    await sample.drive(store=store)
+    await sample.rest(5)
+    await sample.store.create(animal("bella"))
+    await sample.rest()
+    assert sample.barn.stalls.keys() == {"bella"}
 
 
-def test_the_id_of_a_pass_is_in_every_line_that_is_logged_on_its_behalf() -> None:
-    async def scenario(here: Farm) -> None:
-        ids: list[str] = []
+async def test_the_id_of_a_pass_is_in_every_line_that_is_logged_on_its_behalf(sample: Farm) -> None:
+    ids: list[str] = []
 
-        async def deep_inside() -> None:
-            structlog.get_logger().info("called")
+    async def deep_inside() -> None:
+        structlog.get_logger().info("called")
 
-        async def reconcile(_: str, run: Run) -> Result:
-            ids.append(run.id)
-            run.log.info("mine")
-            await deep_inside()
-            return Again(5) if len(ids) < 3 else Done()
+    async def reconcile(_: str, run: Run) -> Result:
+        ids.append(run.id)
+        run.log.info("mine")
+        await deep_inside()
+        return Again(5) if len(ids) < 3 else Done()
 
-        with capture_logs(processors=[merge_contextvars]) as logs:
-            async with driving(here, reconcile):
-                await here.store.create(animal("bella"))
-                await here.rest(30)
-        assert [line["reconcile_id"] for line in logs] == [one for one in ids for _ in range(2)]
-        assert len(set(ids)) == 3
-        assert [(line["controller"], line["key"]) for line in logs if line["event"] == "mine"] == [("t", "bella")] * 3
-
-    in_simulation(scenario)
+    with capture_logs(processors=[merge_contextvars]) as logs:
+        async with driving(sample, reconcile):
+            await sample.store.create(animal("bella"))
+            await sample.rest(30)
+    assert [line["reconcile_id"] for line in logs] == [one for one in ids for _ in range(2)]
+    assert len(set(ids)) == 3
+    assert [(line["controller"], line["key"]) for line in logs if line["event"] == "mine"] == [("t", "bella")] * 3
 
 
-def test_sources_that_leave_out_the_own_kind_are_refused() -> None:
-    async def scenario(here: Farm) -> None:
-        with pytest.raises(ValueError, match="Animal"):
-            Driver("t", Script(here), kind=Animal, ports=here.ports(), sources=(Source(Herd),))
-
-    in_simulation(scenario, 1)
+@options(seeds=1)
+async def test_sources_that_leave_out_the_own_kind_are_refused(sample: Farm) -> None:
+    with pytest.raises(ValueError, match="Animal"):
+        Driver("t", Script(sample), kind=Animal, ports=sample.ports(), sources=(Source(Herd),))

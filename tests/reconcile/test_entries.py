@@ -7,8 +7,12 @@ from remuda.kernel.errors import Conflict
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Again, Done, Result, Run
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import provided_by
 from tests.reconcile.test_lifecycle import Hands, in_simulation, timeline
 from tests.reconcile.toy import FINALIZER, Animal, Farm, animal
+
+sample = provided_by(in_simulation)
+hands = provided_by(in_simulation, position=1)
 
 
 class Teller:
@@ -39,64 +43,49 @@ async def events(here: Farm) -> list[str]:
     return [entry["event"] for entry in await timeline(here)]
 
 
-def test_it_goes_with_the_status() -> None:
-    async def scenario(here: Farm, hands: Hands) -> None:
-        Teller(here, hands)
-        created = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+async def test_it_goes_with_the_status(sample: Farm, hands: Hands) -> None:
+    Teller(sample, hands)
+    created = await sample.store.create(animal("bella", finalizers=(FINALIZER,)))
+    await hands.look()
+    assert await events(sample) == ["Fed", "ConditionChanged"]
+    assert int((await hands.get()).version) == int(created.version) + 1
+
+
+async def test_it_is_told_though_the_status_has_not_changed(sample: Farm, hands: Hands) -> None:
+    Teller(sample, hands)
+    await sample.store.create(animal("bella", finalizers=(FINALIZER,)))
+    await hands.look()
+    before = await hands.get()
+    await hands.look()
+    assert await events(sample) == ["Fed", "ConditionChanged", "Fed"]
+    assert (await hands.get()).version == before.version
+
+
+async def test_it_is_told_once_though_somebody_else_wrote_first(sample: Farm, hands: Hands) -> None:
+    teller = Teller(sample, hands)
+    await sample.store.create(animal("bella", finalizers=(FINALIZER,)))
+    teller.is_disturbed = True
+    with pytest.raises(Conflict):
         await hands.look()
-        assert await events(here) == ["Fed", "ConditionChanged"]
-        assert int((await hands.get()).version) == int(created.version) + 1
-
-    in_simulation(scenario)
+    assert await events(sample) == ["Fed"]
 
 
-def test_it_is_told_though_the_status_has_not_changed() -> None:
-    async def scenario(here: Farm, hands: Hands) -> None:
-        Teller(here, hands)
-        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+async def test_the_last_step_tells_with_letting_go(sample: Farm, hands: Hands) -> None:
+    teller = Teller(sample, hands)
+    bella = await sample.store.create(animal("bella", finalizers=(FINALIZER,)))
+    await sample.store.delete(Animal, "bella", uid=bella.uid)
+    teller.result, teller.is_disturbed = Done(), True
+    with pytest.raises(Conflict):
         await hands.look()
-        before = await hands.get()
+    assert await events(sample) == ["Fed"]
+    teller.is_disturbed = False
+    await hands.look()
+    assert await events(sample) == ["Fed", "LetGo"], "the same is told once"
+    assert await sample.animals() == {}
+
+
+async def test_a_step_that_tells_something_needs_ports_with_a_log(sample: Farm, hands: Hands) -> None:
+    Teller(sample, hands, has_log=False)
+    await sample.store.create(animal("bella", finalizers=(FINALIZER,)))
+    with pytest.raises(TypeError, match="log"):
         await hands.look()
-        assert await events(here) == ["Fed", "ConditionChanged", "Fed"]
-        assert (await hands.get()).version == before.version
-
-    in_simulation(scenario)
-
-
-def test_it_is_told_once_though_somebody_else_wrote_first() -> None:
-    async def scenario(here: Farm, hands: Hands) -> None:
-        teller = Teller(here, hands)
-        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-        teller.is_disturbed = True
-        with pytest.raises(Conflict):
-            await hands.look()
-        assert await events(here) == ["Fed"]
-
-    in_simulation(scenario)
-
-
-def test_the_last_step_tells_with_letting_go() -> None:
-    async def scenario(here: Farm, hands: Hands) -> None:
-        teller = Teller(here, hands)
-        bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-        await here.store.delete(Animal, "bella", uid=bella.uid)
-        teller.result, teller.is_disturbed = Done(), True
-        with pytest.raises(Conflict):
-            await hands.look()
-        assert await events(here) == ["Fed"]
-        teller.is_disturbed = False
-        await hands.look()
-        assert await events(here) == ["Fed", "LetGo"], "the same is told once"
-        assert await here.animals() == {}
-
-    in_simulation(scenario)
-
-
-def test_a_step_that_tells_something_needs_ports_with_a_log() -> None:
-    async def scenario(here: Farm, hands: Hands) -> None:
-        Teller(here, hands, has_log=False)
-        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-        with pytest.raises(TypeError, match="log"):
-            await hands.look()
-
-    in_simulation(scenario)

@@ -10,8 +10,11 @@ from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.leader import Alone
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.results import Done, Result, Run
+from tests.kit.environment import provided_by
 from tests.reconcile.test_driver import Script, in_simulation
 from tests.reconcile.toy import Animal, Farm, Notes, animal, recoloured
+
+sample = provided_by(in_simulation)
 
 
 class Lapsed(Alone):
@@ -26,25 +29,22 @@ class Lapsed(Alone):
         return not self.has_lapsed
 
 
-def test_no_pass_begins_after_the_lease_ran_out_whoever_knows_of_it() -> None:
-    async def scenario(here: Farm) -> None:
-        leader, script = Lapsed(), Script(here)
-        driver = Driver("t", script, kind=Animal, ports=here.ports(leader=leader))
-        await driver.start()
-        bella = await here.store.create(animal("bella"))
-        await here.rest(5)
-        looked = len(script.times)
-        leader.has_lapsed = True
-        bella = await here.store.update(recoloured(bella, "grey"))
-        await here.rest(5)
-        assert len(script.times) == looked > 0
-        leader.has_lapsed = False
-        await here.store.update(recoloured(bella, "bay"))
-        await here.rest(5)
-        assert len(script.times) == looked + 1
-        await driver.stop()
-
-    in_simulation(scenario)
+async def test_no_pass_begins_after_the_lease_ran_out_whoever_knows_of_it(sample: Farm) -> None:
+    leader, script = Lapsed(), Script(sample)
+    driver = Driver("t", script, kind=Animal, ports=sample.ports(leader=leader))
+    await driver.start()
+    bella = await sample.store.create(animal("bella"))
+    await sample.rest(5)
+    looked = len(script.times)
+    leader.has_lapsed = True
+    bella = await sample.store.update(recoloured(bella, "grey"))
+    await sample.rest(5)
+    assert len(script.times) == looked > 0
+    leader.has_lapsed = False
+    await sample.store.update(recoloured(bella, "bay"))
+    await sample.rest(5)
+    assert len(script.times) == looked + 1
+    await driver.stop()
 
 
 class Shaky(Alone):
@@ -61,24 +61,21 @@ class Shaky(Alone):
         return True
 
 
-def test_a_fault_around_a_pass_ends_neither_its_worker_nor_its_key() -> None:
-    async def scenario(here: Farm) -> None:
-        leader, script = Shaky(), Script(here)
-        ports = here.ports(leader=leader)
-        driver = Driver("t", script, kind=Animal, ports=ports, settings=DriverSettings(workers=1))
-        await driver.start()
-        await here.rest(1)
-        leader.is_ill = True
-        with capture_logs() as logs:
-            await here.store.create(animal("bella"))
-            await here.rest(5)
-        assert [(line["event"], line["key"]) for line in logs] == [("worker failed", "bella")]
-        leader.is_ill = False
-        await here.rest(70)
-        assert len(script.times) == 1
-        await driver.stop()
-
-    in_simulation(scenario)
+async def test_a_fault_around_a_pass_ends_neither_its_worker_nor_its_key(sample: Farm) -> None:
+    leader, script = Shaky(), Script(sample)
+    ports = sample.ports(leader=leader)
+    driver = Driver("t", script, kind=Animal, ports=ports, settings=DriverSettings(workers=1))
+    await driver.start()
+    await sample.rest(1)
+    leader.is_ill = True
+    with capture_logs() as logs:
+        await sample.store.create(animal("bella"))
+        await sample.rest(5)
+    assert [(line["event"], line["key"]) for line in logs] == [("worker failed", "bella")]
+    leader.is_ill = False
+    await sample.rest(70)
+    assert len(script.times) == 1
+    await driver.stop()
 
 
 class Faulty(Notes):
@@ -95,28 +92,25 @@ class Faulty(Notes):
         return fail
 
 
-def test_a_reporter_that_raises_keeps_nobody_from_anything() -> None:
-    async def scenario(here: Farm) -> None:
-        seen: list[str] = []
+async def test_a_reporter_that_raises_keeps_nobody_from_anything(sample: Farm) -> None:
+    seen: list[str] = []
 
-        async def reconcile(key: str, run: Run) -> Result:
-            seen.append(key)
-            run.acted = run.cause == "scan"
-            return Done()
+    async def reconcile(key: str, run: Run) -> Result:
+        seen.append(key)
+        run.acted = run.cause == "scan"
+        return Done()
 
-        with capture_logs() as logs:
-            ports = replace(here.ports(), reporter=Faulty())
-            guard = Breaker("t", Animal, ports=ports)
-            settings = DriverSettings(workers=2)
-            driver = Driver("t", reconcile, kind=Animal, ports=ports, settings=settings, breakers=[guard])
-            await driver.start()
-            for number in range(6):
-                await here.store.create(animal(f"a{number}"))
-            await here.rest(5)
-            assert await driver.scan() == 6
-            await here.rest(5)
-            await driver.stop()
-        assert seen.count("a0") == seen.count("a5") == 2
-        assert {line["event"] for line in logs} == {"reporter failed"}
-
-    in_simulation(scenario)
+    with capture_logs() as logs:
+        ports = replace(sample.ports(), reporter=Faulty())
+        guard = Breaker("t", Animal, ports=ports)
+        settings = DriverSettings(workers=2)
+        driver = Driver("t", reconcile, kind=Animal, ports=ports, settings=settings, breakers=[guard])
+        await driver.start()
+        for number in range(6):
+            await sample.store.create(animal(f"a{number}"))
+        await sample.rest(5)
+        assert await driver.scan() == 6
+        await sample.rest(5)
+        await driver.stop()
+    assert seen.count("a0") == seen.count("a5") == 2
+    assert {line["event"] for line in logs} == {"reporter failed"}

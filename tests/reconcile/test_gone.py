@@ -14,6 +14,7 @@ from remuda.reconcile.results import Cause, Done, Result, Run
 from remuda.reconcile.sources import Source, Watcher, owner_of
 from remuda.store.contract import Event, Store
 from remuda.store.objects import Metadata, Resource, ResourceT
+from tests.kit.environment import options, provided_by
 from tests.reconcile.toy import HERD, Animal, Farm, Herd, animal, farm, recoloured, reopened
 from tests.sim.runner import World, simulate
 
@@ -72,6 +73,10 @@ def in_simulation(scenario: Callable[[Farm, Forgetful], Coroutine[Any, Any, None
     simulate(run, seeds)
 
 
+sample = provided_by(in_simulation)
+store = provided_by(in_simulation, position=1)
+
+
 async def lose(store: Forgetful, here: Farm, change: Coroutine[Any, Any, Any]) -> None:
     """Let a change of an animal go untold, and then the source hear that it has missed something."""
     store.is_losing = True
@@ -81,122 +86,107 @@ async def lose(store: Forgetful, here: Farm, change: Coroutine[Any, Any, Any]) -
     await here.store.create(animal(f"a-bell-{here.world.clock.monotonic():.0f}"))
 
 
-def test_the_owner_of_a_child_that_went_unseen_is_looked_at() -> None:
-    async def scenario(here: Farm, store: Forgetful) -> None:
-        looks = Looks(here)
-        ports = here.ports(store=cast("Store", store))
-        sources = (Source(Herd), Source(Animal, keys=owner_of(Herd)))
-        driver = Driver("herds", looks, kind=Herd, ports=ports, sources=sources)
-        await driver.start()
-        herd = await here.store.create(Herd(metadata=Metadata(name="herd")))
-        bella = await here.store.create(animal("bella", owner=HERD.owner(herd)))
-        await here.rest(5)
-        looks.seen.clear()
-        await lose(store, here, here.store.delete(Animal, "bella", uid=bella.uid))
-        await here.rest(60)
-        assert looks.seen == [("herd", "start")]
-        await driver.stop()
-
-    in_simulation(scenario)
+async def test_the_owner_of_a_child_that_went_unseen_is_looked_at(sample: Farm, store: Forgetful) -> None:
+    looks = Looks(sample)
+    ports = sample.ports(store=cast("Store", store))
+    sources = (Source(Herd), Source(Animal, keys=owner_of(Herd)))
+    driver = Driver("herds", looks, kind=Herd, ports=ports, sources=sources)
+    await driver.start()
+    herd = await sample.store.create(Herd(metadata=Metadata(name="herd")))
+    bella = await sample.store.create(animal("bella", owner=HERD.owner(herd)))
+    await sample.rest(5)
+    looks.seen.clear()
+    await lose(store, sample, sample.store.delete(Animal, "bella", uid=bella.uid))
+    await sample.rest(60)
+    assert looks.seen == [("herd", "start")]
+    await driver.stop()
 
 
-def test_a_user_does_not_wait_behind_everything_that_is_looked_at_again() -> None:
-    async def scenario(here: Farm, store: Forgetful) -> None:
-        looks = Looks(here, takes_s=1)
-        for number in range(600):
-            await here.store.create(animal(f"b{number:03}"))
-        driver = Driver("t", looks, kind=Animal, ports=here.ports(store=cast("Store", store)))
-        await driver.start()
-        await here.rest(600)
-        assert driver.is_quiet
-        looks.seen.clear()
-        await lose(store, here, here.store.create(animal("c")))
-        await here.rest(20)
-        await here.store.create(animal("user"))
-        await here.rest(3)
-        assert ("user", "event") in looks.seen
-        assert len(looks.seen) < 300
-        await here.rest(600)
-        assert {key for key, cause in looks.seen if cause == "start"} >= {f"b{number:03}" for number in range(600)}
-        await driver.stop()
-
-    in_simulation(scenario, 1)
+@options(seeds=1)
+async def test_a_user_does_not_wait_behind_everything_that_is_looked_at_again(sample: Farm, store: Forgetful) -> None:
+    looks = Looks(sample, takes_s=1)
+    for number in range(600):
+        await sample.store.create(animal(f"b{number:03}"))
+    driver = Driver("t", looks, kind=Animal, ports=sample.ports(store=cast("Store", store)))
+    await driver.start()
+    await sample.rest(600)
+    assert driver.is_quiet
+    looks.seen.clear()
+    await lose(store, sample, sample.store.create(animal("c")))
+    await sample.rest(20)
+    await sample.store.create(animal("user"))
+    await sample.rest(3)
+    assert ("user", "event") in looks.seen
+    assert len(looks.seen) < 300
+    await sample.rest(600)
+    assert {key for key, cause in looks.seen if cause == "start"} >= {f"b{number:03}" for number in range(600)}
+    await driver.stop()
 
 
-def test_what_a_source_remembers_from_before_it_missed_something_counts_no_more() -> None:
-    async def scenario(here: Farm, store: Forgetful) -> None:
-        looks = Looks(here)
-        ports = here.ports(store=cast("Store", store))
-        source = Source(Animal, when=lambda each: each.spec.colour)
-        driver = Driver("t", looks, kind=Animal, ports=ports, sources=(source,))
-        await driver.start()
-        bella = await here.store.create(animal("bella", "bay"))
-        await here.rest(5)
-        await lose(store, here, here.store.update(recoloured(bella, "grey")))
-        await here.rest(5)
-        looks.seen.clear()
-        await here.store.update(recoloured(await here.store.get(Animal, "bella"), "bay"))
-        await here.rest(5)
-        assert looks.seen == [("bella", "event")], "it was grey meanwhile"
-        await driver.stop()
-
-    in_simulation(scenario)
-
-
-def test_everything_is_looked_at_although_the_store_fails_just_then() -> None:
-    async def scenario(here: Farm, store: Forgetful) -> None:
-        looks = Looks(here)
-        driver = Driver("t", looks, kind=Animal, ports=here.ports(store=cast("Store", store)))
-        await driver.start()
-        bella = await here.store.create(animal("bella"))
-        await here.rest(5)
-        looks.seen.clear()
-        with capture_logs():
-            store.fails = True
-            await lose(store, here, here.store.update(recoloured(bella, "grey")))
-            await here.rest(50)
-            assert looks.seen == []
-            store.fails = False
-            await here.rest(100)
-        assert ("bella", "start") in looks.seen
-        await driver.stop()
-
-    in_simulation(scenario)
+async def test_what_a_source_remembers_from_before_it_missed_something_counts_no_more(
+    sample: Farm, store: Forgetful
+) -> None:
+    looks = Looks(sample)
+    ports = sample.ports(store=cast("Store", store))
+    source = Source(Animal, when=lambda each: each.spec.colour)
+    driver = Driver("t", looks, kind=Animal, ports=ports, sources=(source,))
+    await driver.start()
+    bella = await sample.store.create(animal("bella", "bay"))
+    await sample.rest(5)
+    await lose(store, sample, sample.store.update(recoloured(bella, "grey")))
+    await sample.rest(5)
+    looks.seen.clear()
+    await sample.store.update(recoloured(await sample.store.get(Animal, "bella"), "bay"))
+    await sample.rest(5)
+    assert looks.seen == [("bella", "event")], "it was grey meanwhile"
+    await driver.stop()
 
 
-def test_a_watch_is_closed_before_the_error_that_ends_it_is_told() -> None:
-    async def scenario(here: Farm, store: Forgetful) -> None:
-        def failing(_: Resource) -> list[str]:
-            raise StorageFailing("x", "broken")
+async def test_everything_is_looked_at_although_the_store_fails_just_then(sample: Farm, store: Forgetful) -> None:
+    looks = Looks(sample)
+    driver = Driver("t", looks, kind=Animal, ports=sample.ports(store=cast("Store", store)))
+    await driver.start()
+    bella = await sample.store.create(animal("bella"))
+    await sample.rest(5)
+    looks.seen.clear()
+    with capture_logs():
+        store.fails = True
+        await lose(store, sample, sample.store.update(recoloured(bella, "grey")))
+        await sample.rest(50)
+        assert looks.seen == []
+        store.fails = False
+        await sample.rest(100)
+    assert ("bella", "start") in looks.seen
+    await driver.stop()
 
-        watcher = Watcher(Source(Animal, keys=failing), cast("Store", store), lambda *_: None, began=lambda: None)
-        watching = asyncio.create_task(watcher.run())
-        await here.rest(1)
-        assert store.open_watches == 1
-        await here.store.create(animal("bella"))
-        with pytest.raises(StorageFailing):
-            await watching
-        assert store.open_watches == 0
 
-    in_simulation(scenario)
+async def test_a_watch_is_closed_before_the_error_that_ends_it_is_told(sample: Farm, store: Forgetful) -> None:
+    def failing(_: Resource) -> list[str]:
+        raise StorageFailing("x", "broken")
+
+    watcher = Watcher(Source(Animal, keys=failing), cast("Store", store), lambda *_: None, began=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    await sample.rest(1)
+    assert store.open_watches == 1
+    await sample.store.create(animal("bella"))
+    with pytest.raises(StorageFailing):
+        await watching
+    assert store.open_watches == 0
 
 
-def test_one_that_cannot_be_read_fails_alone_and_all_others_go_on() -> None:
-    async def scenario(here: Farm, _: Forgetful) -> None:
-        for name in ("a", "b", "c"):
-            await here.store.create(animal(name))
-        for odd in ("a", "c"):
-            await here.store.update(recoloured(await here.store.get(Animal, odd), cast("str", 7)))
-        await reopened(here)
-        with capture_logs() as logs:
-            driver = await here.drive(settings=DriverSettings(workers=2))
-            await here.rest()
-            assert driver.has_begun
-            await here.store.create(animal("d"))
-            await here.rest()
-        assert here.barn.stalls.keys() == {"b", "d"}
-        assert {line["key"] for line in logs if line["event"] == "pass failed"} == {"a", "c"}
-        assert not [line for line in logs if line["event"] == "duty failed"]
-        assert {key for key, _ in here.notes.retries} == {"a", "c"}
-
-    in_simulation(scenario)
+async def test_one_that_cannot_be_read_fails_alone_and_all_others_go_on(sample: Farm) -> None:
+    for name in ("a", "b", "c"):
+        await sample.store.create(animal(name))
+    for odd in ("a", "c"):
+        await sample.store.update(recoloured(await sample.store.get(Animal, odd), cast("str", 7)))
+    await reopened(sample)
+    with capture_logs() as logs:
+        driver = await sample.drive(settings=DriverSettings(workers=2))
+        await sample.rest()
+        assert driver.has_begun
+        await sample.store.create(animal("d"))
+        await sample.rest()
+    assert sample.barn.stalls.keys() == {"b", "d"}
+    assert {line["key"] for line in logs if line["event"] == "reconcile failed"} == {"a", "c"}
+    assert not [line for line in logs if line["event"] == "background task failed"]
+    assert {key for key, _ in sample.notes.retries} == {"a", "c"}

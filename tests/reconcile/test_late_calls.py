@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from remuda.providers.calls import Calls
 from remuda.reconcile.controller import Driver
 from remuda.reconcile.results import Done, Result, Run
+from tests.kit.environment import provided_by
 from tests.reconcile.toy import Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate
 
@@ -23,36 +24,36 @@ def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None
         simulate(run, 5)
 
 
-def test_passes_that_were_refused_while_a_call_was_out_do_not_make_its_key_come_late() -> None:
-    async def scenario(here: Farm) -> None:
-        clock = here.world.clock
-        calls = Calls("barn", ("build",), clock=clock, randomness=here.world.randomness)
-        ended: list[float] = []
-        refused: list[float] = []
-        looked: list[float] = []
+sample = provided_by(in_simulation)
 
-        async def build() -> None:
-            await clock.sleep(TAKES_S)
-            ended.append(clock.monotonic())
 
-        async def reconcile(key: str, _: Run) -> Result:
-            if ended:
-                looked.append(clock.monotonic())
-                return Done()
-            if calls.is_unknown(key):
-                refused.append(clock.monotonic())
-            await calls.call(key, "build", build, deadline_s=5)
+async def test_passes_that_were_refused_while_a_call_was_out_do_not_make_its_key_come_late(sample: Farm) -> None:
+    clock = sample.world.clock
+    calls = Calls("barn", ("build",), clock=clock, randomness=sample.world.randomness)
+    ended: list[float] = []
+    refused: list[float] = []
+    looked: list[float] = []
+
+    async def build() -> None:
+        await clock.sleep(TAKES_S)
+        ended.append(clock.monotonic())
+
+    async def reconcile(key: str, _: Run) -> Result:
+        if ended:
+            looked.append(clock.monotonic())
             return Done()
+        if calls.is_unknown(key):
+            refused.append(clock.monotonic())
+        await calls.call(key, "build", build, deadline_s=5)
+        return Done()
 
-        driver = Driver("t", reconcile, kind=Animal, ports=here.ports())
-        calls.when_known(driver.wake)
-        await driver.start()
-        await here.store.create(animal("bella"))
-        await here.rest(TAKES_S + 10)
-        assert len(refused) > 5, "the pause had grown to minutes"
-        assert len(ended) == len(looked) == 1
-        assert looked[0] - ended[0] < 0.1
-        await driver.stop()
-        await calls.close(0)
-
-    in_simulation(scenario)
+    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports())
+    calls.when_known(driver.wake)
+    await driver.start()
+    await sample.store.create(animal("bella"))
+    await sample.rest(TAKES_S + 10)
+    assert len(refused) > 5, "the pause had grown to minutes"
+    assert len(ended) == len(looked) == 1
+    assert looked[0] - ended[0] < 0.1
+    await driver.stop()
+    await calls.close(0)

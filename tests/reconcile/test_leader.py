@@ -10,6 +10,7 @@ from remuda.reconcile.controller import Driver
 from remuda.reconcile.kinds import LeaseRecord
 from remuda.reconcile.leader import Alone, LeaseSettings
 from remuda.reconcile.results import Done, Result, Run
+from tests.kit.environment import options
 from tests.reconcile.nodes import Node
 from tests.reconcile.toy import Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate
@@ -70,80 +71,72 @@ def test_clocks_that_differ_in_speed_by_more_than_the_law_allows_would_be_seen()
         simulate(scenario, 10, rates={"request lost": 0.5})
 
 
-def test_a_wall_clock_that_jumps_changes_nothing() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            nodes = [Node(world, here.store) for _ in range(3)]
-            for node in nodes:
-                await node.lease.start()
-            first = await leader_of(world, nodes, within_s=20)
-            for hours in (5, -10, 1):
-                world.clock.jump(timedelta(hours=hours))
-                await world.clock.sleep(60)
-                assert first.lease.is_leading
-            for node in nodes:
-                await node.lease.stop()
-
-    simulate(scenario, 3)
-
-
-def test_who_stops_lets_go_and_another_takes_over_soon() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            nodes = [Node(world, here.store) for _ in range(3)]
-            for node in nodes:
-                await node.lease.start()
-            first = await leader_of(world, nodes, within_s=20)
-            await first.lease.stop()
-            assert not first.lease.is_leading
-            rest = [node for node in nodes if node is not first]
-            second = await leader_of(world, rest, within_s=3)
-            record = await here.store.get(LeaseRecord, "region")
-            assert (record.spec.holder, record.spec.transitions) == (second.lease.identity, 2)
-            assert (first.notes.terms, second.notes.terms) == ([False, True, False], [False, True])
-            for node in rest:
-                await node.lease.stop()
-            assert (await here.store.get(LeaseRecord, "region")).spec.holder == ""
-
-    simulate(scenario, 5)
-
-
-def test_who_loses_the_lease_is_told_before_another_can_have_it() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            first, second = Node(world, here.store), Node(world, here.store)
-            await first.lease.start()
-            await first.lease.won()
-            await second.lease.start()
-            lost = asyncio.create_task(first.lease.lost())
-            won = asyncio.create_task(second.lease.won())
-            frozen = asyncio.create_task(first.freeze(100))
-            await lost
-            assert not won.done()
-            await won
-            await frozen
-            await world.clock.sleep(10)
-            assert (first.lease.is_leading, second.lease.is_leading) == (False, True)
-            await first.lease.stop()
-            await second.lease.stop()
-
-    simulate(scenario, 10)
-
-
-def test_who_did_not_lead_in_between_is_told_although_it_leads_again() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            node = Node(world, here.store, speed=3)  # its lease is over before the loop's timers, which keep world time
+@options(seeds=3)
+async def test_a_wall_clock_that_jumps_changes_nothing(world: World) -> None:
+    async with farm(world) as here:
+        nodes = [Node(world, here.store) for _ in range(3)]
+        for node in nodes:
             await node.lease.start()
-            await node.lease.won()
-            lost = asyncio.create_task(node.lease.lost())
-            await node.freeze(5)
-            await node.lease.won()
-            await world.clock.sleep(0.1)
-            assert (lost.done(), node.lease.is_leading) == (True, True)
+        first = await leader_of(world, nodes, within_s=20)
+        for hours in (5, -10, 1):
+            world.clock.jump(timedelta(hours=hours))
+            await world.clock.sleep(60)
+            assert first.lease.is_leading
+        for node in nodes:
             await node.lease.stop()
 
-    simulate(scenario, 10)
+
+@options(seeds=5)
+async def test_who_stops_lets_go_and_another_takes_over_soon(world: World) -> None:
+    async with farm(world) as here:
+        nodes = [Node(world, here.store) for _ in range(3)]
+        for node in nodes:
+            await node.lease.start()
+        first = await leader_of(world, nodes, within_s=20)
+        await first.lease.stop()
+        assert not first.lease.is_leading
+        rest = [node for node in nodes if node is not first]
+        second = await leader_of(world, rest, within_s=3)
+        record = await here.store.get(LeaseRecord, "region")
+        assert (record.spec.holder, record.spec.transitions) == (second.lease.identity, 2)
+        assert (first.notes.terms, second.notes.terms) == ([False, True, False], [False, True])
+        for node in rest:
+            await node.lease.stop()
+        assert (await here.store.get(LeaseRecord, "region")).spec.holder == ""
+
+
+@options(seeds=10)
+async def test_who_loses_the_lease_is_told_before_another_can_have_it(world: World) -> None:
+    async with farm(world) as here:
+        first, second = Node(world, here.store), Node(world, here.store)
+        await first.lease.start()
+        await first.lease.won()
+        await second.lease.start()
+        lost = asyncio.create_task(first.lease.lost())
+        won = asyncio.create_task(second.lease.won())
+        frozen = asyncio.create_task(first.freeze(100))
+        await lost
+        assert not won.done()
+        await won
+        await frozen
+        await world.clock.sleep(10)
+        assert (first.lease.is_leading, second.lease.is_leading) == (False, True)
+        await first.lease.stop()
+        await second.lease.stop()
+
+
+@options(seeds=10)
+async def test_who_did_not_lead_in_between_is_told_although_it_leads_again(world: World) -> None:
+    async with farm(world) as here:
+        node = Node(world, here.store, speed=3)  # its lease is over before the loop's timers, which keep world time
+        await node.lease.start()
+        await node.lease.won()
+        lost = asyncio.create_task(node.lease.lost())
+        await node.freeze(5)
+        await node.lease.won()
+        await world.clock.sleep(0.1)
+        assert (lost.done(), node.lease.is_leading) == (True, True)
+        await node.lease.stop()
 
 
 def test_times_under_which_two_could_lead_are_refused() -> None:
@@ -173,56 +166,52 @@ class Switch:
             await self._changed.wait()
 
 
-def test_a_driver_controls_only_while_it_leads() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            switch, began, ended = Switch(), [], []
+@options(seeds=5)
+async def test_a_driver_controls_only_while_it_leads(world: World) -> None:
+    async with farm(world) as here:
+        switch, began, ended = Switch(), [], []
 
-            async def reconcile(key: str, _: Run) -> Result:
-                began.append(key)
-                await world.clock.sleep(5)
-                ended.append(key)
-                return Done()
+        async def reconcile(key: str, _: Run) -> Result:
+            began.append(key)
+            await world.clock.sleep(5)
+            ended.append(key)
+            return Done()
 
-            driver = Driver("t", reconcile, kind=Animal, ports=here.ports(leader=switch))
-            await driver.start()
-            await here.store.create(animal("bella"))
-            await here.rest()
-            assert (began, driver.is_quiet, await driver.scan()) == ([], False, 0)
-            switch.turn(on=True)
-            await here.rest(2)
-            assert began == ["bella"]
-            switch.turn(on=False)
-            await here.rest()
-            assert ended == []
-            switch.turn(on=True)
-            await here.rest()
-            assert (began, ended) == (["bella", "bella"], ["bella"])
-            await driver.stop()
-
-    simulate(scenario, 5)
+        driver = Driver("t", reconcile, kind=Animal, ports=here.ports(leader=switch))
+        await driver.start()
+        await here.store.create(animal("bella"))
+        await here.rest()
+        assert (began, driver.is_quiet, await driver.scan()) == ([], False, 0)
+        switch.turn(on=True)
+        await here.rest(2)
+        assert began == ["bella"]
+        switch.turn(on=False)
+        await here.rest()
+        assert ended == []
+        switch.turn(on=True)
+        await here.rest()
+        assert (began, ended) == (["bella", "bella"], ["bella"])
+        await driver.stop()
 
 
-def test_when_a_node_freezes_another_goes_on_with_its_work() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            nodes = [Node(world, here.store) for _ in range(2)]
-            for node in nodes:
-                await node.lease.start()
-                await here.drive(leader=node.lease)
-            first = await leader_of(world, nodes, within_s=20)
-            await here.store.create(animal("bella"))
-            frozen = asyncio.create_task(first.freeze(200))
-            await here.rest(100)
-            await here.store.create(animal("luna"))
-            await here.rest(60)
-            assert here.barn.stalls.keys() == {"bella", "luna"}
-            await frozen
-            await here.stop()
-            for node in nodes:
-                await node.lease.stop()
-
-    simulate(scenario, 5)
+@options(seeds=5)
+async def test_when_a_node_freezes_another_goes_on_with_its_work(world: World) -> None:
+    async with farm(world) as here:
+        nodes = [Node(world, here.store) for _ in range(2)]
+        for node in nodes:
+            await node.lease.start()
+            await here.drive(leader=node.lease)
+        first = await leader_of(world, nodes, within_s=20)
+        await here.store.create(animal("bella"))
+        frozen = asyncio.create_task(first.freeze(200))
+        await here.rest(100)
+        await here.store.create(animal("luna"))
+        await here.rest(60)
+        assert here.barn.stalls.keys() == {"bella", "luna"}
+        await frozen
+        await here.stop()
+        for node in nodes:
+            await node.lease.stop()
 
 
 async def test_who_is_alone_always_leads() -> None:

@@ -7,92 +7,87 @@ from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.reporter import PASS_OUTCOMES, PrometheusReporter
 from remuda.reconcile.results import Done, Failed, Result, Run
+from tests.kit.environment import options
 from tests.reconcile.toy import Animal, animal, farm
-from tests.sim.runner import World, simulate
+from tests.sim.runner import World
 
 COUNTERS = ("retries", "scanned", "scan_finds")
 GAUGES = ("queue_depth", "queue_oldest_seconds")
 
 
-def test_every_label_value_is_there_from_the_start() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            registry = CollectorRegistry()
-            ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
+@options(seeds=1)
+async def test_every_label_value_is_there_from_the_start(world: World) -> None:
+    async with farm(world) as here:
+        registry = CollectorRegistry()
+        ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
 
-            async def reconcile(_key: str, _run: Run) -> Result:
-                return Done()
+        async def reconcile(_key: str, _run: Run) -> Result:
+            return Done()
 
-            Driver("animals", reconcile, kind=Animal, ports=ports)
-            for outcome in PASS_OUTCOMES:
-                labels = {"controller": "animals", "result": outcome}
-                assert registry.get_sample_value("remuda_reconcile_runs_total", labels) == 0
-            for name in (*(f"{counter}_total" for counter in COUNTERS), *GAUGES, "seconds_count"):
-                assert registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"}) == 0
-            strays = {"controller": "strays"}
-            assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) is None
-            Breaker("strays", Animal, ports=ports)
-            assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) == 0
-
-    simulate(scenario, 1)
+        Driver("animals", reconcile, kind=Animal, ports=ports)
+        for outcome in PASS_OUTCOMES:
+            labels = {"controller": "animals", "result": outcome}
+            assert registry.get_sample_value("remuda_reconcile_runs_total", labels) == 0
+        for name in (*(f"{counter}_total" for counter in COUNTERS), *GAUGES, "seconds_count"):
+            assert registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"}) == 0
+        strays = {"controller": "strays"}
+        assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) is None
+        Breaker("strays", Animal, ports=ports)
+        assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) == 0
 
 
-def test_what_happens_is_counted() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            registry = CollectorRegistry()
-            reporter = PrometheusReporter(registry)
-            ports = ReconcilePorts(store=here.store, clock=world.clock, randomness=world.randomness, reporter=reporter)
-            results: list[Result] = [Failed("No", "no"), Done()]
-            acts = False
+@options(seeds=1)
+async def test_what_happens_is_counted(world: World) -> None:
+    async with farm(world) as here:
+        registry = CollectorRegistry()
+        reporter = PrometheusReporter(registry)
+        ports = ReconcilePorts(store=here.store, clock=world.clock, randomness=world.randomness, reporter=reporter)
+        results: list[Result] = [Failed("No", "no"), Done()]
+        acts = False
 
-            async def reconcile(_: str, run: Run) -> Result:
-                await world.clock.sleep(0.3)
-                run.acted = acts
-                return results.pop(0) if results else Done()
+        async def reconcile(_: str, run: Run) -> Result:
+            await world.clock.sleep(0.3)
+            run.acted = acts
+            return results.pop(0) if results else Done()
 
-            def sample(name: str, **labels: str) -> float | None:
-                return registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"} | labels)
+        def sample(name: str, **labels: str) -> float | None:
+            return registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"} | labels)
 
-            driver = Driver("animals", reconcile, kind=Animal, ports=ports)
-            await driver.start()
-            await here.store.create(animal("bella"))
-            await here.rest(30)
-            acts = True
-            await driver.scan()
-            await here.rest(30)
-            await driver.stop()
-            assert (sample("runs_total", result="failed"), sample("runs_total", result="done")) == (1, 2)
-            assert (sample("retries_total"), sample("scan_finds_total")) == (1, 1)
-            assert (sample("seconds_count"), sample("seconds_bucket", le="0.1")) == (3, 0)
-            reporter.tripped("animals", 2)
-            reporter.leading("region", True)  # noqa: FBT003  as the port has it
-            assert sample("breaker_tripped") == 2
-            assert registry.get_sample_value("remuda_reconcile_leading", {"lease": "region"}) == 1
-
-    simulate(scenario, 1)
+        driver = Driver("animals", reconcile, kind=Animal, ports=ports)
+        await driver.start()
+        await here.store.create(animal("bella"))
+        await here.rest(30)
+        acts = True
+        await driver.scan()
+        await here.rest(30)
+        await driver.stop()
+        assert (sample("runs_total", result="failed"), sample("runs_total", result="done")) == (1, 2)
+        assert (sample("retries_total"), sample("scan_finds_total")) == (1, 1)
+        assert (sample("seconds_count"), sample("seconds_bucket", le="0.1")) == (3, 0)
+        reporter.tripped("animals", 2)
+        reporter.leading("region", True)  # noqa: FBT003  as the port has it
+        assert sample("breaker_tripped") == 2
+        assert registry.get_sample_value("remuda_reconcile_leading", {"lease": "region"}) == 1
 
 
-def test_the_queue_can_be_seen_while_it_waits() -> None:
-    async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            registry = CollectorRegistry()
-            ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
+@options(seeds=1)
+async def test_the_queue_can_be_seen_while_it_waits(world: World) -> None:
+    async with farm(world) as here:
+        registry = CollectorRegistry()
+        ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
 
-            async def reconcile(_key: str, _run: Run) -> Result:
-                await world.clock.sleep(20)
-                return Done()
+        async def reconcile(_key: str, _run: Run) -> Result:
+            await world.clock.sleep(20)
+            return Done()
 
-            driver = Driver("animals", reconcile, kind=Animal, ports=ports)
-            await driver.start()
-            for number in range(11):
-                await here.store.create(animal(f"a{number}"))
-            await here.rest(5)
-            labels = {"controller": "animals"}
-            assert registry.get_sample_value("remuda_reconcile_queue_depth", labels) == 3
-            oldest = registry.get_sample_value("remuda_reconcile_queue_oldest_seconds", labels)
-            assert oldest is not None
-            assert 4 < oldest < 6
-            await driver.stop()
-
-    simulate(scenario, 1)
+        driver = Driver("animals", reconcile, kind=Animal, ports=ports)
+        await driver.start()
+        for number in range(11):
+            await here.store.create(animal(f"a{number}"))
+        await here.rest(5)
+        labels = {"controller": "animals"}
+        assert registry.get_sample_value("remuda_reconcile_queue_depth", labels) == 3
+        oldest = registry.get_sample_value("remuda_reconcile_queue_oldest_seconds", labels)
+        assert oldest is not None
+        assert 4 < oldest < 6
+        await driver.stop()

@@ -12,8 +12,9 @@ from remuda.kernel.errors import Conflict, Unavailable
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Again, Done, Run
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import options
 from tests.reconcile.toy import ANIMAL, FINALIZER, Animal, Farm, animal, farm
-from tests.sim.runner import World, simulate
+from tests.sim.runner import World
 
 
 @dataclasses.dataclass
@@ -70,54 +71,46 @@ async def failing_once(groom: Groom, write: str, error: Exception, *, is_made: b
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-def test_what_was_told_after_a_failed_write_is_not_told_with_the_next(is_made: bool) -> None:  # noqa: FBT001  a test's
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            groom = Groom(here)
-            await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-            error = Unavailable("The answer was lost.") if is_made else Conflict("Animal", "bella")
-            await failing_once(groom, "update_status", error, is_made=is_made)
-            assert await groom.told() == (["Brushed", "Coloured"] if is_made else ["Brushed"])
-            await groom.look()
-            assert sorted(await groom.told()) == ["Brushed", "Coloured"]
-
-    simulate(run, 2)
+@options(seeds=2)
+async def test_what_was_told_after_a_failed_write_is_not_told_with_the_next(world: World, *, is_made: bool) -> None:
+    async with farm(world) as here:
+        groom = Groom(here)
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        error = Unavailable("The answer was lost.") if is_made else Conflict("Animal", "bella")
+        await failing_once(groom, "update_status", error, is_made=is_made)
+        assert await groom.told() == (["Brushed", "Coloured"] if is_made else ["Brushed"])
+        await groom.look()
+        assert sorted(await groom.told()) == ["Brushed", "Coloured"]
 
 
-def test_after_a_write_the_same_effect_is_another_one() -> None:
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            groom = Groom(here)
-            await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-            await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
-            await groom.look()
-            await groom.look()
-            assert await groom.told() == ["Brushed", "Coloured", "Brushed"]
-
-    simulate(run, 2)
+@options(seeds=2)
+async def test_after_a_write_the_same_effect_is_another_one(world: World) -> None:
+    async with farm(world) as here:
+        groom = Groom(here)
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
+        await groom.look()
+        await groom.look()
+        assert await groom.told() == ["Brushed", "Coloured", "Brushed"]
 
 
-def test_another_effect_is_told_also_after_a_failed_write() -> None:
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            groom = Groom(here)
-            await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-            await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
-            groom.colour = "white"
-            await groom.look()
-            assert await groom.told() == ["Brushed", "Brushed", "Coloured"]
-
-    simulate(run, 2)
+@options(seeds=2)
+async def test_another_effect_is_told_also_after_a_failed_write(world: World) -> None:
+    async with farm(world) as here:
+        groom = Groom(here)
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
+        groom.colour = "white"
+        await groom.look()
+        assert await groom.told() == ["Brushed", "Brushed", "Coloured"]
 
 
-def test_the_last_effect_of_a_life_is_told_once() -> None:
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            groom = Groom(here)
-            bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-            await here.store.delete(Animal, "bella", uid=bella.uid)
-            await failing_once(groom, "update", Conflict("Animal", "bella"), is_made=False)
-            await groom.look()
-            assert await groom.told() == ["Led away"]
-
-    simulate(run, 2)
+@options(seeds=2)
+async def test_the_last_effect_of_a_life_is_told_once(world: World) -> None:
+    async with farm(world) as here:
+        groom = Groom(here)
+        bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        await failing_once(groom, "update", Conflict("Animal", "bella"), is_made=False)
+        await groom.look()
+        assert await groom.told() == ["Led away"]

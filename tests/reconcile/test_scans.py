@@ -12,6 +12,7 @@ from remuda.reconcile.results import Again, Done, Result, Run
 from remuda.reconcile.resync import ScanSettings
 from remuda.store.contract import Page, Store
 from remuda.store.objects import Resource
+from tests.kit.environment import provided_by
 from tests.reconcile.toy import Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate
 
@@ -24,45 +25,42 @@ def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None
     simulate(run, 2)
 
 
-def test_the_first_scan_ends_although_more_work_comes_than_workers_can_do() -> None:
-    async def scenario(here: Farm) -> None:
-        for number in range(200):
-            await here.store.create(animal(f"a{number:03}"))
-
-        async def reconcile(key: str, _: Run) -> Result:
-            await here.world.clock.sleep(1)
-            return Again(0.1) if key < "a120" else Done()
-
-        driver = Driver("t", reconcile, kind=Animal, ports=here.ports())
-        await driver.start()
-        await here.rest(1800)
-        assert driver.depth > 50
-        assert driver.has_begun
-        await driver.stop()
-
-    in_simulation(scenario)
+sample = provided_by(in_simulation)
 
 
-def test_a_scan_hands_out_no_more_than_workers_take() -> None:
-    async def scenario(here: Farm) -> None:
-        for number in range(100):
-            await here.store.create(animal(f"a{number:03}"))
-        depths: list[int] = []
+async def test_the_first_scan_ends_although_more_work_comes_than_workers_can_do(sample: Farm) -> None:
+    for number in range(200):
+        await sample.store.create(animal(f"a{number:03}"))
 
-        async def reconcile(_key: str, _run: Run) -> Result:
-            await here.world.clock.sleep(1)
-            depths.append(driver.depth)
-            return Done()
+    async def reconcile(key: str, _: Run) -> Result:
+        await sample.world.clock.sleep(1)
+        return Again(0.1) if key < "a120" else Done()
 
-        settings = DriverSettings(workers=2, scan=ScanSettings(chunk=5))
-        driver = Driver("t", reconcile, kind=Animal, ports=here.ports(), settings=settings)
-        await driver.start()
-        await here.rest(100)
-        assert len(depths) == 100
-        assert max(depths) <= 10
-        await driver.stop()
+    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports())
+    await driver.start()
+    await sample.rest(1800)
+    assert driver.depth > 50
+    assert driver.has_begun
+    await driver.stop()
 
-    in_simulation(scenario)
+
+async def test_a_scan_hands_out_no_more_than_workers_take(sample: Farm) -> None:
+    for number in range(100):
+        await sample.store.create(animal(f"a{number:03}"))
+    depths: list[int] = []
+
+    async def reconcile(_key: str, _run: Run) -> Result:
+        await sample.world.clock.sleep(1)
+        depths.append(driver.depth)
+        return Done()
+
+    settings = DriverSettings(workers=2, scan=ScanSettings(chunk=5))
+    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports(), settings=settings)
+    await driver.start()
+    await sample.rest(100)
+    assert len(depths) == 100
+    assert max(depths) <= 10
+    await driver.stop()
 
 
 class Failing:
@@ -81,32 +79,29 @@ class Failing:
         return await self._store.list_names(kind, after=after, **options)
 
 
-def test_a_scan_that_fails_midway_is_begun_again_soon_and_every_key_handed_out_is_counted() -> None:
-    async def scenario(here: Farm) -> None:
-        for number in range(501):  # one more than a page
-            await here.store.create(animal(f"a{number:03}"))
-        looks: list[tuple[str, str]] = []
+async def test_a_scan_that_fails_midway_is_begun_again_soon_and_every_key_handed_out_is_counted(sample: Farm) -> None:
+    for number in range(501):  # one more than a page
+        await sample.store.create(animal(f"a{number:03}"))
+    looks: list[tuple[str, str]] = []
 
-        async def reconcile(key: str, run: Run) -> Result:
-            looks.append((key, run.cause))
-            return Done()
+    async def reconcile(key: str, run: Run) -> Result:
+        looks.append((key, run.cause))
+        return Done()
 
-        store = Failing(here.store)
-        settings = DriverSettings(scan=ScanSettings(interval_s=1000, keys_per_s=100))
-        ports = here.ports(store=cast("Store", store))
-        driver = Driver("t", reconcile, kind=Animal, ports=ports, settings=settings)
-        with capture_logs():
-            for cause, until_s in (("start", 8), ("scan", 1120)):
-                store.fails = True
-                await driver.start()
-                await here.rest(until_s)
-                assert (("a499", cause) in looks, ("a500", cause) in looks) == (True, False)
-                store.fails = False
-                await here.rest(40)
-                assert ("a500", cause) in looks
-        failed, whole = [count for count in here.notes.scans if count != 501], here.notes.scans.count(501)
-        assert set(failed) == {500, 0}, "a scan now and then goes on where it failed"
-        assert whole == 2
-        await driver.stop()
-
-    in_simulation(scenario)
+    store = Failing(sample.store)
+    settings = DriverSettings(scan=ScanSettings(interval_s=1000, keys_per_s=100))
+    ports = sample.ports(store=cast("Store", store))
+    driver = Driver("t", reconcile, kind=Animal, ports=ports, settings=settings)
+    with capture_logs():
+        for cause, until_s in (("start", 8), ("scan", 1120)):
+            store.fails = True
+            await driver.start()
+            await sample.rest(until_s)
+            assert (("a499", cause) in looks, ("a500", cause) in looks) == (True, False)
+            store.fails = False
+            await sample.rest(40)
+            assert ("a500", cause) in looks
+    failed, whole = [count for count in sample.notes.scans if count != 501], sample.notes.scans.count(501)
+    assert set(failed) == {500, 0}, "a scan now and then goes on where it failed"
+    assert whole == 2
+    await driver.stop()

@@ -17,6 +17,7 @@ from remuda.reconcile.sources import names
 from remuda.reconcile.status import UNSETTLED, finds_unsettled, is_unsettled, unsettled_index
 from remuda.store.kinds import Kind, Registry, keyed
 from remuda.store.objects import Metadata, Resource, StoredStruct
+from tests.kit.environment import provided_by
 from tests.reconcile.toy import ANIMAL, Farm
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
@@ -119,6 +120,9 @@ def at_the_stud(scenario: Callable[[Stud], Coroutine[Any, Any, None]]) -> None:
     simulate(run, 2)
 
 
+stud = provided_by(at_the_stud)
+
+
 def said(status: str, generation: int) -> FoalStatus:
     statement = Condition(
         type="Available",
@@ -146,22 +150,19 @@ def test_an_object_is_at_rest_when_it_is_as_its_last_generation_wants_it(foal: F
     assert is_unsettled(foal) is expected
 
 
-def test_those_at_rest_are_in_no_index_until_something_is_to_be_done() -> None:
-    async def scenario(stud: Stud) -> None:
-        made = await stud.make(3)
-        assert [name async for name in names(stud.store, Foal, index=UNSETTLED)] == made
-        driver = await stud.keep()
-        await stud.rest(5)
-        await driver.stop()
-        assert [name async for name in names(stud.store, Foal, index=UNSETTLED)] == []
-        await stud.recolour("f000")
-        awake = await stud.foal("f001")
-        await stud.store.update_status(replace(awake, status=replace(awake.status, is_asleep=False)))
-        doomed = await stud.foal("f002")
-        await stud.store.delete(Foal, doomed.name, uid=doomed.uid)
-        assert [name async for name in names(stud.store, Foal, index=UNSETTLED)] == made
-
-    at_the_stud(scenario)
+async def test_those_at_rest_are_in_no_index_until_something_is_to_be_done(stud: Stud) -> None:
+    made = await stud.make(3)
+    assert [name async for name in names(stud.store, Foal, index=UNSETTLED)] == made
+    driver = await stud.keep()
+    await stud.rest(5)
+    await driver.stop()
+    assert [name async for name in names(stud.store, Foal, index=UNSETTLED)] == []
+    await stud.recolour("f000")
+    awake = await stud.foal("f001")
+    await stud.store.update_status(replace(awake, status=replace(awake.status, is_asleep=False)))
+    doomed = await stud.foal("f002")
+    await stud.store.delete(Foal, doomed.name, uid=doomed.uid)
+    assert [name async for name in names(stud.store, Foal, index=UNSETTLED)] == made
 
 
 def test_a_kind_declares_the_index_or_is_looked_at_as_a_whole() -> None:
@@ -169,115 +170,94 @@ def test_a_kind_declares_the_index_or_is_looked_at_as_a_whole() -> None:
     assert not finds_unsettled(ANIMAL)
 
 
-def test_what_is_unsettled_comes_at_once_and_the_rest_at_the_pace_of_a_scan() -> None:
-    async def scenario(stud: Stud) -> None:
-        made = await stud.settle(100)
-        for name in ("f042", "f099"):
-            await stud.recolour(name)
-        driver = await stud.keep()
-        await stud.rest(1)
-        assert driver.has_begun, "what is at rest keeps nobody waiting"
-        assert stud.looked() == {"f042", "f099", *made[:10]}
-        await stud.rest(40)
-        assert stud.looked() == set(made[10:50])
-        await stud.rest(60)
-        assert stud.looked() == set(made[50:])
-        assert stud.notes.scans == [2, 100]
-
-    at_the_stud(scenario)
+async def test_what_is_unsettled_comes_at_once_and_the_rest_at_the_pace_of_a_scan(stud: Stud) -> None:
+    made = await stud.settle(100)
+    for name in ("f042", "f099"):
+        await stud.recolour(name)
+    driver = await stud.keep()
+    await stud.rest(1)
+    assert driver.has_begun, "what is at rest keeps nobody waiting"
+    assert stud.looked() == {"f042", "f099", *made[:10]}
+    await stud.rest(40)
+    assert stud.looked() == set(made[10:50])
+    await stud.rest(60)
+    assert stud.looked() == set(made[50:])
+    assert stud.notes.scans == [2, 100]
 
 
-def test_few_are_all_looked_at_at_once() -> None:
-    async def scenario(stud: Stud) -> None:
-        made = await stud.settle(9)
-        await stud.keep()
-        await stud.rest(1)
-        assert stud.looked() == set(made)
-
-    at_the_stud(scenario)
+async def test_few_are_all_looked_at_at_once(stud: Stud) -> None:
+    made = await stud.settle(9)
+    await stud.keep()
+    await stud.rest(1)
+    assert stud.looked() == set(made)
 
 
-def test_what_happened_before_the_start_is_no_find_and_what_a_later_scan_finds_is() -> None:
-    async def scenario(stud: Stud) -> None:
-        await stud.settle(40)
-        stud.hungry = {"f030"}
-        await stud.keep(scan=ScanSettings(interval_s=50, keys_per_s=1, chunk=10))
-        await stud.rest(45)
-        assert (stud.hungry, stud.notes.finds) == (set(), [])
-        stud.hungry = {"f031"}
-        await stud.rest(100)
-        assert (stud.hungry, stud.notes.finds) == (set(), ["f031"])
-
-    at_the_stud(scenario)
+async def test_what_happened_before_the_start_is_no_find_and_what_a_later_scan_finds_is(stud: Stud) -> None:
+    await stud.settle(40)
+    stud.hungry = {"f030"}
+    await stud.keep(scan=ScanSettings(interval_s=50, keys_per_s=1, chunk=10))
+    await stud.rest(45)
+    assert (stud.hungry, stud.notes.finds) == (set(), [])
+    stud.hungry = {"f031"}
+    await stud.rest(100)
+    assert (stud.hungry, stud.notes.finds) == (set(), ["f031"])
 
 
-def test_a_scan_gives_way_when_everything_is_to_be_looked_at_anew() -> None:
-    async def scenario(stud: Stud) -> None:
-        made = await stud.settle(100)
-        driver = await stud.keep()
-        await stud.rest(25)
-        stud.looked()
+async def test_a_scan_gives_way_when_everything_is_to_be_looked_at_anew(stud: Stud) -> None:
+    made = await stud.settle(100)
+    driver = await stud.keep()
+    await stud.rest(25)
+    stud.looked()
+    assert driver._term is not None
+    driver._term.scan.ask()  # as a source does that begins anew
+    await stud.rest(1)
+    assert stud.looked() == set(made[30:40]), "it goes on where it was"
+    assert stud.notes.scans == [0, 30, 0]
+    await stud.rest(100)
+    assert stud.looked() == {*made[:30], *made[40:]}, "and comes to all, also to what was looked at before"
+    assert stud.notes.scans == [0, 30, 0, 100]
+
+
+async def test_the_last_is_looked_at_however_often_everything_is_to_be_looked_at_anew(stud: Stud) -> None:
+    made = await stud.settle(100)
+    driver = await stud.keep()
+    for _ in range(8):
+        await stud.rest(15)
         assert driver._term is not None
         driver._term.scan.ask()  # as a source does that begins anew
+    assert stud.looked() == set(made)
+
+
+async def test_a_scan_that_was_broken_off_comes_to_what_was_made_or_removed_meanwhile(stud: Stud) -> None:
+    made = await stud.settle(30)
+    driver = await stud.keep()
+    await stud.rest(5)
+    assert stud.looked() == set(made[:10])
+    assert driver._term is not None
+    gone = await stud.foal("f009")
+    await stud.store.update(replace(gone, metadata=replace(gone.metadata, finalizers=())))
+    await stud.store.delete(Foal, gone.name, uid=gone.uid)
+    driver._term.scan.ask()
+    await stud.rest(100)
+    assert stud.looked() >= {each for each in made if each != "f009"}
+    assert stud.notes.scans[-1] == 29
+
+
+async def test_what_waits_for_something_is_looked_at_after_every_start(stud: Stud) -> None:
+    made = await stud.settle(30)
+    ports = stud.ports()
+
+    async def wait(foal: Foal, run: Run) -> Result:
+        stud.looks.append((foal.name, run.cause))
+        return Blocked("Asleep", "it has to wake up first")
+
+    reconcile = Lifecycle(Foal, provision=wait, deprovision=wait, finalizer="toy/stud", ports=ports)
+    for expected in (made[:10], [*made[:10], "f029"]):
+        driver = Driver("foals", reconcile, kind=Foal, ports=ports, settings=DriverSettings(scan=SLOW))
+        await driver.start()
         await stud.rest(1)
-        assert stud.looked() == set(made[30:40]), "it goes on where it was"
-        assert stud.notes.scans == [0, 30, 0]
-        await stud.rest(100)
-        assert stud.looked() == {*made[:30], *made[40:]}, "and comes to all, also to what was looked at before"
-        assert stud.notes.scans == [0, 30, 0, 100]
-
-    at_the_stud(scenario)
-
-
-def test_the_last_is_looked_at_however_often_everything_is_to_be_looked_at_anew() -> None:
-    async def scenario(stud: Stud) -> None:
-        made = await stud.settle(100)
-        driver = await stud.keep()
-        for _ in range(8):
-            await stud.rest(15)
-            assert driver._term is not None
-            driver._term.scan.ask()  # as a source does that begins anew
-        assert stud.looked() == set(made)
-
-    at_the_stud(scenario)
-
-
-def test_a_scan_that_was_broken_off_comes_to_what_was_made_or_removed_meanwhile() -> None:
-    async def scenario(stud: Stud) -> None:
-        made = await stud.settle(30)
-        driver = await stud.keep()
-        await stud.rest(5)
-        assert stud.looked() == set(made[:10])
-        assert driver._term is not None
-        gone = await stud.foal("f009")
-        await stud.store.update(replace(gone, metadata=replace(gone.metadata, finalizers=())))
-        await stud.store.delete(Foal, gone.name, uid=gone.uid)
-        driver._term.scan.ask()
-        await stud.rest(100)
-        assert stud.looked() >= {each for each in made if each != "f009"}
-        assert stud.notes.scans[-1] == 29
-
-    at_the_stud(scenario)
-
-
-def test_what_waits_for_something_is_looked_at_after_every_start() -> None:
-    async def scenario(stud: Stud) -> None:
-        made = await stud.settle(30)
-        ports = stud.ports()
-
-        async def wait(foal: Foal, run: Run) -> Result:
-            stud.looks.append((foal.name, run.cause))
-            return Blocked("Asleep", "it has to wake up first")
-
-        reconcile = Lifecycle(Foal, provision=wait, deprovision=wait, finalizer="toy/stud", ports=ports)
-        for expected in (made[:10], [*made[:10], "f029"]):
-            driver = Driver("foals", reconcile, kind=Foal, ports=ports, settings=DriverSettings(scan=SLOW))
-            await driver.start()
-            await stud.rest(1)
-            assert stud.looked() == set(expected)
-            driver.wake("f029")
-            await stud.rest(1)
-            stud.looked()
-            await driver.stop()
-
-    at_the_stud(scenario)
+        assert stud.looked() == set(expected)
+        driver.wake("f029")
+        await stud.rest(1)
+        stud.looked()
+        await driver.stop()

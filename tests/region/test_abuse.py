@@ -16,6 +16,7 @@ from remuda.region.kinds.networks import Network
 from tests.example.client import Client
 from tests.identity.household import Carrying, told
 from tests.identity.proving import certified, principal
+from tests.kit.environment import provided_by
 from tests.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
 from tests.region.images_ground import URI, Web
 
@@ -91,91 +92,79 @@ def _in_a_region(scenario: Any) -> None:
     in_a_region(scenario, is_instant=True, web=Web(SystemClock()))
 
 
-def test_a_tag_that_names_a_service_is_refused_from_everybody_else_on_every_kind() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        for label, kind in (await _kinds(house)).items():
-            await house.clock.sleep(60)
-            made = await house.root.post(kind.path, _body("untagged", kind.new))
-            path = f"{kind.path}/{told(made, kind.success)['metadata']['id']}"
-            await house.clock.sleep(90)  # an image that has arrived is forgotten after a minute
-            before = _stamp(house)
-            for name in OF_COMPUTE:
-                for client in (house.root, _through(house, "uni-storage")):
-                    tag = {"name": name, "value": "1"}
-                    sent = [await client.post(kind.path, _body("tagged", kind.new, tag))]
-                    if kind.change is not None:
-                        sent.append(await client.put(path, _body("untagged", kind.change, tag)))
-                    for reply in sent:
-                        assert reply.status == 422, (label, name, reply)
-                        assert "only a service may set" in reply.json["error_description"], (label, name)
-            assert _stamp(house) == before, label
-
-    _in_a_region(scenario)
+region = provided_by(_in_a_region)
 
 
-def test_a_service_may_set_its_own_tags_and_nobody_takes_them_away() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        compute = _through(house, "unikorn-compute")
-        for label, kind in (await _kinds(house)).items():
-            made = told(await compute.post(kind.path, _body("tagged", kind.new, COMPUTE_TAG)), kind.success)
-            assert COMPUTE_TAG in made["metadata"]["tags"], label
-            await house.clock.sleep(60)
-            if kind.change is None:
-                continue
+async def test_a_tag_that_names_a_service_is_refused_from_everybody_else_on_every_kind(region: RegionHouse) -> None:
+    for label, kind in (await _kinds(region)).items():
+        await region.clock.sleep(60)
+        made = await region.root.post(kind.path, _body("untagged", kind.new))
+        path = f"{kind.path}/{told(made, kind.success)['metadata']['id']}"
+        await region.clock.sleep(90)  # an image that has arrived is forgotten after a minute
+        before = _stamp(region)
+        for name in OF_COMPUTE:
+            for client in (region.root, _through(region, "uni-storage")):
+                tag = {"name": name, "value": "1"}
+                sent = [await client.post(kind.path, _body("tagged", kind.new, tag))]
+                if kind.change is not None:
+                    sent.append(await client.put(path, _body("untagged", kind.change, tag)))
+                for reply in sent:
+                    assert reply.status == 422, (label, name, reply)
+                    assert "only a service may set" in reply.json["error_description"], (label, name)
+        assert _stamp(region) == before, label
+
+
+async def test_a_service_may_set_its_own_tags_and_nobody_takes_them_away(region: RegionHouse) -> None:
+    compute = _through(region, "unikorn-compute")
+    for label, kind in (await _kinds(region)).items():
+        made = told(await compute.post(kind.path, _body("tagged", kind.new, COMPUTE_TAG)), kind.success)
+        assert COMPUTE_TAG in made["metadata"]["tags"], label
+        await region.clock.sleep(60)
+        if kind.change is None:
+            continue
+        path = f"{kind.path}/{made['metadata']['id']}"
+        mine = {"name": "mine", "value": "2"}
+        for sent in ((), (mine,), (mine, COMPUTE_TAG)):
+            changed = told(await region.root.put(path, _body("tagged", kind.change, *sent)), 202)
+            tags = changed["metadata"]["tags"]
+            assert COMPUTE_TAG in tags, label
+            assert len(tags) == len({*(tag["name"] for tag in sent), COMPUTE_TAG["name"]}), label
+            await region.clock.sleep(60)
+        other = {**COMPUTE_TAG, "value": "another"}
+        assert (await region.root.put(path, _body("tagged", kind.change, other))).status == 422, label
+        told(await compute.put(path, _body("tagged", kind.change, other)), 202)
+        await region.clock.sleep(60)
+        changed = told(await compute.put(path, _body("tagged", kind.change)), 202)
+        assert "tags" not in changed["metadata"], label
+
+
+async def test_a_tag_that_is_given_twice_is_refused_on_every_kind(region: RegionHouse) -> None:
+    for label, kind in (await _kinds(region)).items():
+        made = told(await region.root.post(kind.path, _body("untagged", kind.new)), kind.success)
+        twice = ({"name": "mine", "value": "1"}, {"name": "mine", "value": "2"})
+        sent = [await region.root.post(kind.path, _body("tagged", kind.new, *twice))]
+        if kind.change is not None:
             path = f"{kind.path}/{made['metadata']['id']}"
-            mine = {"name": "mine", "value": "2"}
-            for sent in ((), (mine,), (mine, COMPUTE_TAG)):
-                changed = told(await house.root.put(path, _body("tagged", kind.change, *sent)), 202)
-                tags = changed["metadata"]["tags"]
-                assert COMPUTE_TAG in tags, label
-                assert len(tags) == len({*(tag["name"] for tag in sent), COMPUTE_TAG["name"]}), label
-                await house.clock.sleep(60)
-            other = {**COMPUTE_TAG, "value": "another"}
-            assert (await house.root.put(path, _body("tagged", kind.change, other))).status == 422, label
-            told(await compute.put(path, _body("tagged", kind.change, other)), 202)
-            await house.clock.sleep(60)
-            changed = told(await compute.put(path, _body("tagged", kind.change)), 202)
-            assert "tags" not in changed["metadata"], label
-
-    _in_a_region(scenario)
+            sent.append(await region.root.put(path, _body("untagged", kind.change, *twice)))
+        for reply in sent:
+            assert reply.status == 422, (label, reply)
+            assert "mine" in reply.json["error_description"], label
 
 
-def test_a_tag_that_is_given_twice_is_refused_on_every_kind() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        for label, kind in (await _kinds(house)).items():
-            made = told(await house.root.post(kind.path, _body("untagged", kind.new)), kind.success)
-            twice = ({"name": "mine", "value": "1"}, {"name": "mine", "value": "2"})
-            sent = [await house.root.post(kind.path, _body("tagged", kind.new, *twice))]
-            if kind.change is not None:
-                path = f"{kind.path}/{made['metadata']['id']}"
-                sent.append(await house.root.put(path, _body("untagged", kind.change, *twice)))
-            for reply in sent:
-                assert reply.status == 422, (label, reply)
-                assert "mine" in reply.json["error_description"], label
-
-    _in_a_region(scenario)
+async def test_user_data_that_is_too_long_is_refused(region: RegionHouse) -> None:
+    spec = {"networkId": await region.network(), "flavorId": STANDARD, "imageId": UBUNTU}
+    for length, status in ((64 * 1024, 201), (64 * 1024 + 1, 422), (4 << 20, 413)):
+        data = base64.b64encode(b"#!/bin/sh\n".ljust(length, b"#")).decode()
+        reply = await region.root.post(SERVERS, _body(f"server-{length}", {**spec, "userData": data}))
+        assert reply.status == status, (length, reply.status, reply.body[:300])
+    assert len(told(await region.root.get(SERVERS), 200)) == 1
 
 
-def test_user_data_that_is_too_long_is_refused() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        spec = {"networkId": await house.network(), "flavorId": STANDARD, "imageId": UBUNTU}
-        for length, status in ((64 * 1024, 201), (64 * 1024 + 1, 422), (4 << 20, 413)):
-            data = base64.b64encode(b"#!/bin/sh\n".ljust(length, b"#")).decode()
-            reply = await house.root.post(SERVERS, _body(f"server-{length}", {**spec, "userData": data}))
-            assert reply.status == status, (length, reply.status, reply.body[:300])
-        assert len(told(await house.root.get(SERVERS), 200)) == 1
-
-    _in_a_region(scenario)
-
-
-def test_ten_thousand_rules_are_refused() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        reply = await house.root.post(GROUPS, _body("group", {"networkId": network, "rules": [RULE] * 10_000}))
-        assert reply.status in {400, 413}
-        assert told(await house.root.get(GROUPS), 200) == []
-
-    _in_a_region(scenario)
+async def test_ten_thousand_rules_are_refused(region: RegionHouse) -> None:
+    network = await region.network()
+    reply = await region.root.post(GROUPS, _body("group", {"networkId": network, "rules": [RULE] * 10_000}))
+    assert reply.status in {400, 413}
+    assert told(await region.root.get(GROUPS), 200) == []
 
 
 @pytest.mark.parametrize(
@@ -187,12 +176,9 @@ def test_ten_thousand_rules_are_refused() -> None:
     ],
     ids=["lists", "objects", "specs"],
 )
-def test_deep_json_is_refused(nested: bytes) -> None:
-    async def scenario(house: RegionHouse) -> None:
-        for path in (NETWORKS, GROUPS, SERVERS, "/api/v2/loadbalancers", "/api/v2/filestorage"):
-            assert (await house.root.post(path, nested)).status in {400, 413}, path
-
-    _in_a_region(scenario)
+async def test_deep_json_is_refused(region: RegionHouse, nested: bytes) -> None:
+    for path in (NETWORKS, GROUPS, SERVERS, "/api/v2/loadbalancers", "/api/v2/filestorage"):
+        assert (await region.root.post(path, nested)).status in {400, 413}, path
 
 
 REFERENCES = {
@@ -216,53 +202,49 @@ REFERENCES = {
 
 
 @pytest.mark.parametrize(("reference", "status"), REFERENCES.items(), ids=range(len(REFERENCES)))
-def test_a_reference_is_what_clients_write_and_nothing_else(reference: str, status: int) -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        await house.until(f"{NETWORKS}/{network}", "provisioned")
-        before = (await house.store.get(Network, network)).metadata.finalizers
-        path = f"{NETWORKS}/{network}/references/{reference}"
-        assert (await house.root.put(path)).status == status
-        after = (await house.store.get(Network, network)).metadata.finalizers
-        assert set(after) - set(before) == ({"things.example.org/1"} if status == 201 else set())
-        assert (await house.root.delete(path)).status in {204, status} - {201}
-        assert set((await house.store.get(Network, network)).metadata.finalizers) == set(before)
+async def test_a_reference_is_what_clients_write_and_nothing_else(
+    region: RegionHouse, reference: str, status: int
+) -> None:
+    network = await region.network()
+    await region.until(f"{NETWORKS}/{network}", "provisioned")
+    before = (await region.store.get(Network, network)).metadata.finalizers
+    path = f"{NETWORKS}/{network}/references/{reference}"
+    assert (await region.root.put(path)).status == status
+    after = (await region.store.get(Network, network)).metadata.finalizers
+    assert set(after) - set(before) == ({"things.example.org/1"} if status == 201 else set())
+    assert (await region.root.delete(path)).status in {204, status} - {201}
+    assert set((await region.store.get(Network, network)).metadata.finalizers) == set(before)
 
-    _in_a_region(scenario)
 
-
-def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        other = await house.identity.organization("other")
-        project = await house.identity.project(other)
-        token = await house.identity.member("ann@example.com", house.organization, "administrator")
-        claim = {"actor": "bob@example.com", "type": "user", "organizationId": other, "projectId": project}
-        forged = {
-            "x-principal": principal(claim),
-            "x-impersonate": "true",
-            "ssl-client-verify": "SUCCESS",
-            "ssl-client-cert": "nonsense",
-        }
-        where = {"organizationId": house.organization, "projectId": house.project, "regionId": NORTH}
-        body = _body("net", {**where, "prefix": "10.0.0.0/24", "dnsNameservers": []})
-        for names in (("x-principal",), ("x-principal", "x-impersonate")):
-            headers = {name: forged[name] for name in names}
-            ann = Client(app=Carrying(house.asgi, headers), token=token)
-            made = told(await ann.post(NETWORKS, body), 201)
-            assert made["metadata"]["createdBy"] == "ann@example.com"
-            labels = (await house.store.get(Network, made["metadata"]["id"])).metadata.labels
-            assert other not in labels.values()
-            assert project not in labels.values()
-            theirs = {**where, "organizationId": other, "projectId": project}
-            elsewhere = _body("net", {**theirs, "prefix": "10.0.0.0/24", "dnsNameservers": []})
-            assert (await ann.post(NETWORKS, elsewhere)).status == 403
-        before = _stamp(house)
-        for peer, status in ((("192.0.2.1", 4711), 401), (("127.0.0.1", 4711), 400)):
-            stranger = Client(app=Carrying(house.asgi, forged), peer=peer)
-            assert (await stranger.post(NETWORKS, body)).status == status
-        vouched = certified("unikorn-compute", claim, now=house.clock.now())
-        stranger = Client(app=Carrying(house.asgi, vouched), peer=("192.0.2.1", 4711))
-        assert (await stranger.get(SERVERS)).status == 401
-        assert _stamp(house) == before
-
-    _in_a_region(scenario)
+async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(region: RegionHouse) -> None:
+    other = await region.identity.organization("other")
+    project = await region.identity.project(other)
+    token = await region.identity.member("ann@example.com", region.organization, "administrator")
+    claim = {"actor": "bob@example.com", "type": "user", "organizationId": other, "projectId": project}
+    forged = {
+        "x-principal": principal(claim),
+        "x-impersonate": "true",
+        "ssl-client-verify": "SUCCESS",
+        "ssl-client-cert": "nonsense",
+    }
+    where = {"organizationId": region.organization, "projectId": region.project, "regionId": NORTH}
+    body = _body("net", {**where, "prefix": "10.0.0.0/24", "dnsNameservers": []})
+    for names in (("x-principal",), ("x-principal", "x-impersonate")):
+        headers = {name: forged[name] for name in names}
+        ann = Client(app=Carrying(region.asgi, headers), token=token)
+        made = told(await ann.post(NETWORKS, body), 201)
+        assert made["metadata"]["createdBy"] == "ann@example.com"
+        labels = (await region.store.get(Network, made["metadata"]["id"])).metadata.labels
+        assert other not in labels.values()
+        assert project not in labels.values()
+        theirs = {**where, "organizationId": other, "projectId": project}
+        elsewhere = _body("net", {**theirs, "prefix": "10.0.0.0/24", "dnsNameservers": []})
+        assert (await ann.post(NETWORKS, elsewhere)).status == 403
+    before = _stamp(region)
+    for peer, status in ((("192.0.2.1", 4711), 401), (("127.0.0.1", 4711), 400)):
+        stranger = Client(app=Carrying(region.asgi, forged), peer=peer)
+        assert (await stranger.post(NETWORKS, body)).status == status
+    vouched = certified("unikorn-compute", claim, now=region.clock.now())
+    stranger = Client(app=Carrying(region.asgi, vouched), peer=("192.0.2.1", 4711))
+    assert (await stranger.get(SERVERS)).status == 401
+    assert _stamp(region) == before

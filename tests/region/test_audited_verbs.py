@@ -5,9 +5,10 @@ import msgspec
 from remuda.app import tables
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.region.servers.routes import SERVERS
+from tests.kit.environment import options
 from tests.region.networks_ground import ABSENT
 from tests.region.room import ORG
-from tests.region.servers_ground import TENANT, Yard, in_yard
+from tests.region.servers_ground import TENANT, Yard
 
 ACTIONS = {
     "identity": {"confirm", "renew", "rotate"},
@@ -38,24 +39,25 @@ async def _audited(yard: Yard) -> list[tuple[str, str, str, int]]:
     ]
 
 
-def test_verbs_name_the_server_and_what_was_done_to_it_also_if_they_were_refused() -> None:
-    async def scenario(yard: Yard) -> None:
-        server, client = await yard.make_server(await yard.make_network()), yard.servers.ask(TENANT)
-        await yard.rest()
-        await client.post(f"{SERVERS}/{server}/stop")
-        await yard.rest()
-        for verb in ("stop", "softreboot", "start"):
-            await client.post(f"{SERVERS}/{server}/{verb}")
-        await client.post(f"{SERVERS}/{ABSENT}/hardreboot")
-        assert await _audited(yard) == [
-            ("stop", "servers", server, 202),
-            ("stop", "servers", server, 400),
-            ("softreboot", "servers", server, 400),
-            ("start", "servers", server, 202),
-            ("hardreboot", "servers", ABSENT, 404),
-        ]
-
-    in_yard(scenario, at_work=True)
+@options(at_work=True)
+async def test_verbs_name_the_server_and_what_was_done_to_it_also_if_they_were_refused(region_servers: Yard) -> None:
+    server, client = (
+        await region_servers.make_server(await region_servers.make_network()),
+        region_servers.servers.ask(TENANT),
+    )
+    await region_servers.rest()
+    await client.post(f"{SERVERS}/{server}/stop")
+    await region_servers.rest()
+    for verb in ("stop", "softreboot", "start"):
+        await client.post(f"{SERVERS}/{server}/{verb}")
+    await client.post(f"{SERVERS}/{ABSENT}/hardreboot")
+    assert await _audited(region_servers) == [
+        ("stop", "servers", server, 202),
+        ("stop", "servers", server, 400),
+        ("softreboot", "servers", server, 400),
+        ("start", "servers", server, 202),
+        ("hardreboot", "servers", ABSENT, 404),
+    ]
 
 
 def test_what_is_done_to_objects_is_known_for_every_service() -> None:

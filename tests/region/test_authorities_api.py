@@ -12,7 +12,7 @@ from remuda.resources.conventions import API_VERSION, IN_CARE, NAME, ORGANIZATIO
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import KEY, NOT_FOUND, OUTSIDE, make_authority
-from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, on_ground
+from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground
 from tests.region.room import ORG, OTHER_ORG, PROJECT, member, refusal
 
 ENDPOINT = "region:sshcertificateauthorities:v2"
@@ -35,38 +35,32 @@ async def nothing_was_made(ground: Ground) -> None:
     assert ground.identity.everything() == ({}, {}, frozenset())
 
 
-def test_a_new_authority_is_ready_at_once_and_keeps_its_project() -> None:
-    async def scenario(ground: Ground) -> None:
-        client = ground.authorities.ask(TENANT)
-        reply = await client.post(AUTHORITIES, authority())
-        assert reply.status == 201
-        metadata = reply.json["metadata"]
-        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "healthy")
-        assert (metadata["organizationId"], metadata["projectId"]) == (ORG, PROJECT)
-        assert metadata["createdBy"] == "ann@example.com"
-        assert reply.json.keys() == {"metadata", "spec"}
-        assert reply.json["spec"] == {"publicKey": KEY}
-        read = await client.get(f"{AUTHORITIES}/{metadata['id']}")
-        assert (read.status, read.json) == (200, reply.json)
-        stored = await ground.store.get(SSHCertificateAuthority, metadata["id"])
-        assert IN_CARE in stored.metadata.finalizers
-        assert not stored.metadata.owner_references
-        assert stored.metadata.labels[API_VERSION] == "2"
-        assert ground.identity.references[HOME] == {
-            f"sshcertificateauthorities.region.unikorn-cloud.org/{metadata['id']}"
-        }
-        assert not ground.identity.held, "it costs nothing"
-
-    on_ground(scenario)
+async def test_a_new_authority_is_ready_at_once_and_keeps_its_project(region_networks: Ground) -> None:
+    client = region_networks.authorities.ask(TENANT)
+    reply = await client.post(AUTHORITIES, authority())
+    assert reply.status == 201
+    metadata = reply.json["metadata"]
+    assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "healthy")
+    assert (metadata["organizationId"], metadata["projectId"]) == (ORG, PROJECT)
+    assert metadata["createdBy"] == "ann@example.com"
+    assert reply.json.keys() == {"metadata", "spec"}
+    assert reply.json["spec"] == {"publicKey": KEY}
+    read = await client.get(f"{AUTHORITIES}/{metadata['id']}")
+    assert (read.status, read.json) == (200, reply.json)
+    stored = await region_networks.store.get(SSHCertificateAuthority, metadata["id"])
+    assert IN_CARE in stored.metadata.finalizers
+    assert not stored.metadata.owner_references
+    assert stored.metadata.labels[API_VERSION] == "2"
+    assert region_networks.identity.references[HOME] == {
+        f"sshcertificateauthorities.region.unikorn-cloud.org/{metadata['id']}"
+    }
+    assert not region_networks.identity.held, "it costs nothing"
 
 
-def test_a_key_without_a_comment_is_stored_as_it_is_written_canonically() -> None:
-    async def scenario(ground: Ground) -> None:
-        for sent, stored in ((f"  {KEY}\n", KEY), (f" {KEY} ann at home \n", f"{KEY} ann at home")):
-            name = await make_authority(ground, publicKey=sent)
-            assert (await ground.store.get(SSHCertificateAuthority, name)).spec.public_key == stored
-
-    on_ground(scenario)
+async def test_a_key_without_a_comment_is_stored_as_it_is_written_canonically(region_networks: Ground) -> None:
+    for sent, stored in ((f"  {KEY}\n", KEY), (f" {KEY} ann at home \n", f"{KEY} ann at home")):
+        name = await make_authority(region_networks, publicKey=sent)
+        assert (await region_networks.store.get(SSHCertificateAuthority, name)).spec.public_key == stored
 
 
 @pytest.mark.parametrize(
@@ -79,180 +73,152 @@ def test_a_key_without_a_comment_is_stored_as_it_is_written_canonically() -> Non
     ],
     ids=["blank", "no key", "two keys", "options"],
 )
-def test_what_no_key_can_be_is_refused_before_anything_is_begun(key: str, sentence: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        reply = await ground.authorities.ask(TENANT).post(AUTHORITIES, authority(publicKey=key))
-        assert refusal(reply) == (422, sentence)
-        await nothing_was_made(ground)
-        assert ground.identity.asked == ["has_project"]
-
-    on_ground(scenario)
+async def test_what_no_key_can_be_is_refused_before_anything_is_begun(
+    region_networks: Ground, key: str, sentence: str
+) -> None:
+    reply = await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(publicKey=key))
+    assert refusal(reply) == (422, sentence)
+    await nothing_was_made(region_networks)
+    assert region_networks.identity.asked == ["has_project"]
 
 
 @pytest.mark.parametrize("field", ["organizationId", "projectId"])
-def test_what_is_no_id_is_refused_with_the_field(field: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        status, sentence = refusal(await ground.authorities.ask(TENANT).post(AUTHORITIES, authority(**{field: "acme"})))
-        assert status == 400
-        assert field in sentence
-        await nothing_was_made(ground)
-
-    on_ground(scenario)
-
-
-def test_rights_come_first_then_the_project_then_the_key() -> None:
-    async def scenario(ground: Ground) -> None:
-        reply = await ground.authorities.ask(READER).post(AUTHORITIES, authority(projectId=ABSENT, publicKey="x"))
-        assert refusal(reply) == forbidden("create")
-        reply = await ground.authorities.ask(STRANGER).post(AUTHORITIES, authority(publicKey="x"))
-        assert refusal(reply) == forbidden("create", " — organization is not in this principal's accessible set")
-        reply = await ground.authorities.ask(TENANT).post(AUTHORITIES, authority(projectId=ABSENT, publicKey="x"))
-        assert refusal(reply) == NOT_FOUND
-        await nothing_was_made(ground)
-
-    on_ground(scenario)
+async def test_what_is_no_id_is_refused_with_the_field(region_networks: Ground, field: str) -> None:
+    status, sentence = refusal(
+        await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(**{field: "acme"}))
+    )
+    assert status == 400
+    assert field in sentence
+    await nothing_was_made(region_networks)
 
 
-def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_authority() -> None:
-    async def scenario(ground: Ground) -> None:
-        client = ground.authorities.ask(INSIDER)
-        ground.identity.references[HOME].add("servers.example/keeps-it")
-        ground.identity.mark(HOME)
-        reply = await client.post(AUTHORITIES, authority())
-        assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
-        await ground.identity.unrefer(HOME, "servers.example/keeps-it")
-        assert refusal(await client.post(AUTHORITIES, authority())) == NOT_FOUND
-        await nothing_was_made(ground)
-
-    on_ground(scenario)
+async def test_rights_come_first_then_the_project_then_the_key(region_networks: Ground) -> None:
+    reply = await region_networks.authorities.ask(READER).post(AUTHORITIES, authority(projectId=ABSENT, publicKey="x"))
+    assert refusal(reply) == forbidden("create")
+    reply = await region_networks.authorities.ask(STRANGER).post(AUTHORITIES, authority(publicKey="x"))
+    assert refusal(reply) == forbidden("create", " — organization is not in this principal's accessible set")
+    reply = await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(projectId=ABSENT, publicKey="x"))
+    assert refusal(reply) == NOT_FOUND
+    await nothing_was_made(region_networks)
 
 
-def test_a_request_that_failed_can_be_sent_again_under_its_key_and_leaves_one_reference() -> None:
-    async def scenario(ground: Ground) -> None:
-        client = ground.authorities.ask(TENANT)
-        ground.identity.fail("refer", after=True)
-        assert (await client.post(AUTHORITIES, authority(), idempotency_key="once")).status == 503
-        await ground.rest()
-        await nothing_was_made(ground)
-        replies = [await client.post(AUTHORITIES, authority(), idempotency_key="once") for _ in range(2)]
-        assert [reply.status for reply in replies] == [201, 201]
-        assert replies[0].json == replies[1].json
-        assert len(ground.identity.references[HOME]) == 1
-
-    on_ground(scenario)
+async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_authority(
+    region_networks: Ground,
+) -> None:
+    client = region_networks.authorities.ask(INSIDER)
+    region_networks.identity.references[HOME].add("servers.example/keeps-it")
+    region_networks.identity.mark(HOME)
+    reply = await client.post(AUTHORITIES, authority())
+    assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
+    await region_networks.identity.unrefer(HOME, "servers.example/keeps-it")
+    assert refusal(await client.post(AUTHORITIES, authority())) == NOT_FOUND
+    await nothing_was_made(region_networks)
 
 
-def test_tags_of_a_service_are_its_own_to_give() -> None:
-    async def scenario(ground: Ground) -> None:
-        wanted = authority()
-        wanted["metadata"]["tags"] = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
-        status, sentence = refusal(await ground.authorities.ask(TENANT).post(AUTHORITIES, wanted))
-        assert status == 422
-        assert "metadata.tags" in sentence
-        await nothing_was_made(ground)
-        service = Principal(subject="ann@example.com", type="user", service="unikorn-compute", access=TENANT.access)
-        reply = await ground.authorities.ask(service).post(AUTHORITIES, wanted)
-        assert reply.json["metadata"]["tags"] == wanted["metadata"]["tags"]
+async def test_a_request_that_failed_can_be_sent_again_under_its_key_and_leaves_one_reference(
+    region_networks: Ground,
+) -> None:
+    client = region_networks.authorities.ask(TENANT)
+    region_networks.identity.fail("refer", after=True)
+    assert (await client.post(AUTHORITIES, authority(), idempotency_key="once")).status == 503
+    await region_networks.rest()
+    await nothing_was_made(region_networks)
+    replies = [await client.post(AUTHORITIES, authority(), idempotency_key="once") for _ in range(2)]
+    assert [reply.status for reply in replies] == [201, 201]
+    assert replies[0].json == replies[1].json
+    assert len(region_networks.identity.references[HOME]) == 1
 
-    on_ground(scenario)
+
+async def test_tags_of_a_service_are_its_own_to_give(region_networks: Ground) -> None:
+    wanted = authority()
+    wanted["metadata"]["tags"] = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
+    status, sentence = refusal(await region_networks.authorities.ask(TENANT).post(AUTHORITIES, wanted))
+    assert status == 422
+    assert "metadata.tags" in sentence
+    await nothing_was_made(region_networks)
+    service = Principal(subject="ann@example.com", type="user", service="unikorn-compute", access=TENANT.access)
+    reply = await region_networks.authorities.ask(service).post(AUTHORITIES, wanted)
+    assert reply.json["metadata"]["tags"] == wanted["metadata"]["tags"]
 
 
 # Who sees one.
 
 
-def test_strangers_find_nothing_and_members_are_told_what_they_lack() -> None:
-    async def scenario(ground: Ground) -> None:
-        path = f"{AUTHORITIES}/{await make_authority(ground)}"
-        stranger, reader = ground.authorities.ask(STRANGER), ground.authorities.ask(READER)
-        assert refusal(await stranger.get(path)) == NOT_FOUND
-        assert refusal(await stranger.delete(path)) == NOT_FOUND
-        assert (await reader.get(path)).status == 200
-        assert refusal(await reader.delete(path)) == forbidden("delete")
-        assert refusal(await reader.get(f"{AUTHORITIES}/{ABSENT}")) == NOT_FOUND
-
-    on_ground(scenario)
+async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: Ground) -> None:
+    path = f"{AUTHORITIES}/{await make_authority(region_networks)}"
+    stranger, reader = region_networks.authorities.ask(STRANGER), region_networks.authorities.ask(READER)
+    assert refusal(await stranger.get(path)) == NOT_FOUND
+    assert refusal(await stranger.delete(path)) == NOT_FOUND
+    assert (await reader.get(path)).status == 200
+    assert refusal(await reader.delete(path)) == forbidden("delete")
+    assert refusal(await reader.get(f"{AUTHORITIES}/{ABSENT}")) == NOT_FOUND
 
 
-def test_what_another_api_made_is_there_as_well() -> None:
-    async def scenario(ground: Ground) -> None:
-        labels = {NAME: "old", ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
-        old = SSHCertificateAuthority(
-            metadata=Metadata(name=ABSENT, labels=labels), spec=SSHCertificateAuthoritySpec(public_key=KEY)
-        )
-        await ground.store.create(old)
-        client = ground.authorities.ask(TENANT)
-        assert [each["metadata"]["name"] for each in (await client.get(AUTHORITIES)).json] == ["old"]
-        assert (await client.get(f"{AUTHORITIES}/{ABSENT}")).status == 200
-        assert (await client.delete(f"{AUTHORITIES}/{ABSENT}")).status == 202
-
-    on_ground(scenario)
+async def test_what_another_api_made_is_there_as_well(region_networks: Ground) -> None:
+    labels = {NAME: "old", ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
+    old = SSHCertificateAuthority(
+        metadata=Metadata(name=ABSENT, labels=labels), spec=SSHCertificateAuthoritySpec(public_key=KEY)
+    )
+    await region_networks.store.create(old)
+    client = region_networks.authorities.ask(TENANT)
+    assert [each["metadata"]["name"] for each in (await client.get(AUTHORITIES)).json] == ["old"]
+    assert (await client.get(f"{AUTHORITIES}/{ABSENT}")).status == 200
+    assert (await client.delete(f"{AUTHORITIES}/{ABSENT}")).status == 202
 
 
-def test_a_list_has_what_was_asked_for_and_may_be_seen() -> None:
-    async def scenario(ground: Ground) -> None:
-        mine, beside = await make_authority(ground), await make_authority(ground, projectId=OTHER_PROJECT)
+async def test_a_list_has_what_was_asked_for_and_may_be_seen(region_networks: Ground) -> None:
+    mine, beside = await make_authority(region_networks), await make_authority(region_networks, projectId=OTHER_PROJECT)
 
-        async def seen(who: Principal, *query: tuple[str, str]) -> list[str]:
-            reply = await ground.authorities.ask(who).get(AUTHORITIES, query)
-            assert reply.status == 200, reply
-            return [each["metadata"]["id"] for each in reply.json]
+    async def seen(who: Principal, *query: tuple[str, str]) -> list[str]:
+        reply = await region_networks.authorities.ask(who).get(AUTHORITIES, query)
+        assert reply.status == 200, reply
+        return [each["metadata"]["id"] for each in reply.json]
 
-        assert await seen(TENANT) == sorted([mine, beside])
-        assert await seen(INSIDER) == [mine]
-        assert await seen(STRANGER) == []
-        assert await seen(TENANT, ("projectID", OTHER_PROJECT)) == [beside]
-        assert await seen(TENANT, ("organizationID", ORG), ("tag", "a=b")) == []
-        reply = await ground.authorities.ask(TENANT).get(AUTHORITIES, [("organizationID", OTHER_ORG)])
-        assert refusal(reply) == forbidden("read", " — organization is not in this principal's accessible set")
-
-    on_ground(scenario)
+    assert await seen(TENANT) == sorted([mine, beside])
+    assert await seen(INSIDER) == [mine]
+    assert await seen(STRANGER) == []
+    assert await seen(TENANT, ("projectID", OTHER_PROJECT)) == [beside]
+    assert await seen(TENANT, ("organizationID", ORG), ("tag", "a=b")) == []
+    reply = await region_networks.authorities.ask(TENANT).get(AUTHORITIES, [("organizationID", OTHER_ORG)])
+    assert refusal(reply) == forbidden("read", " — organization is not in this principal's accessible set")
 
 
 # The end.
 
 
-def test_an_authority_goes_once_and_only_as_its_caller_has_seen_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        client, path = ground.authorities.ask(TENANT), f"{AUTHORITIES}/{await make_authority(ground)}"
-        other = (await client.get(f"{AUTHORITIES}/{await make_authority(ground)}")).headers["etag"]
-        assert (await client.delete(path, if_match=other)).status == 412
-        reply = await client.delete(path, if_match=(await client.get(path)).headers["etag"])
-        assert (reply.status, reply.body) == (202, b"")
-        metadata = (await client.get(path)).json["metadata"]
-        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("deprovisioning", "healthy")
-        before = await ground.versions()
-        assert (await client.delete(path)).status == 202
-        assert await ground.versions() == before
-
-    on_ground(scenario)
+async def test_an_authority_goes_once_and_only_as_its_caller_has_seen_it(region_networks: Ground) -> None:
+    client, path = region_networks.authorities.ask(TENANT), f"{AUTHORITIES}/{await make_authority(region_networks)}"
+    other = (await client.get(f"{AUTHORITIES}/{await make_authority(region_networks)}")).headers["etag"]
+    assert (await client.delete(path, if_match=other)).status == 412
+    reply = await client.delete(path, if_match=(await client.get(path)).headers["etag"])
+    assert (reply.status, reply.body) == (202, b"")
+    metadata = (await client.get(path)).json["metadata"]
+    assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("deprovisioning", "healthy")
+    before = await region_networks.versions()
+    assert (await client.delete(path)).status == 202
+    assert await region_networks.versions() == before
 
 
-def test_a_server_keeps_the_authority_it_was_made_with() -> None:
-    async def scenario(ground: Ground) -> None:
-        name, client = await make_authority(ground), ground.authorities.ask(TENANT)
-        spec = ServerSpec(
-            flavor_id="flavor",
-            image=ServerImage(id="image"),
-            networks=(ServerNetwork(id=await ground.make_network()),),
-            ssh_certificate_authority_id=name,
-        )
-        server = await ground.store.create(Server(metadata=Metadata(name="server"), spec=spec))
-        reply = await client.delete(f"{AUTHORITIES}/{name}")
-        assert refusal(reply) == (403, "SSH certificate authority is in use and cannot be deleted")
-        assert not (await ground.store.get(SSHCertificateAuthority, name)).is_marked
-        await ground.store.delete(Server, server.name, uid=server.uid)
-        assert (await client.delete(f"{AUTHORITIES}/{name}")).status == 202
-
-    on_ground(scenario)
+async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: Ground) -> None:
+    name, client = await make_authority(region_networks), region_networks.authorities.ask(TENANT)
+    spec = ServerSpec(
+        flavor_id="flavor",
+        image=ServerImage(id="image"),
+        networks=(ServerNetwork(id=await region_networks.make_network()),),
+        ssh_certificate_authority_id=name,
+    )
+    server = await region_networks.store.create(Server(metadata=Metadata(name="server"), spec=spec))
+    reply = await client.delete(f"{AUTHORITIES}/{name}")
+    assert refusal(reply) == (403, "SSH certificate authority is in use and cannot be deleted")
+    assert not (await region_networks.store.get(SSHCertificateAuthority, name)).is_marked
+    await region_networks.store.delete(Server, server.name, uid=server.uid)
+    assert (await client.delete(f"{AUTHORITIES}/{name}")).status == 202
 
 
-def test_every_change_is_witnessed_in_its_organization() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await make_authority(ground)
-        await ground.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")
-        assert await ground.audited() == [
-            ("POST", "sshcertificateauthorities", name, 201),
-            ("DELETE", "sshcertificateauthorities", name, 202),
-        ]
-
-    on_ground(scenario)
+async def test_every_change_is_witnessed_in_its_organization(region_networks: Ground) -> None:
+    name = await make_authority(region_networks)
+    await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")
+    assert await region_networks.audited() == [
+        ("POST", "sshcertificateauthorities", name, 201),
+        ("DELETE", "sshcertificateauthorities", name, 202),
+    ]

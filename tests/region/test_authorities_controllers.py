@@ -14,8 +14,9 @@ from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.region.networks_asking import KEY, make_authority
-from tests.region.networks_ground import ABSENT, HOME, TENANT, Ground, on_ground
+from tests.region.networks_ground import ABSENT, HOME, TENANT, Ground
 from tests.region.room import ORG, PROJECT
 from tests.sim.runner import START
 
@@ -28,71 +29,67 @@ async def all_is_gone(ground: Ground) -> None:
     assert ground.identity.everything() == ({}, {}, frozenset())
 
 
-def test_an_authority_reads_the_same_before_and_after_it_was_looked_at() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await make_authority(ground)
-        client = ground.authorities.ask(TENANT)
-        before = await client.get(f"{AUTHORITIES}/{name}")
-        await ground.rest()
-        after = await client.get(f"{AUTHORITIES}/{name}")
-        assert (after.json, after.headers["etag"]) == (before.json, before.headers["etag"])
-        await ground.look_again()
-
-    on_ground(scenario, at_work=True, seeds=3)
+@options(at_work=True, seeds=3)
+async def test_an_authority_reads_the_same_before_and_after_it_was_looked_at(region_networks: Ground) -> None:
+    name = await make_authority(region_networks)
+    client = region_networks.authorities.ask(TENANT)
+    before = await client.get(f"{AUTHORITIES}/{name}")
+    await region_networks.rest()
+    after = await client.get(f"{AUTHORITIES}/{name}")
+    assert (after.json, after.headers["etag"]) == (before.json, before.headers["etag"])
+    await region_networks.look_again()
 
 
-def test_the_project_is_let_go_before_the_authority_is_gone() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await make_authority(ground)
-        ground.identity.fail("unrefer", times=10_000)
-        assert (await ground.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")).status == 202
-        await ground.rest()
-        assert (await ground.store.get(SSHCertificateAuthority, name)).is_marked
-        assert ground.identity.references[HOME] == {reference_of(name)}
-        ground.identity.fail("unrefer", times=0)
-        await ground.world.clock.sleep(600)
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_the_project_is_let_go_before_the_authority_is_gone(region_networks: Ground) -> None:
+    name = await make_authority(region_networks)
+    region_networks.identity.fail("unrefer", times=10_000)
+    assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")).status == 202
+    await region_networks.rest()
+    assert (await region_networks.store.get(SSHCertificateAuthority, name)).is_marked
+    assert region_networks.identity.references[HOME] == {reference_of(name)}
+    region_networks.identity.fail("unrefer", times=0)
+    await region_networks.world.clock.sleep(600)
+    await all_is_gone(region_networks)
 
 
-def test_an_authority_whose_project_goes_waits_for_the_servers_that_were_made_with_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await make_authority(ground)
-        spec = ServerSpec(
-            flavor_id="flavor",
-            image=ServerImage(id="image"),
-            networks=(ServerNetwork(id=await ground.make_network()),),
-            ssh_certificate_authority_id=name,
-        )
-        server = await ground.store.create(Server(metadata=Metadata(name="server"), spec=spec))
-        stored = await ground.store.get(SSHCertificateAuthority, name)
-        await ground.store.delete(SSHCertificateAuthority, name, uid=stored.uid)  # as whoever ends the project does
-        await ground.rest()
-        condition = await ground.available(SSHCertificateAuthority, name)
-        assert (condition.reason, condition.message) == ("InUse", "in use by servers.region.unikorn-cloud.org/server")
-        assert reference_of(name) in ground.identity.references[HOME]
-        await ground.store.delete(Server, server.name, uid=server.uid)
-        await ground.rest()
-        assert not (await ground.store.list(SSHCertificateAuthority)).items
-        assert reference_of(name) not in ground.identity.references[HOME]
+@options(at_work=True)
+async def test_an_authority_whose_project_goes_waits_for_the_servers_that_were_made_with_it(
+    region_networks: Ground,
+) -> None:
+    name = await make_authority(region_networks)
+    spec = ServerSpec(
+        flavor_id="flavor",
+        image=ServerImage(id="image"),
+        networks=(ServerNetwork(id=await region_networks.make_network()),),
+        ssh_certificate_authority_id=name,
+    )
+    server = await region_networks.store.create(Server(metadata=Metadata(name="server"), spec=spec))
+    stored = await region_networks.store.get(SSHCertificateAuthority, name)
+    await region_networks.store.delete(
+        SSHCertificateAuthority, name, uid=stored.uid
+    )  # as whoever ends the project does
+    await region_networks.rest()
+    condition = await region_networks.available(SSHCertificateAuthority, name)
+    assert (condition.reason, condition.message) == ("InUse", "in use by servers.region.unikorn-cloud.org/server")
+    assert reference_of(name) in region_networks.identity.references[HOME]
+    await region_networks.store.delete(Server, server.name, uid=server.uid)
+    await region_networks.rest()
+    assert not (await region_networks.store.list(SSHCertificateAuthority)).items
+    assert reference_of(name) not in region_networks.identity.references[HOME]
 
-    on_ground(scenario, at_work=True)
 
-
-def test_an_authority_of_an_existing_cluster_is_taken_into_care_and_can_go() -> None:
-    async def scenario(ground: Ground) -> None:
-        labels = {NAME: "old", ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
-        metadata = Metadata(name=ABSENT, labels=labels)
-        spec = SSHCertificateAuthoritySpec(public_key=KEY)
-        await ground.store.create(SSHCertificateAuthority(metadata=metadata, spec=spec))
-        await ground.rest()
-        await ground.look_again()
-        assert (await ground.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{ABSENT}")).status == 202
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_an_authority_of_an_existing_cluster_is_taken_into_care_and_can_go(region_networks: Ground) -> None:
+    labels = {NAME: "old", ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
+    metadata = Metadata(name=ABSENT, labels=labels)
+    spec = SSHCertificateAuthoritySpec(public_key=KEY)
+    await region_networks.store.create(SSHCertificateAuthority(metadata=metadata, spec=spec))
+    await region_networks.rest()
+    await region_networks.look_again()
+    assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{ABSENT}")).status == 202
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
 async def _left_by(ground: Ground, phase: Phase) -> None:
@@ -120,27 +117,25 @@ async def _turn(ground: Ground, phase: Phase) -> None:
     await ground.store.update_status(found.moved(phase))
 
 
-def test_what_an_undone_operation_left_goes_with_the_reference_of_that_operation() -> None:
-    async def scenario(ground: Ground) -> None:
-        await _left_by(ground, "undoing")
-        await ground.rest()
-        assert not (await ground.store.get(SSHCertificateAuthority, NAME_LEFT)).is_marked
-        await _turn(ground, "undone")
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_an_undone_operation_left_goes_with_the_reference_of_that_operation(region_networks: Ground) -> None:
+    await _left_by(region_networks, "undoing")
+    await region_networks.rest()
+    assert not (await region_networks.store.get(SSHCertificateAuthority, NAME_LEFT)).is_marked
+    await _turn(region_networks, "undone")
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
 @pytest.mark.parametrize("phase", ["running", "undoing", "stuck"])
-def test_what_is_deleted_while_its_operation_is_open_waits_for_its_end(phase: Phase) -> None:
-    async def scenario(ground: Ground) -> None:
-        await _left_by(ground, phase)
-        assert (await ground.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{NAME_LEFT}")).status == 202
-        await ground.rest()
-        assert ground.identity.references[HOME] == {reference_of(OPERATION)}
-        await _turn(ground, "done" if phase == "running" else "undone")
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_is_deleted_while_its_operation_is_open_waits_for_its_end(
+    region_networks: Ground, phase: Phase
+) -> None:
+    await _left_by(region_networks, phase)
+    assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{NAME_LEFT}")).status == 202
+    await region_networks.rest()
+    assert region_networks.identity.references[HOME] == {reference_of(OPERATION)}
+    await _turn(region_networks, "done" if phase == "running" else "undone")
+    await region_networks.rest()
+    await all_is_gone(region_networks)

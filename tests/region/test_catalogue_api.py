@@ -14,6 +14,7 @@ from remuda.region.catalogue.routes import ROUTES
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.kinds.regions import Networks, ProviderNetworks, RegionKubernetes, RegionOpenstack, RegionSpec
 from remuda.region.settings import RegionSettings
+from tests.kit.environment import provided_by
 from tests.region.room import (
     ORG,
     OTHER_ORG,
@@ -68,6 +69,10 @@ def in_catalogue(scenario: Callable[[CatalogueRoom, Shop], Coroutine[Any, Any, N
     in_a_room(catalogue, ROUTES, run)
 
 
+region_catalogue = provided_by(in_catalogue)
+shop = provided_by(in_catalogue, position=1)
+
+
 def _ids(reply: Any) -> set[str]:
     assert reply.status == 200, reply
     return {item["metadata"]["id"] for item in reply.json}
@@ -79,163 +84,145 @@ def _names(reply: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("path", [FIRST, SECOND])
-def test_a_private_region_is_listed_to_its_organizations_and_to_who_reads_all(path: str) -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        assert _ids(await room.ask(ANN).get(path)) == {REGION, CLUSTER}
-        assert _ids(await room.ask(BOB).get(path.replace(ORG, OTHER_ORG))) == {REGION, CLUSTER, OTHER_REGION}
-        assert _ids(await room.ask(SERVICE).get(path)) == {REGION, CLUSTER, OTHER_REGION}
-
-    in_catalogue(scenario)
+async def test_a_private_region_is_listed_to_its_organizations_and_to_who_reads_all(
+    region_catalogue: CatalogueRoom, path: str
+) -> None:
+    assert _ids(await region_catalogue.ask(ANN).get(path)) == {REGION, CLUSTER}
+    assert _ids(await region_catalogue.ask(BOB).get(path.replace(ORG, OTHER_ORG))) == {REGION, CLUSTER, OTHER_REGION}
+    assert _ids(await region_catalogue.ask(SERVICE).get(path)) == {REGION, CLUSTER, OTHER_REGION}
 
 
 @pytest.mark.parametrize("region", [OTHER_REGION, ABSENT])
 @pytest.mark.parametrize("below", ["flavors", "externalnetworks", "detail", ""])
-def test_a_region_that_is_not_seen_is_not_there(region: str, below: str) -> None:
-    async def scenario(room: CatalogueRoom, shop: Shop) -> None:
-        ann = room.ask(member("ann@example.com", ORG, f"{READS}, region:regions/detail R"))
-        paths = [f"{SECOND}/{region}/{below}".rstrip("/")] if below != "detail" else []
-        paths += [f"{FIRST}/{region}/{below}"] if below else []
-        for path in paths:
-            assert refusal(await ann.get(path)) == (404, "resource not found"), path
-        assert shop.asked == []
-
-    in_catalogue(scenario)
-
-
-def test_a_region_says_what_it_is_and_what_its_provider_has() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        read = (await room.ask(ANN).get(f"{SECOND}/{REGION}")).json
-        assert read["metadata"]["name"] == "north"
-        assert (read["metadata"]["provisioningStatus"], read["metadata"]["healthStatus"]) == ("provisioned", "healthy")
-        features = {"physicalNetworks": False, "capabilities": ["catalogue", "external_networks"]}
-        assert read["spec"] == {"type": "simulated", "features": features}
-        assert read in (await room.ask(ANN).get(FIRST)).json
-        cluster = (await room.ask(ANN).get(f"{SECOND}/{CLUSTER}")).json
-        assert cluster["spec"]["features"]["capabilities"] == ["catalogue"]
-        assert "kubernetes" not in cluster["spec"]
-
-    in_catalogue(scenario)
+async def test_a_region_that_is_not_seen_is_not_there(
+    region_catalogue: CatalogueRoom, shop: Shop, region: str, below: str
+) -> None:
+    ann = region_catalogue.ask(member("ann@example.com", ORG, f"{READS}, region:regions/detail R"))
+    paths = [f"{SECOND}/{region}/{below}".rstrip("/")] if below != "detail" else []
+    paths += [f"{FIRST}/{region}/{below}"] if below else []
+    for path in paths:
+        assert refusal(await ann.get(path)) == (404, "resource not found"), path
+    assert shop.asked == []
 
 
-def test_a_region_with_physical_networks_says_so_and_one_without_a_provider_has_nothing() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        networks = Networks(provider_networks=ProviderNetworks(physical_network="physnet"))
-        openstack = RegionOpenstack(endpoint="https://keystone.example.com", network=networks)
-        await make_region(room.store, ABSENT, called="iron", spec=RegionSpec(provider="openstack", openstack=openstack))
-        read = (await room.ask(ANN).get(f"{SECOND}/{ABSENT}")).json
-        assert read["spec"] == {"type": "openstack", "features": {"physicalNetworks": True, "capabilities": []}}
-        reply = await room.ask(ANN).get(f"{SECOND}/{ABSENT}/flavors")
-        assert reply.status == 503
-
-    in_catalogue(scenario)
-
-
-def test_flavors_come_smallest_first_in_the_units_that_clients_know() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        reply = await room.ask(ANN).get(f"{FIRST}/{REGION}/flavors")
-        assert _names(reply) == ["small", "large", "graphic"]
-        small, large, graphic = (item["spec"] for item in reply.json)
-        assert reply.json[0]["metadata"] == {
-            "id": SMALL.id,
-            "name": "small",
-            "creationTime": "0001-01-01T00:00:00Z",
-        }
-        assert small == {"cpus": 2, "memory": 4, "disk": 20, "architecture": "x86_64"}
-        assert large == {"cpus": 16, "cpuFamily": "Altra", "memory": 64, "disk": 100, "architecture": "aarch64"}
-        assert graphic["gpu"] == {
-            "vendor": "NVIDIA",
-            "model": "L4",
-            "memory": 24,
-            "physicalCount": 1,
-            "logicalCount": 2,
-        }
-
-    in_catalogue(scenario)
+async def test_a_region_says_what_it_is_and_what_its_provider_has(region_catalogue: CatalogueRoom) -> None:
+    read = (await region_catalogue.ask(ANN).get(f"{SECOND}/{REGION}")).json
+    assert read["metadata"]["name"] == "north"
+    assert (read["metadata"]["provisioningStatus"], read["metadata"]["healthStatus"]) == ("provisioned", "healthy")
+    features = {"physicalNetworks": False, "capabilities": ["catalogue", "external_networks"]}
+    assert read["spec"] == {"type": "simulated", "features": features}
+    assert read in (await region_catalogue.ask(ANN).get(FIRST)).json
+    cluster = (await region_catalogue.ask(ANN).get(f"{SECOND}/{CLUSTER}")).json
+    assert cluster["spec"]["features"]["capabilities"] == ["catalogue"]
+    assert "kubernetes" not in cluster["spec"]
 
 
-def test_the_second_generation_tells_how_many_are_free_where_the_provider_does() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        reply = await room.ask(ANN).get(f"{SECOND}/{REGION}/flavors")
-        free = {item["metadata"]["id"]: item["spec"].get("free") for item in reply.json}
-        assert free == {SMALL.id: None, LARGE.id: 3, GRAPHIC.id: 0}
-        assert reply.headers["cache-control"] == "no-cache"
+async def test_a_region_with_physical_networks_says_so_and_one_without_a_provider_has_nothing(
+    region_catalogue: CatalogueRoom,
+) -> None:
+    networks = Networks(provider_networks=ProviderNetworks(physical_network="physnet"))
+    openstack = RegionOpenstack(endpoint="https://keystone.example.com", network=networks)
+    await make_region(
+        region_catalogue.store, ABSENT, called="iron", spec=RegionSpec(provider="openstack", openstack=openstack)
+    )
+    read = (await region_catalogue.ask(ANN).get(f"{SECOND}/{ABSENT}")).json
+    assert read["spec"] == {"type": "openstack", "features": {"physicalNetworks": True, "capabilities": []}}
+    reply = await region_catalogue.ask(ANN).get(f"{SECOND}/{ABSENT}/flavors")
+    assert reply.status == 503
 
-    in_catalogue(scenario)
+
+async def test_flavors_come_smallest_first_in_the_units_that_clients_know(region_catalogue: CatalogueRoom) -> None:
+    reply = await region_catalogue.ask(ANN).get(f"{FIRST}/{REGION}/flavors")
+    assert _names(reply) == ["small", "large", "graphic"]
+    small, large, graphic = (item["spec"] for item in reply.json)
+    assert reply.json[0]["metadata"] == {
+        "id": SMALL.id,
+        "name": "small",
+        "creationTime": "0001-01-01T00:00:00Z",
+    }
+    assert small == {"cpus": 2, "memory": 4, "disk": 20, "architecture": "x86_64"}
+    assert large == {"cpus": 16, "cpuFamily": "Altra", "memory": 64, "disk": 100, "architecture": "aarch64"}
+    assert graphic["gpu"] == {
+        "vendor": "NVIDIA",
+        "model": "L4",
+        "memory": 24,
+        "physicalCount": 1,
+        "logicalCount": 2,
+    }
 
 
-def test_who_wants_it_fresh_is_told_what_the_provider_says_now() -> None:
-    async def scenario(room: CatalogueRoom, shop: Shop) -> None:
-        client, path = room.ask(ANN), f"{SECOND}/{REGION}/flavors"
-        before = (await client.get(path)).json
-        shop.stock = (SMALL,)
-        assert (await client.get(path)).json == before
-        fresh = await client.get(path, [("fresh", "true")])
-        assert [item["metadata"]["id"] for item in fresh.json] == [SMALL.id]
+async def test_the_second_generation_tells_how_many_are_free_where_the_provider_does(
+    region_catalogue: CatalogueRoom,
+) -> None:
+    reply = await region_catalogue.ask(ANN).get(f"{SECOND}/{REGION}/flavors")
+    free = {item["metadata"]["id"]: item["spec"].get("free") for item in reply.json}
+    assert free == {SMALL.id: None, LARGE.id: 3, GRAPHIC.id: 0}
+    assert reply.headers["cache-control"] == "no-cache"
 
-    in_catalogue(scenario)
+
+async def test_who_wants_it_fresh_is_told_what_the_provider_says_now(
+    region_catalogue: CatalogueRoom, shop: Shop
+) -> None:
+    client, path = region_catalogue.ask(ANN), f"{SECOND}/{REGION}/flavors"
+    before = (await client.get(path)).json
+    shop.stock = (SMALL,)
+    assert (await client.get(path)).json == before
+    fresh = await client.get(path, [("fresh", "true")])
+    assert [item["metadata"]["id"] for item in fresh.json] == [SMALL.id]
 
 
 @pytest.mark.parametrize("path", [f"{FIRST}/{REGION}/flavors", f"{SECOND}/{REGION}/flavors"])
-def test_a_flavor_that_can_only_be_pinned_is_shown_to_those_who_may_make_servers(path: str) -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        assert PINNED.name not in _names(await room.ask(ANN).get(path))
-        reader = everywhere("reader", f"{READS}, region:servers R")
-        assert PINNED.name not in _names(await room.ask(reader).get(path))
-        reply = await room.ask(SERVICE).get(path)
-        (pinned,) = [item["spec"] for item in reply.json if item["metadata"]["id"] == PINNED.id]
-        assert (pinned["pinnedOnly"], pinned["baremetal"]) == (True, True)
-        maker = member("maker@example.com", ORG, READS, **{PROJECT.replace("-", "_"): "region:servers C"})
-        assert PINNED.name in _names(await room.ask(maker).get(path))
+async def test_a_flavor_that_can_only_be_pinned_is_shown_to_those_who_may_make_servers(
+    region_catalogue: CatalogueRoom, path: str
+) -> None:
+    assert PINNED.name not in _names(await region_catalogue.ask(ANN).get(path))
+    reader = everywhere("reader", f"{READS}, region:servers R")
+    assert PINNED.name not in _names(await region_catalogue.ask(reader).get(path))
+    reply = await region_catalogue.ask(SERVICE).get(path)
+    (pinned,) = [item["spec"] for item in reply.json if item["metadata"]["id"] == PINNED.id]
+    assert (pinned["pinnedOnly"], pinned["baremetal"]) == (True, True)
+    maker = member("maker@example.com", ORG, READS, **{PROJECT.replace("-", "_"): "region:servers C"})
+    assert PINNED.name in _names(await region_catalogue.ask(maker).get(path))
 
-    in_catalogue(scenario)
 
-
-def test_what_hardly_changes_may_be_kept_for_a_day_by_whoever_asked() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        for below in ("flavors", "externalnetworks"):
-            headers = (await room.ask(ANN).get(f"{FIRST}/{REGION}/{below}")).headers
-            assert headers["cache-control"] == "private, max-age=86400"
-            assert "authorization" in headers["vary"]
-        refused = await room.ask(ANN).get(f"{FIRST}/{ABSENT}/flavors")
-        assert refused.headers["cache-control"] == "no-cache"
-
-    in_catalogue(scenario)
+async def test_what_hardly_changes_may_be_kept_for_a_day_by_whoever_asked(region_catalogue: CatalogueRoom) -> None:
+    for below in ("flavors", "externalnetworks"):
+        headers = (await region_catalogue.ask(ANN).get(f"{FIRST}/{REGION}/{below}")).headers
+        assert headers["cache-control"] == "private, max-age=86400"
+        assert "authorization" in headers["vary"]
+    refused = await region_catalogue.ask(ANN).get(f"{FIRST}/{ABSENT}/flavors")
+    assert refused.headers["cache-control"] == "no-cache"
 
 
 @pytest.mark.parametrize("regions", [FIRST, SECOND])
-def test_ways_out_are_listed_by_name_and_a_cluster_has_none(regions: str) -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        reply = await room.ask(ANN).get(f"{regions}/{REGION}/externalnetworks")
-        assert reply.json == [{"id": "e1", "name": "narrow"}, {"id": "e2", "name": "wide"}]
-        refused = await room.ask(ANN).get(f"{regions}/{CLUSTER}/externalnetworks")
-        assert refusal(refused) == (400, "region is not valid for this endpoint")
-        assert _names(await room.ask(ANN).get(f"{regions}/{CLUSTER}/flavors")) == ["small", "large", "graphic"]
-
-    in_catalogue(scenario)
-
-
-def test_the_credentials_of_a_cluster_are_for_those_with_a_right_of_its_own() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        path = f"{FIRST}/{CLUSTER}/detail"
-        assert refusal(await room.ask(ANN).get(path)) == _forbidden("regions/detail")
-        reply = await room.ask(SERVICE).get(path)
-        assert reply.json["spec"]["kubernetes"]["domainName"] == "k.example.com"
-        assert decode(reply.json["spec"]["kubernetes"]["kubeconfig"]).decode() == CANARY
-        assert reply.json["spec"]["features"]["capabilities"] == ["catalogue"]
-        assert "kubernetes" not in (await room.ask(SERVICE).get(f"{FIRST}/{REGION}/detail")).json["spec"]
-
-    in_catalogue(scenario)
+async def test_ways_out_are_listed_by_name_and_a_cluster_has_none(
+    region_catalogue: CatalogueRoom, regions: str
+) -> None:
+    reply = await region_catalogue.ask(ANN).get(f"{regions}/{REGION}/externalnetworks")
+    assert reply.json == [{"id": "e1", "name": "narrow"}, {"id": "e2", "name": "wide"}]
+    refused = await region_catalogue.ask(ANN).get(f"{regions}/{CLUSTER}/externalnetworks")
+    assert refusal(refused) == (400, "region is not valid for this endpoint")
+    assert _names(await region_catalogue.ask(ANN).get(f"{regions}/{CLUSTER}/flavors")) == ["small", "large", "graphic"]
 
 
-def test_a_cluster_whose_credentials_are_elsewhere_says_so() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        spec = RegionSpec(provider="kubernetes", kubernetes=RegionKubernetes())
-        await make_region(room.store, ABSENT, called="shut", spec=spec)
-        reply = await room.ask(SERVICE).get(f"{FIRST}/{ABSENT}/detail")
-        assert reply.status == 503
-        assert "kubeconfig" in reply.json["error_description"]
+async def test_the_credentials_of_a_cluster_are_for_those_with_a_right_of_its_own(
+    region_catalogue: CatalogueRoom,
+) -> None:
+    path = f"{FIRST}/{CLUSTER}/detail"
+    assert refusal(await region_catalogue.ask(ANN).get(path)) == _forbidden("regions/detail")
+    reply = await region_catalogue.ask(SERVICE).get(path)
+    assert reply.json["spec"]["kubernetes"]["domainName"] == "k.example.com"
+    assert decode(reply.json["spec"]["kubernetes"]["kubeconfig"]).decode() == CANARY
+    assert reply.json["spec"]["features"]["capabilities"] == ["catalogue"]
+    assert "kubernetes" not in (await region_catalogue.ask(SERVICE).get(f"{FIRST}/{REGION}/detail")).json["spec"]
 
-    in_catalogue(scenario)
+
+async def test_a_cluster_whose_credentials_are_elsewhere_says_so(region_catalogue: CatalogueRoom) -> None:
+    spec = RegionSpec(provider="kubernetes", kubernetes=RegionKubernetes())
+    await make_region(region_catalogue.store, ABSENT, called="shut", spec=spec)
+    reply = await region_catalogue.ask(SERVICE).get(f"{FIRST}/{ABSENT}/detail")
+    assert reply.status == 503
+    assert "kubeconfig" in reply.json["error_description"]
 
 
 @pytest.mark.parametrize(
@@ -247,57 +234,52 @@ def test_a_cluster_whose_credentials_are_elsewhere_says_so() -> None:
         (f"/{OTHER_REGION}/flavors", "flavors"),
     ],
 )
-def test_whoever_lacks_the_right_is_told_which_before_a_region_is_looked_for(path: str, endpoint: str) -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        for regions in (FIRST, SECOND):
-            assert refusal(await room.ask(NOBODY).get(f"{regions}{path}")) == _forbidden(endpoint)
-        strange = " — organization is not in this principal's accessible set"
-        assert refusal(await room.ask(BOB).get(f"{FIRST}{path}")) == _forbidden(endpoint, strange)
+async def test_whoever_lacks_the_right_is_told_which_before_a_region_is_looked_for(
+    region_catalogue: CatalogueRoom, path: str, endpoint: str
+) -> None:
+    for regions in (FIRST, SECOND):
+        assert refusal(await region_catalogue.ask(NOBODY).get(f"{regions}{path}")) == _forbidden(endpoint)
+    strange = " — organization is not in this principal's accessible set"
+    assert refusal(await region_catalogue.ask(BOB).get(f"{FIRST}{path}")) == _forbidden(endpoint, strange)
 
-    in_catalogue(scenario)
 
-
-def test_a_right_in_another_organization_is_enough_where_the_path_names_none() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        assert _names(await room.ask(BOB).get(f"{SECOND}/{OTHER_REGION}/flavors")) == ["small", "large", "graphic"]
-
-    in_catalogue(scenario)
+async def test_a_right_in_another_organization_is_enough_where_the_path_names_none(
+    region_catalogue: CatalogueRoom,
+) -> None:
+    assert _names(await region_catalogue.ask(BOB).get(f"{SECOND}/{OTHER_REGION}/flavors")) == [
+        "small",
+        "large",
+        "graphic",
+    ]
 
 
 @pytest.mark.parametrize("path", [f"{SECOND}/nonsense", f"{FIRST}/nonsense/flavors"])
-def test_what_is_no_id_is_refused_before_anybody_is_asked_who_they_are(path: str) -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        status, description = refusal(await room.ask(None).get(path))
-        assert (status, "invalid path/query element" in description) == (400, True)
-
-    in_catalogue(scenario)
-
-
-def test_m29_the_service_tells_who_it_is_and_who_lets_callers_in() -> None:
-    async def scenario(room: CatalogueRoom, _: Shop) -> None:
-        assert (await room.ask(None).get("/api/version")).status == 401
-        read = (await room.ask(NOBODY).get("/api/version")).json
-        assert read == {"name": "unikorn-region-server", "version": "1.2.3"}
-        reply = await room.ask(None).get("/.well-known/openid-protected-resource")
-        assert reply.headers["cache-control"] == "private, max-age=86400"
-        assert reply.json == {
-            "resource": "https://region.example.com",
-            "authorization_servers": ["https://identity.example.com"],
-            "scopes_supported": ["openid", "email"],
-            "bearer_methods_supported": ["header"],
-        }
-
-    in_catalogue(scenario)
+async def test_what_is_no_id_is_refused_before_anybody_is_asked_who_they_are(
+    region_catalogue: CatalogueRoom, path: str
+) -> None:
+    status, description = refusal(await region_catalogue.ask(None).get(path))
+    assert (status, "invalid path/query element" in description) == (400, True)
 
 
-def test_a_provider_that_does_not_answer_is_told_as_that() -> None:
-    async def scenario(room: CatalogueRoom, shop: Shop) -> None:
-        shop.takes_s = 10**6
-        reply = await room.ask(ANN).get(f"{SECOND}/{REGION}/flavors")
-        assert reply.status == 503
-        assert len(shop.asked) == 1
+async def test_m29_the_service_tells_who_it_is_and_who_lets_callers_in(region_catalogue: CatalogueRoom) -> None:
+    assert (await region_catalogue.ask(None).get("/api/version")).status == 401
+    read = (await region_catalogue.ask(NOBODY).get("/api/version")).json
+    assert read == {"name": "unikorn-region-server", "version": "1.2.3"}
+    reply = await region_catalogue.ask(None).get("/.well-known/openid-protected-resource")
+    assert reply.headers["cache-control"] == "private, max-age=86400"
+    assert reply.json == {
+        "resource": "https://region.example.com",
+        "authorization_servers": ["https://identity.example.com"],
+        "scopes_supported": ["openid", "email"],
+        "bearer_methods_supported": ["header"],
+    }
 
-    in_catalogue(scenario)
+
+async def test_a_provider_that_does_not_answer_is_told_as_that(region_catalogue: CatalogueRoom, shop: Shop) -> None:
+    shop.takes_s = 10**6
+    reply = await region_catalogue.ask(ANN).get(f"{SECOND}/{REGION}/flavors")
+    assert reply.status == 503
+    assert len(shop.asked) == 1
 
 
 _CONTRACT = wire_contract("region")

@@ -13,6 +13,7 @@ from remuda.region.catalogue.seed import region_id, seed_regions
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import provided_by
 from tests.region.room import (
     ORG,
     OTHER_ORG,
@@ -44,116 +45,100 @@ def in_store(act: Callable[[World, SqliteStore], Coroutine[Any, Any, None]]) -> 
     simulate(scenario, 1)
 
 
-def test_a_region_comes_with_its_provider_and_without_a_provider_says_so() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        await make_region(store)
-        clouds = clouds_over(world, store, {REGION: Shop(world.clock).provider})
-        cloud = await clouds.get(REGION)
-        assert (cloud.region.name, cloud.provider.type) == (REGION, "simulated")
+world = provided_by(in_store)
+store = provided_by(in_store, position=1)
+
+
+async def test_a_region_comes_with_its_provider_and_without_a_provider_says_so(
+    world: World, store: SqliteStore
+) -> None:
+    await make_region(store)
+    clouds = clouds_over(world, store, {REGION: Shop(world.clock).provider})
+    cloud = await clouds.get(REGION)
+    assert (cloud.region.name, cloud.provider.type) == (REGION, "simulated")
+    with pytest.raises(NotFound):
+        await clouds.get(OTHER_REGION)
+    await make_region(store, OTHER_REGION, called="south")
+    with pytest.raises(Unavailable, match=OTHER_REGION):
+        await clouds.get(OTHER_REGION)
+
+
+async def test_only_those_of_its_organizations_see_a_private_region_and_controllers_always_do(
+    world: World, store: SqliteStore
+) -> None:
+    await make_region(store, organizations=[OTHER_ORG])
+    clouds = clouds_over(world, store, {REGION: Shop(world.clock).provider})
+    assert (await clouds.seen(BOB, REGION)).region.name == REGION
+    assert (await clouds.seen(everywhere("all", "region:regions R"), REGION)).region.name == REGION
+    assert (await clouds.get(REGION)).region.name == REGION
+    for stranger in (ANN, everywhere("odd", "region:networks:v2 CRUD")):
         with pytest.raises(NotFound):
-            await clouds.get(OTHER_REGION)
-        await make_region(store, OTHER_REGION, called="south")
-        with pytest.raises(Unavailable, match=OTHER_REGION):
-            await clouds.get(OTHER_REGION)
-
-    in_store(act)
+            await clouds.seen(stranger, REGION)
+        assert await clouds.all_seen(stranger) == []
 
 
-def test_only_those_of_its_organizations_see_a_private_region_and_controllers_always_do() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        await make_region(store, organizations=[OTHER_ORG])
-        clouds = clouds_over(world, store, {REGION: Shop(world.clock).provider})
-        assert (await clouds.seen(BOB, REGION)).region.name == REGION
-        assert (await clouds.seen(everywhere("all", "region:regions R"), REGION)).region.name == REGION
-        assert (await clouds.get(REGION)).region.name == REGION
-        for stranger in (ANN, everywhere("odd", "region:networks:v2 CRUD")):
-            with pytest.raises(NotFound):
-                await clouds.seen(stranger, REGION)
-            assert await clouds.all_seen(stranger) == []
-
-    in_store(act)
+async def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after(world: World, store: SqliteStore) -> None:
+    spec = RegionSpec(provider="simulated", simulated=RegionSimulated(region="north"))
+    await seed_regions(store, [ConfiguredRegion(name="north", spec=spec)], now=world.clock.now())
+    await seed_regions(store, [], now=world.clock.now())
+    north = region_id("north")
+    clouds = clouds_over(world, store, {north: Shop(world.clock).provider})
+    with pytest.raises(NotFound):
+        await clouds.seen(everywhere("all", "region:regions R"), north)
+    assert await clouds.all_seen(ANN) == []
+    assert (await clouds.get(north)).region.name == north
 
 
-def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        spec = RegionSpec(provider="simulated", simulated=RegionSimulated(region="north"))
-        await seed_regions(store, [ConfiguredRegion(name="north", spec=spec)], now=world.clock.now())
-        await seed_regions(store, [], now=world.clock.now())
-        north = region_id("north")
-        clouds = clouds_over(world, store, {north: Shop(world.clock).provider})
-        with pytest.raises(NotFound):
-            await clouds.seen(everywhere("all", "region:regions R"), north)
-        assert await clouds.all_seen(ANN) == []
-        assert (await clouds.get(north)).region.name == north
-
-    in_store(act)
+async def test_what_a_provider_lacks_refuses_the_request(world: World, store: SqliteStore) -> None:
+    await make_region(store)
+    cloud = await clouds_over(world, store, {REGION: Shop(world.clock).bare}).get(REGION)
+    with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
+        need(cloud.provider.networks)
+    with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
+        await cloud.external_networks()
 
 
-def test_what_a_provider_lacks_refuses_the_request() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        await make_region(store)
-        cloud = await clouds_over(world, store, {REGION: Shop(world.clock).bare}).get(REGION)
-        with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
-            need(cloud.provider.networks)
-        with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
-            await cloud.external_networks()
-
-    in_store(act)
-
-
-def test_all_who_work_in_a_region_share_its_calls_and_what_it_said() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        await make_region(store)
-        shop = Shop(world.clock)
-        clouds = clouds_over(world, store, {REGION: shop.provider})
-        one, other = await clouds.get(REGION), await clouds.seen(ANN, REGION)
-        assert one.calls is other.calls
-        assert one.absences is other.absences
-        assert await one.flavors() == await other.flavors()
-        assert shop.asked == ["flavors"]
-
-    in_store(act)
+async def test_all_who_work_in_a_region_share_its_calls_and_what_it_said(world: World, store: SqliteStore) -> None:
+    await make_region(store)
+    shop = Shop(world.clock)
+    clouds = clouds_over(world, store, {REGION: shop.provider})
+    one, other = await clouds.get(REGION), await clouds.seen(ANN, REGION)
+    assert one.calls is other.calls
+    assert one.absences is other.absences
+    assert await one.flavors() == await other.flavors()
+    assert shop.asked == ["flavors"]
 
 
-def test_a_provider_that_was_set_up_anew_is_the_one_that_is_asked() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        await make_region(store)
-        old, new = Shop(world.clock), Shop(world.clock)
-        providers: dict[str, Provider] = {REGION: old.provider}
-        clouds = Clouds(store, Setup(providers), clock=world.clock, randomness=world.randomness)
-        await (await clouds.get(REGION)).flavors()
-        providers[REGION] = new.provider
-        await (await clouds.get(REGION)).flavors()
-        assert (old.asked, new.asked) == (["flavors"], ["flavors"])
-
-    in_store(act)
+async def test_a_provider_that_was_set_up_anew_is_the_one_that_is_asked(world: World, store: SqliteStore) -> None:
+    await make_region(store)
+    old, new = Shop(world.clock), Shop(world.clock)
+    providers: dict[str, Provider] = {REGION: old.provider}
+    clouds = Clouds(store, Setup(providers), clock=world.clock, randomness=world.randomness)
+    await (await clouds.get(REGION)).flavors()
+    providers[REGION] = new.provider
+    await (await clouds.get(REGION)).flavors()
+    assert (old.asked, new.asked) == (["flavors"], ["flavors"])
 
 
-def test_one_ill_region_leaves_the_others_alone() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        await make_region(store)
-        await make_region(store, OTHER_REGION, called="south")
-        ill, well = Shop(world.clock, error=Unavailable("ill")), Shop(world.clock)
-        settings = CallSettings(retries=0, breaker=BreakerSettings(failures_in_a_row=2))
-        clouds = clouds_over(world, store, {REGION: ill.provider, OTHER_REGION: well.provider}, settings)
-        for _ in range(4):
-            with pytest.raises(Unavailable):
-                await (await clouds.get(REGION)).flavors()
-        assert len(ill.asked) == 2
-        assert len(await (await clouds.get(OTHER_REGION)).flavors()) == 4
-
-    in_store(act)
-
-
-def test_closing_cuts_off_what_does_not_end() -> None:
-    async def act(world: World, store: SqliteStore) -> None:
-        await make_region(store)
-        clouds = clouds_over(world, store, {REGION: Shop(world.clock, takes_s=10**6).provider})
-        cloud = await clouds.get(REGION)
+async def test_one_ill_region_leaves_the_others_alone(world: World, store: SqliteStore) -> None:
+    await make_region(store)
+    await make_region(store, OTHER_REGION, called="south")
+    ill, well = Shop(world.clock, error=Unavailable("ill")), Shop(world.clock)
+    settings = CallSettings(retries=0, breaker=BreakerSettings(failures_in_a_row=2))
+    clouds = clouds_over(world, store, {REGION: ill.provider, OTHER_REGION: well.provider}, settings)
+    for _ in range(4):
         with pytest.raises(Unavailable):
-            await cloud.flavors()
-        await clouds.close(grace_s=1)
-        with pytest.raises(Unavailable, match="stops calling"):
-            await cloud.provider.catalogue.flavors()
+            await (await clouds.get(REGION)).flavors()
+    assert len(ill.asked) == 2
+    assert len(await (await clouds.get(OTHER_REGION)).flavors()) == 4
 
-    in_store(act)
+
+async def test_closing_cuts_off_what_does_not_end(world: World, store: SqliteStore) -> None:
+    await make_region(store)
+    clouds = clouds_over(world, store, {REGION: Shop(world.clock, takes_s=10**6).provider})
+    cloud = await clouds.get(REGION)
+    with pytest.raises(Unavailable):
+        await cloud.flavors()
+    await clouds.close(grace_s=1)
+    with pytest.raises(Unavailable, match="stops calling"):
+        await cloud.provider.catalogue.flavors()

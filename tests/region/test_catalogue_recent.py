@@ -7,6 +7,7 @@ import pytest
 
 from remuda.kernel.errors import NotFound, Unavailable
 from remuda.region.catalogue.provider_registry import Freshness, Recent
+from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 
 FRESHNESS = Freshness(fresh_s=10, patience_s=1, stale_s=100)
@@ -43,119 +44,92 @@ def with_oracle(act: Callable[[Oracle], Awaitable[None]]) -> None:
     simulate(scenario, 3)
 
 
-def test_a_fresh_answer_is_given_out_without_asking() -> None:
-    async def act(oracle: Oracle) -> None:
-        assert await oracle.timed() == (1, 0.1)
-        await oracle.world.clock.sleep(9)
-        assert await oracle.timed() == (1, 0)
-        await oracle.world.clock.sleep(2)
-        assert await oracle.timed() == (2, 0.1)
-
-    with_oracle(act)
+oracle = provided_by(with_oracle)
 
 
-def test_many_who_ask_at_once_share_one_answer() -> None:
-    async def act(oracle: Oracle) -> None:
-        assert await asyncio.gather(*(oracle.recent.read() for _ in range(20))) == [1] * 20
-        await oracle.world.clock.sleep(20)
-        assert await asyncio.gather(*(oracle.recent.read() for _ in range(20))) == [2] * 20
+async def test_a_fresh_answer_is_given_out_without_asking(oracle: Oracle) -> None:
+    assert await oracle.timed() == (1, 0.1)
+    await oracle.world.clock.sleep(9)
+    assert await oracle.timed() == (1, 0)
+    await oracle.world.clock.sleep(2)
+    assert await oracle.timed() == (2, 0.1)
 
-    with_oracle(act)
+
+async def test_many_who_ask_at_once_share_one_answer(oracle: Oracle) -> None:
+    assert await asyncio.gather(*(oracle.recent.read() for _ in range(20))) == [1] * 20
+    await oracle.world.clock.sleep(20)
+    assert await asyncio.gather(*(oracle.recent.read() for _ in range(20))) == [2] * 20
 
 
-def test_a_slow_provider_costs_the_first_a_second_and_the_others_nothing() -> None:
-    async def act(oracle: Oracle) -> None:
+async def test_a_slow_provider_costs_the_first_a_second_and_the_others_nothing(oracle: Oracle) -> None:
+    await oracle.recent.read()
+    await oracle.world.clock.sleep(20)
+    oracle.takes_s = 15
+    assert await oracle.timed() == (1, 1)
+    assert await oracle.timed() == (1, 0)
+    assert oracle.asked == 2
+    await oracle.world.clock.sleep(15)
+    assert await oracle.timed() == (2, 0)
+
+
+async def test_an_ill_provider_is_asked_seldom_and_the_old_answer_serves(oracle: Oracle) -> None:
+    await oracle.recent.read()
+    await oracle.world.clock.sleep(20)
+    oracle.error = Unavailable("ill")
+    assert await oracle.timed() == (1, 0.1)
+    assert await oracle.timed() == (1, 0)
+    assert oracle.asked == 2
+    await oracle.world.clock.sleep(10)
+    oracle.error = None
+    assert await oracle.timed() == (3, 0.1)
+
+
+async def test_without_an_answer_everybody_is_told_what_the_provider_says(oracle: Oracle) -> None:
+    oracle.error = Unavailable("ill")
+    outcomes = await asyncio.gather(*(oracle.recent.read() for _ in range(3)), return_exceptions=True)
+    assert [str(each) for each in outcomes] == ["ill"] * 3
+    assert oracle.asked == 1
+    oracle.error = None
+    assert await oracle.recent.read() == 2
+
+
+async def test_too_old_an_answer_is_given_to_nobody(oracle: Oracle) -> None:
+    await oracle.recent.read()
+    await oracle.world.clock.sleep(101)
+    oracle.error = Unavailable("ill")
+    with pytest.raises(Unavailable):
         await oracle.recent.read()
-        await oracle.world.clock.sleep(20)
-        oracle.takes_s = 15
-        assert await oracle.timed() == (1, 1)
-        assert await oracle.timed() == (1, 0)
-        assert oracle.asked == 2
-        await oracle.world.clock.sleep(15)
-        assert await oracle.timed() == (2, 0)
-
-    with_oracle(act)
 
 
-def test_an_ill_provider_is_asked_seldom_and_the_old_answer_serves() -> None:
-    async def act(oracle: Oracle) -> None:
+async def test_a_provider_that_says_no_is_believed(oracle: Oracle) -> None:
+    await oracle.recent.read()
+    await oracle.world.clock.sleep(20)
+    oracle.error = NotFound("catalogue", "north")
+    with pytest.raises(NotFound):
         await oracle.recent.read()
-        await oracle.world.clock.sleep(20)
-        oracle.error = Unavailable("ill")
-        assert await oracle.timed() == (1, 0.1)
-        assert await oracle.timed() == (1, 0)
-        assert oracle.asked == 2
-        await oracle.world.clock.sleep(10)
-        oracle.error = None
-        assert await oracle.timed() == (3, 0.1)
-
-    with_oracle(act)
 
 
-def test_without_an_answer_everybody_is_told_what_the_provider_says() -> None:
-    async def act(oracle: Oracle) -> None:
-        oracle.error = Unavailable("ill")
-        outcomes = await asyncio.gather(*(oracle.recent.read() for _ in range(3)), return_exceptions=True)
-        assert [str(each) for each in outcomes] == ["ill"] * 3
-        assert oracle.asked == 1
-        oracle.error = None
-        assert await oracle.recent.read() == 2
-
-    with_oracle(act)
+async def test_who_leaves_takes_no_answer_from_the_others(oracle: Oracle) -> None:
+    leaving, staying = (asyncio.create_task(oracle.recent.read()) for _ in range(2))
+    await oracle.world.clock.sleep(0.05)
+    leaving.cancel()
+    assert await staying == 1
+    assert leaving.cancelled()
 
 
-def test_too_old_an_answer_is_given_to_nobody() -> None:
-    async def act(oracle: Oracle) -> None:
-        await oracle.recent.read()
-        await oracle.world.clock.sleep(101)
-        oracle.error = Unavailable("ill")
-        with pytest.raises(Unavailable):
-            await oracle.recent.read()
-
-    with_oracle(act)
-
-
-def test_a_provider_that_says_no_is_believed() -> None:
-    async def act(oracle: Oracle) -> None:
-        await oracle.recent.read()
-        await oracle.world.clock.sleep(20)
-        oracle.error = NotFound("catalogue", "north")
-        with pytest.raises(NotFound):
-            await oracle.recent.read()
-
-    with_oracle(act)
+async def test_what_was_forgotten_is_asked_for_again_even_while_it_is_being_said(oracle: Oracle) -> None:
+    assert await oracle.recent.read() == 1
+    oracle.recent.forget()
+    before = asyncio.create_task(oracle.recent.read())
+    await oracle.world.clock.sleep(0.05)
+    oracle.recent.forget()
+    assert await oracle.recent.read() == 3
+    assert await before == 2
+    assert await oracle.timed() == (3, 0)
 
 
-def test_who_leaves_takes_no_answer_from_the_others() -> None:
-    async def act(oracle: Oracle) -> None:
-        leaving, staying = (asyncio.create_task(oracle.recent.read()) for _ in range(2))
-        await oracle.world.clock.sleep(0.05)
-        leaving.cancel()
-        assert await staying == 1
-        assert leaving.cancelled()
-
-    with_oracle(act)
-
-
-def test_what_was_forgotten_is_asked_for_again_even_while_it_is_being_said() -> None:
-    async def act(oracle: Oracle) -> None:
-        assert await oracle.recent.read() == 1
-        oracle.recent.forget()
-        before = asyncio.create_task(oracle.recent.read())
-        await oracle.world.clock.sleep(0.05)
-        oracle.recent.forget()
-        assert await oracle.recent.read() == 3
-        assert await before == 2
-        assert await oracle.timed() == (3, 0)
-
-    with_oracle(act)
-
-
-def test_what_was_forgotten_serves_while_the_provider_is_ill() -> None:
-    async def act(oracle: Oracle) -> None:
-        await oracle.recent.read()
-        oracle.recent.forget()
-        oracle.error = Unavailable("ill")
-        assert await oracle.timed() == (1, 0.1)
-
-    with_oracle(act)
+async def test_what_was_forgotten_serves_while_the_provider_is_ill(oracle: Oracle) -> None:
+    await oracle.recent.read()
+    oracle.recent.forget()
+    oracle.error = Unavailable("ill")
+    assert await oracle.timed() == (1, 0.1)

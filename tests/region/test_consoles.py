@@ -9,7 +9,8 @@ from tests.example.client import Client
 from tests.example.contract import Reply, contract_of
 from tests.example.validating import Validated
 from tests.identity.household import told
-from tests.region.house import RegionHouse, in_a_region
+from tests.kit.environment import options
+from tests.region.house import RegionHouse
 
 CLOUD = "sim-north"
 MARKUP = base64.b64encode(b'#cloud-config\nhostname: "<b>web</b>"\n').decode()
@@ -42,70 +43,60 @@ async def running(house: RegionHouse, name: str = "web", **spec: str) -> str:
     return server
 
 
-def test_a_console_is_shown_as_it_is_written_to_whoever_has_its_address() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        screen, server = Screen(house), await running(house)
-        url = await opened(house, server)
-        page = await screen.see(url)
-        assert page.status == 200
-        assert page.headers["content-type"] == "text/html; charset=utf-8"
+async def test_a_console_is_shown_as_it_is_written_to_whoever_has_its_address(region: RegionHouse) -> None:
+    screen, server = Screen(region), await running(region)
+    url = await opened(region, server)
+    page = await screen.see(url)
+    assert page.status == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    text = page.body.decode()
+    assert server in text
+    assert "Linux version" in text
+    assert "<script" not in text
+    await region.clock.sleep(60)
+    assert "login:" in (await screen.see(url)).body.decode()
+
+
+@options(is_instant=True)
+async def test_what_a_server_writes_is_text(region: RegionHouse) -> None:
+    page = await Screen(region).see(await opened(region, await running(region, userData=MARKUP)))
+    assert "&lt;b&gt;web&lt;/b&gt;" in page.body.decode()
+    assert "<b>" not in page.body.decode()
+
+
+async def test_an_address_that_is_wrong_or_too_old_is_not_there(region: RegionHouse) -> None:
+    screen, server = Screen(region), await running(region)
+    url = await opened(region, server)
+    other = await opened(region, await running(region, name="other"))
+    path, token = url.split("?token=")
+    wrong = [
+        path,
+        f"{path}?token=",
+        f"{path}?token={token[:-1]}",
+        f"{path}?token={token}A",
+        f"{urlsplit(other).path}?token={token}",
+        url.replace(CLOUD, "sim-south"),
+        url.replace(CLOUD, "nowhere"),
+    ]
+    for each in wrong:
+        page = await screen.see(each)
+        assert page.status == 404, each
         assert page.headers["cache-control"] == "no-store"
-        assert "default-src 'none'" in page.headers["content-security-policy"]
-        text = page.body.decode()
-        assert server in text
-        assert "Linux version" in text
-        assert "<script" not in text
-        await house.clock.sleep(60)
-        assert "login:" in (await screen.see(url)).body.decode()
+        assert "There is no console at this address, or not any more." in page.body.decode()
+        assert token not in page.body.decode()
 
-    in_a_region(scenario)
+    await region.clock.sleep(240)
+    assert (await screen.see(url)).status == 200
+    await region.clock.sleep(120)
+    assert (await screen.see(url)).status == 404
 
 
-def test_what_a_server_writes_is_text() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        page = await Screen(house).see(await opened(house, await running(house, userData=MARKUP)))
-        assert "&lt;b&gt;web&lt;/b&gt;" in page.body.decode()
-        assert "<b>" not in page.body.decode()
-
-    in_a_region(scenario, is_instant=True)
-
-
-def test_an_address_that_is_wrong_or_too_old_is_not_there() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        screen, server = Screen(house), await running(house)
-        url = await opened(house, server)
-        other = await opened(house, await running(house, name="other"))
-        path, token = url.split("?token=")
-        wrong = [
-            path,
-            f"{path}?token=",
-            f"{path}?token={token[:-1]}",
-            f"{path}?token={token}A",
-            f"{urlsplit(other).path}?token={token}",
-            url.replace(CLOUD, "sim-south"),
-            url.replace(CLOUD, "nowhere"),
-        ]
-        for each in wrong:
-            page = await screen.see(each)
-            assert page.status == 404, each
-            assert page.headers["cache-control"] == "no-store"
-            assert "There is no console at this address, or not any more." in page.body.decode()
-            assert token not in page.body.decode()
-
-        await house.clock.sleep(240)
-        assert (await screen.see(url)).status == 200
-        await house.clock.sleep(120)
-        assert (await screen.see(url)).status == 404
-
-    in_a_region(scenario)
-
-
-def test_the_address_of_a_server_that_is_gone_is_not_there() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        screen, server = Screen(house), await running(house)
-        url = await opened(house, server)
-        assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
-        await house.until_gone(f"/api/v2/servers/{server}")
-        assert (await screen.see(url)).status == 404
-
-    in_a_region(scenario, is_instant=True)
+@options(is_instant=True)
+async def test_the_address_of_a_server_that_is_gone_is_not_there(region: RegionHouse) -> None:
+    screen, server = Screen(region), await running(region)
+    url = await opened(region, server)
+    assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
+    await region.until_gone(f"/api/v2/servers/{server}")
+    assert (await screen.see(url)).status == 404

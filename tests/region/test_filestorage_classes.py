@@ -21,8 +21,9 @@ from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.region.filestorage_asking import FAST, STANDARD, update, wanted
-from tests.region.holdings_ground import ABSENT, TENANT, Site, on_site
+from tests.region.holdings_ground import ABSENT, TENANT, Site
 from tests.region.identity_port import MemoryIdentity
 from tests.region.room import (
     ORG,
@@ -192,57 +193,56 @@ def test_the_keeper_looks_again_now_and_then() -> None:
     shelved(scenario, north=north, south=Stores())
 
 
-def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizations_only_who_may() -> None:
-    async def scenario(site: Site) -> None:
-        await site.keeper.look()
-        theirs, hidden = ("d0000000-0000-4000-8000-00000000000a", "d0000000-0000-4000-8000-00000000000b")
-        for name, labels in (
-            (theirs, {REGION_LABEL: REGION, ORGANIZATION: ORG}),
-            (hidden, {REGION_LABEL: OTHER_REGION}),
-        ):
-            metadata = Metadata(name=name, labels={NAME: "special", **labels})
-            await site.store.create(FileStorageClass(metadata=metadata, spec=FileStorageClassSpec(provisioner="x")))
-
-        async def listed(who: Any, *query: tuple[str, str]) -> list[str]:
-            reply = await site.storages.ask(who).get(CLASSES, query)
-            assert reply.status == 200, reply
-            return [each["metadata"]["id"] for each in reply.json]
-
-        public = sorted([STANDARD, FAST])
-        assert await listed(member("eve@example.com", OTHER_ORG)) == public
-        assert await listed(member("bob@example.com", ORG)) == public
-        inside = member("pat@example.com", ORG, "region:filestorageclass:v2 R")
-        assert await listed(inside) == sorted([*public, theirs])
-        reader = everywhere("adm@example.com", "region:filestorageclass:v2 R, region:regions R")
-        assert await listed(reader) == sorted([*public, theirs, hidden])
-        assert await listed(reader, ("regionID", OTHER_REGION)) == [hidden]
-        assert await listed(inside, ("regionID", OTHER_REGION)) == [], "the region is not there for them"
-        assert await listed(reader, ("regionID", OTHER_REGION), ("regionID", REGION)) == sorted(
-            [*public, theirs, hidden]
+@options(at_work=False)
+async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizations_only_who_may(
+    region_storage: Site,
+) -> None:
+    await region_storage.keeper.look()
+    theirs, hidden = ("d0000000-0000-4000-8000-00000000000a", "d0000000-0000-4000-8000-00000000000b")
+    for name, labels in (
+        (theirs, {REGION_LABEL: REGION, ORGANIZATION: ORG}),
+        (hidden, {REGION_LABEL: OTHER_REGION}),
+    ):
+        metadata = Metadata(name=name, labels={NAME: "special", **labels})
+        await region_storage.store.create(
+            FileStorageClass(metadata=metadata, spec=FileStorageClassSpec(provisioner="x"))
         )
-        assert (await site.storages.ask(None).get(CLASSES)).status == 401
-        reply = await site.storages.ask(inside).get(CLASSES)
-        (fast,) = [each for each in reply.json if each["metadata"]["id"] == FAST]
-        assert fast["spec"] == {"regionId": REGION, "protocols": ["nfsv4"], "parallelism": 8}
-        assert fast["metadata"]["name"] == "sim-fast-files"
-        assert (fast["metadata"]["provisioningStatus"], fast["metadata"]["healthStatus"]) == ("provisioned", "healthy")
 
-    on_site(scenario, at_work=False)
+    async def listed(who: Any, *query: tuple[str, str]) -> list[str]:
+        reply = await region_storage.storages.ask(who).get(CLASSES, query)
+        assert reply.status == 200, reply
+        return [each["metadata"]["id"] for each in reply.json]
+
+    public = sorted([STANDARD, FAST])
+    assert await listed(member("eve@example.com", OTHER_ORG)) == public
+    assert await listed(member("bob@example.com", ORG)) == public
+    inside = member("pat@example.com", ORG, "region:filestorageclass:v2 R")
+    assert await listed(inside) == sorted([*public, theirs])
+    reader = everywhere("adm@example.com", "region:filestorageclass:v2 R, region:regions R")
+    assert await listed(reader) == sorted([*public, theirs, hidden])
+    assert await listed(reader, ("regionID", OTHER_REGION)) == [hidden]
+    assert await listed(inside, ("regionID", OTHER_REGION)) == [], "the region is not there for them"
+    assert await listed(reader, ("regionID", OTHER_REGION), ("regionID", REGION)) == sorted([*public, theirs, hidden])
+    assert (await region_storage.storages.ask(None).get(CLASSES)).status == 401
+    reply = await region_storage.storages.ask(inside).get(CLASSES)
+    (fast,) = [each for each in reply.json if each["metadata"]["id"] == FAST]
+    assert fast["spec"] == {"regionId": REGION, "protocols": ["nfsv4"], "parallelism": 8}
+    assert fast["metadata"]["name"] == "sim-fast-files"
+    assert (fast["metadata"]["provisioningStatus"], fast["metadata"]["healthStatus"]) == ("provisioned", "healthy")
 
 
-def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after() -> None:
-    async def scenario(site: Site) -> None:
-        await site.keeper.look()
-        storage = await site.make_storage(wanted())
-        await site.rest()
-        found = await site.store.get(FileStorageClass, STANDARD)
-        annotations = {**found.metadata.annotations, "region.remuda/withdrawn": "2026-01-01T00:00:00+00:00"}
-        await site.store.update(changed(found, metadata=changed(found.metadata, annotations=annotations)))
-        assert (await site.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", update(sizeGiB=12))).status == 202
-        await site.rest()
-        assert (await site.available(FileStorage, storage)).reason == "Provisioned"
-
-    on_site(scenario)
+async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(region_storage: Site) -> None:
+    await region_storage.keeper.look()
+    storage = await region_storage.make_storage(wanted())
+    await region_storage.rest()
+    found = await region_storage.store.get(FileStorageClass, STANDARD)
+    annotations = {**found.metadata.annotations, "region.remuda/withdrawn": "2026-01-01T00:00:00+00:00"}
+    await region_storage.store.update(changed(found, metadata=changed(found.metadata, annotations=annotations)))
+    assert (
+        await region_storage.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", update(sizeGiB=12))
+    ).status == 202
+    await region_storage.rest()
+    assert (await region_storage.available(FileStorage, storage)).reason == "Provisioned"
 
 
 def test_a_region_without_file_storage_is_not_valid_for_this() -> None:

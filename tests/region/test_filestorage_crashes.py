@@ -20,9 +20,10 @@ from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Address
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.example.contract import Reply
+from tests.kit.environment import options
 from tests.region import loadbalancers_asking as balancing
 from tests.region.filestorage_asking import update, wanted
-from tests.region.holdings_ground import HOME, TENANT, Site, on_site, open_site
+from tests.region.holdings_ground import HOME, TENANT, Site, open_site
 from tests.region.identity_port import MemoryIdentity
 from tests.region.room import make_region
 from tests.sim.platter import Keep
@@ -171,28 +172,26 @@ def test_a_loss_of_power_at_any_write_leaves_nothing_lost_and_nothing_over() -> 
         assert syncs > 15
 
 
-def test_over_an_ill_cloud_there_is_one_of_each_and_then_none() -> None:
-    async def scenario(site: Site) -> None:
-        with capture_logs():
-            for _ in range(100):
-                await site.keeper.look()
-            network = await site.make_network()
-            await site.world.clock.sleep(1800)
-            balancer = await site.make_balancer(balancing.wanted(network, publicIP=True))
-            storage = await site.make_storage(wanted(network))
-            await site.world.clock.sleep(1800)
-            provider = site.provider
-            site.world.faults.stop()
-            await site.world.clock.sleep(1800)
-            assert provider.load_balancers is not None
-            assert provider.file_storages is not None
-            assert len([each async for part in provider.load_balancers.balancers() for each in part]) == 1
-            assert len([each async for part in provider.file_storages.storages() for each in part]) == 1
-            for kind, name in ((LoadBalancer, balancer), (FileStorage, storage)):
-                assert (await site.available(kind, name)).reason == "Provisioned"
-            assert (await site.storages.ask(TENANT).delete(f"{FILE_STORAGE}/{storage}")).status == 202
-            assert (await site.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{balancer}")).status == 202
-            await site.world.clock.sleep(1800)
-            await all_is_gone(site)
-
-    on_site(scenario, seeds=10, rates=ILLS)
+@options(seeds=10, rates=ILLS)
+async def test_over_an_ill_cloud_there_is_one_of_each_and_then_none(region_storage: Site) -> None:
+    with capture_logs():
+        for _ in range(100):
+            await region_storage.keeper.look()
+        network = await region_storage.make_network()
+        await region_storage.world.clock.sleep(1800)
+        balancer = await region_storage.make_balancer(balancing.wanted(network, publicIP=True))
+        storage = await region_storage.make_storage(wanted(network))
+        await region_storage.world.clock.sleep(1800)
+        provider = region_storage.provider
+        region_storage.world.faults.stop()
+        await region_storage.world.clock.sleep(1800)
+        assert provider.load_balancers is not None
+        assert provider.file_storages is not None
+        assert len([each async for part in provider.load_balancers.balancers() for each in part]) == 1
+        assert len([each async for part in provider.file_storages.storages() for each in part]) == 1
+        for kind, name in ((LoadBalancer, balancer), (FileStorage, storage)):
+            assert (await region_storage.available(kind, name)).reason == "Provisioned"
+        assert (await region_storage.storages.ask(TENANT).delete(f"{FILE_STORAGE}/{storage}")).status == 202
+        assert (await region_storage.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{balancer}")).status == 202
+        await region_storage.world.clock.sleep(1800)
+        await all_is_gone(region_storage)

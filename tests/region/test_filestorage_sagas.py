@@ -39,11 +39,12 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.stage import FIRST, staged
 from tests.region.identity_port import MemoryIdentity, said_of
 from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
-from tests.sim.runner import World, simulate
+from tests.sim.runner import World
 
 PAYER = Place(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 ANN = Principal(subject="ann@example.com", type="user").paying(PAYER.organization, PAYER.project)
@@ -158,38 +159,36 @@ def test_what_an_operation_remembers_can_be_read_again() -> None:
     assert again.wanted.update.spec.snapshot_policies is msgspec.UNSET
 
 
-def test_what_named_a_network_that_has_gone_meanwhile_stays_as_it_was_changed_to_and_costs_that() -> None:
-    async def scenario(world: World) -> None:
-        async with staged(world, PROOFS[1]) as stage:
-            country, process = stage.surroundings, stage.start()
-            assert isinstance(country, Settled)
-            change = _changed("larger", 15)
-            saga = UPDATE_STORAGE
-            work = Work(FIRST, change, "prover")
-            for step in saga.steps[:3]:
-                await step.do(country.ports(process.store), work)
-            network = await stage.store.get(Network, NETWORK)
-            await stage.store.delete(Network, NETWORK, uid=network.uid)
-            for step in reversed(saga.steps):
-                await step.undo(country.ports(process.store), work)
-            stored = await stage.store.get(FileStorage, ONE)
-            assert (stored.spec.size, stored.spec.attachments) == (15 * GIB, ())
-            assert country.identity.total("filestorage", PAYER) == 15 * GIB
-            assert IN_HAND not in stored.metadata.annotations
+@options(seeds=1)
+async def test_what_named_a_network_that_has_gone_meanwhile_stays_as_it_was_changed_to_and_costs_that(
+    world: World,
+) -> None:
+    async with staged(world, PROOFS[1]) as stage:
+        country, process = stage.surroundings, stage.start()
+        assert isinstance(country, Settled)
+        change = _changed("larger", 15)
+        saga = UPDATE_STORAGE
+        work = Work(FIRST, change, "prover")
+        for step in saga.steps[:3]:
+            await step.do(country.ports(process.store), work)
+        network = await stage.store.get(Network, NETWORK)
+        await stage.store.delete(Network, NETWORK, uid=network.uid)
+        for step in reversed(saga.steps):
+            await step.undo(country.ports(process.store), work)
+        stored = await stage.store.get(FileStorage, ONE)
+        assert (stored.spec.size, stored.spec.attachments) == (15 * GIB, ())
+        assert country.identity.total("filestorage", PAYER) == 15 * GIB
+        assert IN_HAND not in stored.metadata.annotations
 
-    simulate(scenario, 1)
 
-
-def test_a_project_that_is_being_deleted_takes_no_new_storage_and_keeps_nothing_of_it() -> None:
-    async def scenario(world: World) -> None:
-        async with staged(world, PROOFS[0]) as stage:
-            country, process = stage.surroundings, stage.start()
-            assert isinstance(country, Country)
-            country.identity.references[Place(ORG, PROJECT)].add("something/else")
-            country.identity.mark(Place(ORG, PROJECT))
-            before = await stage.observe()
-            error = await process.try_to_run()
-            assert str(error) == "unable to add reference, resource is being deleted"
-            assert await stage.observe() == before
-
-    simulate(scenario, 1)
+@options(seeds=1)
+async def test_a_project_that_is_being_deleted_takes_no_new_storage_and_keeps_nothing_of_it(world: World) -> None:
+    async with staged(world, PROOFS[0]) as stage:
+        country, process = stage.surroundings, stage.start()
+        assert isinstance(country, Country)
+        country.identity.references[Place(ORG, PROJECT)].add("something/else")
+        country.identity.mark(Place(ORG, PROJECT))
+        before = await stage.observe()
+        error = await process.try_to_run()
+        assert str(error) == "unable to add reference, resource is being deleted"
+        assert await stage.observe() == before

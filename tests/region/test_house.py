@@ -3,7 +3,7 @@
 from remuda.region.kinds.networks import Address, Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Server
 from tests.identity.household import ORGANIZATIONS, told
-from tests.region.house import UBUNTU, RegionHouse, in_a_region
+from tests.region.house import UBUNTU, RegionHouse
 from tests.region.shown import shown_of
 
 DEBIAN = "b1f0c0de-0002-4000-8000-000000000002"
@@ -21,100 +21,87 @@ async def _is_empty(house: RegionHouse) -> bool:
     return not any(part for parts in (rows, servers, networks) for part in parts)
 
 
-def test_a_server_comes_up_with_its_addresses() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        server = await house.server(network, networking={"publicIP": True})
-        read = await house.until(f"/api/v2/servers/{server}", "provisioned")
-        assert read["metadata"]["healthStatus"] == "healthy"
-        assert read["status"]["powerState"] == "Running"
-        assert read["status"]["privateIP"].startswith("10.0.")
-        assert read["status"]["publicIP"].startswith("198.51.100.")
-        output = told(await house.root.get(f"/api/v2/servers/{server}/consoleoutput"), 200)
-        assert "login:" in output["contents"]
-
-    in_a_region(scenario)
+async def test_a_server_comes_up_with_its_addresses(region: RegionHouse) -> None:
+    network = await region.network()
+    server = await region.server(network, networking={"publicIP": True})
+    read = await region.until(f"/api/v2/servers/{server}", "provisioned")
+    assert read["metadata"]["healthStatus"] == "healthy"
+    assert read["status"]["powerState"] == "Running"
+    assert read["status"]["privateIP"].startswith("10.0.")
+    assert read["status"]["publicIP"].startswith("198.51.100.")
+    output = told(await region.root.get(f"/api/v2/servers/{server}/consoleoutput"), 200)
+    assert "login:" in output["contents"]
 
 
-def test_the_end_of_a_project_is_the_end_of_everything_in_it() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        for number in range(5):
-            await house.server(network, f"server-{number}")
-        project = f"{ORGANIZATIONS}/{house.organization}/projects/{house.project}"
-        root = house.identity.client(house.identity.root)
-        assert (await house.root.delete(f"/api/v2/networks/{network}")).status == 403
-        assert (await root.delete(project)).status == 202
-        await house.until_gone(f"/api/v2/networks/{network}")
+async def test_the_end_of_a_project_is_the_end_of_everything_in_it(region: RegionHouse) -> None:
+    network = await region.network()
+    for number in range(5):
+        await region.server(network, f"server-{number}")
+    project = f"{ORGANIZATIONS}/{region.organization}/projects/{region.project}"
+    root = region.identity.client(region.identity.root)
+    assert (await region.root.delete(f"/api/v2/networks/{network}")).status == 403
+    assert (await root.delete(project)).status == 202
+    await region.until_gone(f"/api/v2/networks/{network}")
 
-        async def is_gone() -> bool:
-            return (await root.get(project)).status == 404
+    async def is_gone() -> bool:
+        return (await root.get(project)).status == 404
 
-        await house.identity.eventually("the project is gone", is_gone)
-        for kind in (Identity, OpenstackIdentity, Server, Address):
-            assert (await house.store.list(kind)).items == []
-        assert await _is_empty(house)
-
-    in_a_region(scenario)
+    await region.identity.eventually("the project is gone", is_gone)
+    for kind in (Identity, OpenstackIdentity, Server, Address):
+        assert (await region.store.list(kind)).items == []
+    assert await _is_empty(region)
 
 
-def test_a_stopped_server_says_so_and_starts_again() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        server = await house.server(await house.network())
-        path = f"/api/v2/servers/{server}"
-        await house.until(path, "provisioned")
-        assert (await house.root.post(f"{path}/stop")).status == 202
+async def test_a_stopped_server_says_so_and_starts_again(region: RegionHouse) -> None:
+    server = await region.server(await region.network())
+    path = f"/api/v2/servers/{server}"
+    await region.until(path, "provisioned")
+    assert (await region.root.post(f"{path}/stop")).status == 202
 
-        async def has(power: str) -> bool:
-            return bool((await house.root.get(path)).json["status"]["powerState"] == power)
+    async def has(power: str) -> bool:
+        return bool((await region.root.get(path)).json["status"]["powerState"] == power)
 
-        await house.identity.eventually("it is stopped", lambda: has("Stopped"))
-        assert (await house.root.post(f"{path}/stop")).status == 400
-        assert (await house.root.post(f"{path}/start")).status == 202
-        await house.identity.eventually("it runs", lambda: has("Running"))
-
-    in_a_region(scenario)
+    await region.identity.eventually("it is stopped", lambda: has("Stopped"))
+    assert (await region.root.post(f"{path}/stop")).status == 400
+    assert (await region.root.post(f"{path}/start")).status == 202
+    await region.identity.eventually("it runs", lambda: has("Running"))
 
 
-def test_another_image_rebuilds_the_server_where_it_is() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        server = await house.server(network)
-        path = f"/api/v2/servers/{server}"
-        before = await house.until(path, "provisioned")
-        images = [image for image in await house.north.provider.images.images() if image.id != UBUNTU]  # type: ignore[union-attr]  # it has them
-        other = next(each for each in images if each.architecture == "x86_64" and each.virtualization != "baremetal")
-        body = {"metadata": {"name": "server"}, "spec": before["spec"] | {"imageId": other.id}}
-        assert told(await house.root.put(path, body), 202)["spec"]["imageId"] == other.id
-        await house.clock.sleep(1.0)
-        after = await house.until(path, "provisioned")
-        assert shown_of(after) == shown_of(before)
-        stored = await house.store.get(Server, server)
-        assert stored.status.image_id == other.id
-        assert stored.status.rebuild is None
-
-    in_a_region(scenario)
+async def test_another_image_rebuilds_the_server_where_it_is(region: RegionHouse) -> None:
+    network = await region.network()
+    server = await region.server(network)
+    path = f"/api/v2/servers/{server}"
+    before = await region.until(path, "provisioned")
+    images = [image for image in await region.north.provider.images.images() if image.id != UBUNTU]  # type: ignore[union-attr]  # it has them
+    other = next(each for each in images if each.architecture == "x86_64" and each.virtualization != "baremetal")
+    body = {"metadata": {"name": "server"}, "spec": before["spec"] | {"imageId": other.id}}
+    assert told(await region.root.put(path, body), 202)["spec"]["imageId"] == other.id
+    await region.clock.sleep(1.0)
+    after = await region.until(path, "provisioned")
+    assert shown_of(after) == shown_of(before)
+    stored = await region.store.get(Server, server)
+    assert stored.status.image_id == other.id
+    assert stored.status.rebuild is None
 
 
-def test_a_load_balancer_has_an_address_of_its_own_and_a_public_one_while_it_wants_it() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        member = {"address": "10.0.1.10", "port": 8080}
-        listener = {"name": "http", "protocol": "tcp", "port": 80, "pool": {"members": [member]}}
-        spec = {"networkId": network, "publicIP": True, "listeners": [listener]}
-        balancer = await house.made("/api/v2/loadbalancers", "lb", spec)
-        path = f"/api/v2/loadbalancers/{balancer}"
-        read = await house.until(path, "provisioned")
-        assert read["status"]["vipAddress"].startswith("10.0.")
-        assert read["status"]["publicIP"].startswith("198.51.100.")
-        assert read["spec"]["listeners"][0]["idleTimeoutSeconds"] == 60
-        spec = {"listeners": read["spec"]["listeners"], "publicIP": False}
-        assert (await house.root.put(path, {"metadata": {"name": "lb"}, "spec": spec})).status == 202
-        await house.clock.sleep(5.0)
-        assert "publicIP" not in (await house.until(path, "provisioned"))["status"]
-        assert (await house.root.delete(f"/api/v2/networks/{network}")).status == 202
-        await house.until_gone(path)
-        await house.until_gone(f"/api/v2/networks/{network}")
-        await house.identity.eventually("nothing is left at the cloud", lambda: _is_empty(house))
-
-    in_a_region(scenario)
+async def test_a_load_balancer_has_an_address_of_its_own_and_a_public_one_while_it_wants_it(
+    region: RegionHouse,
+) -> None:
+    network = await region.network()
+    member = {"address": "10.0.1.10", "port": 8080}
+    listener = {"name": "http", "protocol": "tcp", "port": 80, "pool": {"members": [member]}}
+    spec = {"networkId": network, "publicIP": True, "listeners": [listener]}
+    balancer = await region.made("/api/v2/loadbalancers", "lb", spec)
+    path = f"/api/v2/loadbalancers/{balancer}"
+    read = await region.until(path, "provisioned")
+    assert read["status"]["vipAddress"].startswith("10.0.")
+    assert read["status"]["publicIP"].startswith("198.51.100.")
+    assert read["spec"]["listeners"][0]["idleTimeoutSeconds"] == 60
+    spec = {"listeners": read["spec"]["listeners"], "publicIP": False}
+    assert (await region.root.put(path, {"metadata": {"name": "lb"}, "spec": spec})).status == 202
+    await region.clock.sleep(5.0)
+    assert "publicIP" not in (await region.until(path, "provisioned"))["status"]
+    assert (await region.root.delete(f"/api/v2/networks/{network}")).status == 202
+    await region.until_gone(path)
+    await region.until_gone(f"/api/v2/networks/{network}")
+    await region.identity.eventually("nothing is left at the cloud", lambda: _is_empty(region))

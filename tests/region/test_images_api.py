@@ -11,7 +11,8 @@ from remuda.region.images.service import find_image
 from remuda.region.kinds.images import ImageImport
 from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.objects import Metadata
-from tests.region.images_ground import ABSENT, ANN, OWN, SECOND, Ground, image, on_ground, read
+from tests.kit.environment import options
+from tests.region.images_ground import ABSENT, ANN, OWN, SECOND, Ground, image, read
 from tests.region.room import ORG, OTHER_ORG, OTHER_REGION, REGION, everywhere, make_region, member, refusal
 
 BOB = member("bob@example.com", OTHER_ORG, "region:images CRD")
@@ -63,112 +64,100 @@ QUERIES: list[tuple[Principal, list[tuple[str, str]], set[str]]] = [
 
 
 @pytest.mark.parametrize(("who", "query", "seen"), QUERIES)
-def test_a_query_shows_what_nobody_owns_and_what_the_callers_organizations_own(
-    who: Principal, query: list[tuple[str, str]], seen: set[str]
+@options(at_work=False)
+async def test_a_query_shows_what_nobody_owns_and_what_the_callers_organizations_own(
+    region_images: Ground, who: Principal, query: list[tuple[str, str]], seen: set[str]
 ) -> None:
-    async def scenario(ground: Ground) -> None:
-        await furnish(ground)
-        assert await names(ground, who, query) == seen
-
-    on_ground(scenario, at_work=False)
+    await furnish(region_images)
+    assert await names(region_images, who, query) == seen
 
 
 @pytest.mark.parametrize("query", [{"scope": "mine"}, {"status": "done"}])
-def test_a_query_for_what_there_is_not_is_refused(query: dict[str, str]) -> None:
-    async def scenario(ground: Ground) -> None:
-        assert (await ground.room.ask(ANN).get(SECOND, query)).status == 400
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_a_query_for_what_there_is_not_is_refused(region_images: Ground, query: dict[str, str]) -> None:
+    assert (await region_images.room.ask(ANN).get(SECOND, query)).status == 400
 
 
-def test_lists_are_in_the_order_of_names_and_only_the_first_generations_may_be_kept() -> None:
-    async def scenario(ground: Ground) -> None:
-        await furnish(ground)
-        client = ground.room.ask(ANN)
-        queried = await client.get(SECOND, {"organizationID": ORG})
-        listed = [each["metadata"]["name"] for each in read(queried)]
-        assert listed == sorted(listed)
-        assert queried.headers["cache-control"] == "no-cache"
-        kept = await client.get(OWN)
-        assert kept.headers["cache-control"] == "private, max-age=86400"
-        assert {each["metadata"]["id"] for each in read(kept)} >= {MINE, GLOBAL}
-        assert THEIRS not in {each["metadata"]["id"] for each in read(kept)}
-
-    on_ground(scenario, at_work=False)
-
-
-def test_the_first_generation_lists_only_what_is_ready() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.begin()
-        assert name not in {each["metadata"]["id"] for each in read(await ground.room.ask(ANN).get(OWN))}
-        assert {each["status"]["state"] for each in read(await ground.room.ask(ANN).get(OWN))} == {"ready"}
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_lists_are_in_the_order_of_names_and_only_the_first_generations_may_be_kept(
+    region_images: Ground,
+) -> None:
+    await furnish(region_images)
+    client = region_images.room.ask(ANN)
+    queried = await client.get(SECOND, {"organizationID": ORG})
+    listed = [each["metadata"]["name"] for each in read(queried)]
+    assert listed == sorted(listed)
+    assert queried.headers["cache-control"] == "no-cache"
+    kept = await client.get(OWN)
+    assert kept.headers["cache-control"] == "private, max-age=86400"
+    assert {each["metadata"]["id"] for each in read(kept)} >= {MINE, GLOBAL}
+    assert THEIRS not in {each["metadata"]["id"] for each in read(kept)}
 
 
-def test_a_region_that_is_not_seen_is_not_there_and_one_without_images_says_so() -> None:
-    async def scenario(ground: Ground) -> None:
-        await make_region(ground.store, ABSENT, called="hidden", organizations=[OTHER_ORG])
-        client = ground.room.ask(ANN)
-        hidden = IMAGES_OF_ORGANIZATION.format(organizationID=ORG, regionID=ABSENT)
-        for reply in (
-            await client.get(IMAGES.format(regionID=ABSENT)),
-            await client.get(hidden),
-            await client.post(hidden, image()),
-            await client.delete(f"{hidden}/{MINE}"),
-        ):
-            assert refusal(reply) == (404, "resource not found")
-        for reply in (
-            await client.get(IMAGES.format(regionID=OTHER_REGION)),
-            await client.get(CLUSTER),
-            await client.post(CLUSTER, image()),
-            await client.delete(f"{CLUSTER}/{MINE}"),
-        ):
-            assert refusal(reply) == (400, "region is not valid for this endpoint")
-        assert ground.web.asked == []
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_the_first_generation_lists_only_what_is_ready(region_images: Ground) -> None:
+    name = await region_images.begin()
+    assert name not in {each["metadata"]["id"] for each in read(await region_images.room.ask(ANN).get(OWN))}
+    assert {each["status"]["state"] for each in read(await region_images.room.ask(ANN).get(OWN))} == {"ready"}
 
 
-def test_rights_are_judged_before_anything_is_looked_at() -> None:
-    async def scenario(ground: Ground) -> None:
-        missing, strange = " is not permitted", " — organization is not in this principal's accessible set"
-        for path in (OWN, CLUSTER, OWN.replace(REGION, ABSENT)):
-            assert refusal(await ground.room.ask(NOBODY).get(path)) == forbidden("read", missing)
-            assert refusal(await ground.room.ask(READER).post(path, image())) == forbidden("create", missing)
-            assert refusal(await ground.room.ask(READER).delete(f"{path}/{MINE}")) == forbidden("delete", missing)
-            assert refusal(await ground.room.ask(BOB).post(path, image())) == forbidden("create", strange)
-        assert (await ground.room.ask(None).get(SECOND)).status == 401
-        assert ground.web.asked == []
+@options(at_work=False)
+async def test_a_region_that_is_not_seen_is_not_there_and_one_without_images_says_so(region_images: Ground) -> None:
+    await make_region(region_images.store, ABSENT, called="hidden", organizations=[OTHER_ORG])
+    client = region_images.room.ask(ANN)
+    hidden = IMAGES_OF_ORGANIZATION.format(organizationID=ORG, regionID=ABSENT)
+    for reply in (
+        await client.get(IMAGES.format(regionID=ABSENT)),
+        await client.get(hidden),
+        await client.post(hidden, image()),
+        await client.delete(f"{hidden}/{MINE}"),
+    ):
+        assert refusal(reply) == (404, "resource not found")
+    for reply in (
+        await client.get(IMAGES.format(regionID=OTHER_REGION)),
+        await client.get(CLUSTER),
+        await client.post(CLUSTER, image()),
+        await client.delete(f"{CLUSTER}/{MINE}"),
+    ):
+        assert refusal(reply) == (400, "region is not valid for this endpoint")
+    assert region_images.web.asked == []
 
-    on_ground(scenario, at_work=False)
+
+@options(at_work=False)
+async def test_rights_are_judged_before_anything_is_looked_at(region_images: Ground) -> None:
+    missing, strange = " is not permitted", " — organization is not in this principal's accessible set"
+    for path in (OWN, CLUSTER, OWN.replace(REGION, ABSENT)):
+        assert refusal(await region_images.room.ask(NOBODY).get(path)) == forbidden("read", missing)
+        assert refusal(await region_images.room.ask(READER).post(path, image())) == forbidden("create", missing)
+        assert refusal(await region_images.room.ask(READER).delete(f"{path}/{MINE}")) == forbidden("delete", missing)
+        assert refusal(await region_images.room.ask(BOB).post(path, image())) == forbidden("create", strange)
+    assert (await region_images.room.ask(None).get(SECOND)).status == 401
+    assert region_images.web.asked == []
 
 
-def test_a_new_image_is_pending_and_says_what_was_asked_for() -> None:
-    async def scenario(ground: Ground) -> None:
-        wanted = image(
-            softwareVersions={"kubernetes": "v1.31.0"},
-            gpu={"vendor": "NVIDIA", "driver": "550.54", "models": ["H100", "A100"]},
-            os={"kernel": "linux", "family": "debian", "distro": "ubuntu", "version": "24.04", "codename": "noble"},
-        )
-        wanted["metadata"]["tags"] = [{"name": "team", "value": "blue"}]
-        reply = await ground.room.ask(ANN).post(OWN, wanted)
-        assert reply.status == 200
-        made = reply.json
-        assert made["status"] == {"state": "pending"}
-        assert made["spec"] == {key: each for key, each in wanted["spec"].items() if key != "uri"} | {"sizeGiB": 0}
-        assert made["metadata"]["tags"] == [
-            {"name": "team", "value": "blue"},
-            {"name": "images.unikorn-cloud.org:source", "value": "import"},
-            {"name": "images.unikorn-cloud.org:organization-id", "value": ORG},
-        ]
-        assert "top-secret" not in reply.body.decode()
-        (listed,) = read(await ground.room.ask(ANN).get(SECOND, OWNED))
-        assert listed == made
-        assert await ground.states() == ["pending"]
-        assert read(await ground.room.ask(BOB).get(SECOND, OWNED)) == []
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_a_new_image_is_pending_and_says_what_was_asked_for(region_images: Ground) -> None:
+    wanted = image(
+        softwareVersions={"kubernetes": "v1.31.0"},
+        gpu={"vendor": "NVIDIA", "driver": "550.54", "models": ["H100", "A100"]},
+        os={"kernel": "linux", "family": "debian", "distro": "ubuntu", "version": "24.04", "codename": "noble"},
+    )
+    wanted["metadata"]["tags"] = [{"name": "team", "value": "blue"}]
+    reply = await region_images.room.ask(ANN).post(OWN, wanted)
+    assert reply.status == 200
+    made = reply.json
+    assert made["status"] == {"state": "pending"}
+    assert made["spec"] == {key: each for key, each in wanted["spec"].items() if key != "uri"} | {"sizeGiB": 0}
+    assert made["metadata"]["tags"] == [
+        {"name": "team", "value": "blue"},
+        {"name": "images.unikorn-cloud.org:source", "value": "import"},
+        {"name": "images.unikorn-cloud.org:organization-id", "value": ORG},
+    ]
+    assert "top-secret" not in reply.body.decode()
+    (listed,) = read(await region_images.room.ask(ANN).get(SECOND, OWNED))
+    assert listed == made
+    assert await region_images.states() == ["pending"]
+    assert read(await region_images.room.ask(BOB).get(SECOND, OWNED)) == []
 
 
 WRONG: dict[str, tuple[dict[str, Any], int, str]] = {
@@ -199,123 +188,109 @@ WRONG: dict[str, tuple[dict[str, Any], int, str]] = {
 
 
 @pytest.mark.parametrize(("spec", "status", "text"), WRONG.values(), ids=WRONG)
-def test_what_no_image_can_be_is_refused_before_anything_is_fetched(
-    spec: dict[str, Any], status: int, text: str
+@options(at_work=False)
+async def test_what_no_image_can_be_is_refused_before_anything_is_fetched(
+    region_images: Ground, spec: dict[str, Any], status: int, text: str
 ) -> None:
-    async def scenario(ground: Ground) -> None:
-        told = refusal(await ground.room.ask(ANN).post(OWN, image(**spec)))
-        assert told[0] == status
-        assert text in told[1]
-        assert ground.web.asked == []
-        assert (await ground.store.list(ImageImport)).items == []
-
-    on_ground(scenario, at_work=False)
+    told = refusal(await region_images.room.ask(ANN).post(OWN, image(**spec)))
+    assert told[0] == status
+    assert text in told[1]
+    assert region_images.web.asked == []
+    assert (await region_images.store.list(ImageImport)).items == []
 
 
 @pytest.mark.parametrize(
     "tag",
     ["images.unikorn-cloud.org:source", "images.unikorn-cloud.org:organization-id", "compute.unikorn-cloud.org/x"],
 )
-def test_tags_of_services_are_not_the_callers_to_give(tag: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        wanted = image()
-        wanted["metadata"]["tags"] = [{"name": tag, "value": "x"}]
-        status, told = refusal(await ground.room.ask(ANN).post(OWN, wanted))
-        assert (status, tag in told) == (422, True)
-        assert (await ground.store.list(ImageImport)).items == []
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_tags_of_services_are_not_the_callers_to_give(region_images: Ground, tag: str) -> None:
+    wanted = image()
+    wanted["metadata"]["tags"] = [{"name": tag, "value": "x"}]
+    status, told = refusal(await region_images.room.ask(ANN).post(OWN, wanted))
+    assert (status, tag in told) == (422, True)
+    assert (await region_images.store.list(ImageImport)).items == []
 
 
-def test_the_same_request_again_makes_no_second_image() -> None:
-    async def scenario(ground: Ground) -> None:
-        client = ground.room.ask(ANN)
-        first = await client.post(OWN, image(), idempotency_key="once")
-        again = await client.post(OWN, image(), idempotency_key="once")
-        assert (first.status, again.status) == (200, 200)
-        assert first.json == again.json
-        assert len((await ground.store.list(ImageImport)).items) == 1
-        assert ground.web.asked == ["beginning"]
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_the_same_request_again_makes_no_second_image(region_images: Ground) -> None:
+    client = region_images.room.ask(ANN)
+    first = await client.post(OWN, image(), idempotency_key="once")
+    again = await client.post(OWN, image(), idempotency_key="once")
+    assert (first.status, again.status) == (200, 200)
+    assert first.json == again.json
+    assert len((await region_images.store.list(ImageImport)).items) == 1
+    assert region_images.web.asked == ["beginning"]
 
 
-def test_only_an_organizations_own_image_can_be_given_up() -> None:
-    async def scenario(ground: Ground) -> None:
-        await furnish(ground)
-        client = ground.room.ask(ANN)
-        (built_in, *_) = [each for each in await ground.at_cloud.images() if each.id not in {MINE, THEIRS, GLOBAL}]
-        for name in (THEIRS, GLOBAL, ABSENT, built_in.id):
-            assert refusal(await client.delete(f"{OWN}/{name}")) == (404, "resource not found")
-        name = await ground.begin()
-        elsewhere = IMAGES_OF_ORGANIZATION.format(organizationID=OTHER_ORG, regionID=REGION)
-        assert refusal(await ground.room.ask(ADMIN).delete(f"{elsewhere}/{name}")) == (404, "resource not found")
-        assert (await client.delete(f"{OWN}/{MINE}")).status == 202
-        assert (await client.delete(f"{OWN}/{MINE}")).status == 404
-        assert await names(ground, ANN, {"organizationID": ORG}) == {GLOBAL}
-        assert {each.id for each in await ground.owned()} == {THEIRS}
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_only_an_organizations_own_image_can_be_given_up(region_images: Ground) -> None:
+    await furnish(region_images)
+    client = region_images.room.ask(ANN)
+    (built_in, *_) = [each for each in await region_images.at_cloud.images() if each.id not in {MINE, THEIRS, GLOBAL}]
+    for name in (THEIRS, GLOBAL, ABSENT, built_in.id):
+        assert refusal(await client.delete(f"{OWN}/{name}")) == (404, "resource not found")
+    name = await region_images.begin()
+    elsewhere = IMAGES_OF_ORGANIZATION.format(organizationID=OTHER_ORG, regionID=REGION)
+    assert refusal(await region_images.room.ask(ADMIN).delete(f"{elsewhere}/{name}")) == (404, "resource not found")
+    assert (await client.delete(f"{OWN}/{MINE}")).status == 202
+    assert (await client.delete(f"{OWN}/{MINE}")).status == 404
+    assert await names(region_images, ANN, {"organizationID": ORG}) == {GLOBAL}
+    assert {each.id for each in await region_images.owned()} == {THEIRS}
 
 
-def test_an_image_that_a_server_is_made_of_stays() -> None:
-    async def scenario(ground: Ground) -> None:
-        await furnish(ground)
-        spec = ServerSpec(flavor_id="flavor", image=ServerImage(id=MINE))
-        made = await ground.store.create(Server(metadata=Metadata(name=ABSENT), spec=spec))
-        told = refusal(await ground.room.ask(ANN).delete(f"{OWN}/{MINE}"))
-        assert told == (409, f"The image {MINE} is in use: remove what uses it first.")
-        assert MINE in {each.id for each in await ground.owned()}
-        await ground.store.delete(Server, made.name, uid=made.uid)
-        assert (await ground.room.ask(ANN).delete(f"{OWN}/{MINE}")).status == 202
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_an_image_that_a_server_is_made_of_stays(region_images: Ground) -> None:
+    await furnish(region_images)
+    spec = ServerSpec(flavor_id="flavor", image=ServerImage(id=MINE))
+    made = await region_images.store.create(Server(metadata=Metadata(name=ABSENT), spec=spec))
+    told = refusal(await region_images.room.ask(ANN).delete(f"{OWN}/{MINE}"))
+    assert told == (409, f"The image {MINE} is in use: remove what uses it first.")
+    assert MINE in {each.id for each in await region_images.owned()}
+    await region_images.store.delete(Server, made.name, uid=made.uid)
+    assert (await region_images.room.ask(ANN).delete(f"{OWN}/{MINE}")).status == 202
 
 
-def test_an_image_on_its_way_is_found_and_not_ready_and_one_being_deleted_is_failed() -> None:
-    async def scenario(ground: Ground) -> None:
-        cloud = await ground.clouds.get(REGION)
-        name = await ground.begin()
-        assert await find_image(cloud, ORG, name) is None
-        found = await find_image(cloud, ORG, name, store=ground.store)
-        assert found is not None
-        assert found.state == "pending"
-        assert await find_image(cloud, OTHER_ORG, name, store=ground.store) is None
-        await ground.put(name, ORG)
-        found = await find_image(cloud, ORG, name, store=ground.store)
-        assert found is not None
-        assert found.state == "ready"
-        assert (await ground.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
-        found = await find_image(cloud, ORG, name, store=ground.store)
-        assert found is not None
-        assert found.state == "failed"
-        await ground.world.clock.sleep(3)
-        assert await ground.states() == ["failed"]
-
-    on_ground(scenario, at_work=False)
-
-
-def test_a_new_image_of_the_clouds_is_found_although_its_list_is_a_moment_old() -> None:
-    async def scenario(ground: Ground) -> None:
-        cloud = await ground.clouds.get(REGION)
-        await cloud.images()
-        await ground.put(MINE, ORG)
-        assert MINE not in {each.id for each in await cloud.images()}
-        assert await find_image(cloud, ORG, MINE) is not None
-        assert await find_image(cloud, OTHER_ORG, MINE) is None
-
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_an_image_on_its_way_is_found_and_not_ready_and_one_being_deleted_is_failed(
+    region_images: Ground,
+) -> None:
+    cloud = await region_images.clouds.get(REGION)
+    name = await region_images.begin()
+    assert await find_image(cloud, ORG, name) is None
+    found = await find_image(cloud, ORG, name, store=region_images.store)
+    assert found is not None
+    assert found.state == "pending"
+    assert await find_image(cloud, OTHER_ORG, name, store=region_images.store) is None
+    await region_images.put(name, ORG)
+    found = await find_image(cloud, ORG, name, store=region_images.store)
+    assert found is not None
+    assert found.state == "ready"
+    assert (await region_images.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
+    found = await find_image(cloud, ORG, name, store=region_images.store)
+    assert found is not None
+    assert found.state == "failed"
+    await region_images.world.clock.sleep(3)
+    assert await region_images.states() == ["failed"]
 
 
-def test_a_request_that_cannot_be_judged_is_told_as_that() -> None:
-    async def scenario(ground: Ground) -> None:
-        async def ill() -> None:
-            raise Unavailable("The cloud is ill: try again.")
+@options(at_work=False)
+async def test_a_new_image_of_the_clouds_is_found_although_its_list_is_a_moment_old(region_images: Ground) -> None:
+    cloud = await region_images.clouds.get(REGION)
+    await cloud.images()
+    await region_images.put(MINE, ORG)
+    assert MINE not in {each.id for each in await cloud.images()}
+    assert await find_image(cloud, ORG, MINE) is not None
+    assert await find_image(cloud, OTHER_ORG, MINE) is None
 
-        ground.cloud.provider.images.images = ill  # type: ignore[union-attr,method-assign]  # as an ill one
-        assert (await ground.room.ask(ANN).get(SECOND)).status == 503
 
-    on_ground(scenario, at_work=False)
+@options(at_work=False)
+async def test_a_request_that_cannot_be_judged_is_told_as_that(region_images: Ground) -> None:
+    async def ill() -> None:
+        raise Unavailable("The cloud is ill: try again.")
+
+    region_images.cloud.provider.images.images = ill  # type: ignore[union-attr,method-assign]  # as an ill one
+    assert (await region_images.room.ask(ANN).get(SECOND)).status == 503
 
 
 def test_every_operation_of_the_contract_is_there() -> None:

@@ -16,6 +16,7 @@ from remuda.region.kinds.servers import Server
 from remuda.region.servers.provider_spec import server_handle
 from remuda.resources.conventions import API_VERSION, NAME
 from remuda.store.objects import Metadata
+from tests.kit.environment import options, provided_by
 from tests.outbound.servers import Names
 from tests.region.house import NORTH, UBUNTU, RegionHouse, in_a_region
 from tests.region.room import OTHER_ORG, Room, everywhere, member, refusal
@@ -52,122 +53,122 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
     in_a_region(scenario)
 
 
+region = provided_by(with_server)
+images = provided_by(with_server, position=1)
+server = provided_by(with_server, position=2)
+
+
 async def owned(house: RegionHouse) -> list[Image]:
     images = house.north.provider.images
     assert images is not None
     return [each for each in await images.images() if each.organization]
 
 
-def test_a_snapshot_is_described_by_what_its_server_was_made_of() -> None:
-    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
-        wanted = {
-            "metadata": {
-                "name": "backup",
-                "tags": [
-                    {"name": "team", "value": "blue"},
-                    {"name": "images.unikorn-cloud.org:source", "value": "import"},
-                    {"name": "compute.unikorn-cloud.org/instance", "value": "x"},
-                ],
-            },
-            "spec": {},
-        }
-        reply = await room.ask(SERVICE).post(snapshot_of(server), wanted)
-        assert reply.status == 201, reply
-        made = reply.json
-        assert made["metadata"]["name"] == "backup"
-        assert made["metadata"]["tags"] == [
-            {"name": "team", "value": "blue"},
-            {"name": "images.unikorn-cloud.org:source", "value": "snapshot"},
-            {"name": "images.unikorn-cloud.org:organization-id", "value": house.organization},
-        ]
-        assert made["status"]["state"] == "creating"
-        listed = (await room.ask(SERVICE).get(api.IMAGES.format(regionID=NORTH))).json
-        (source,) = [each for each in listed if each["metadata"]["id"] == UBUNTU]
-        assert made["spec"] == source["spec"]
-        query = {"organizationID": house.organization, "scope": "owned"}
-        await house.clock.sleep(10)
-        (shown,) = (await room.ask(SERVICE).get(api.IMAGES.format(regionID=NORTH), query)).json
-        assert (shown["metadata"]["id"], shown["status"]["state"]) == (made["metadata"]["id"], "ready")
-
-    with_server(act)
-
-
-def test_the_same_request_again_makes_no_second_snapshot() -> None:
-    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
-        client = room.ask(SERVICE)
-        first = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
-        again = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
-        assert (first.status, again.json) == (201, first.json)
-        assert len(await owned(house)) == 1
-
-    with_server(act)
+async def test_a_snapshot_is_described_by_what_its_server_was_made_of(
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
+) -> None:
+    wanted = {
+        "metadata": {
+            "name": "backup",
+            "tags": [
+                {"name": "team", "value": "blue"},
+                {"name": "images.unikorn-cloud.org:source", "value": "import"},
+                {"name": "compute.unikorn-cloud.org/instance", "value": "x"},
+            ],
+        },
+        "spec": {},
+    }
+    reply = await images.ask(SERVICE).post(snapshot_of(server), wanted)
+    assert reply.status == 201, reply
+    made = reply.json
+    assert made["metadata"]["name"] == "backup"
+    assert made["metadata"]["tags"] == [
+        {"name": "team", "value": "blue"},
+        {"name": "images.unikorn-cloud.org:source", "value": "snapshot"},
+        {"name": "images.unikorn-cloud.org:organization-id", "value": region.organization},
+    ]
+    assert made["status"]["state"] == "creating"
+    listed = (await images.ask(SERVICE).get(api.IMAGES.format(regionID=NORTH))).json
+    (source,) = [each for each in listed if each["metadata"]["id"] == UBUNTU]
+    assert made["spec"] == source["spec"]
+    query = {"organizationID": region.organization, "scope": "owned"}
+    await region.clock.sleep(10)
+    (shown,) = (await images.ask(SERVICE).get(api.IMAGES.format(regionID=NORTH), query)).json
+    assert (shown["metadata"]["id"], shown["status"]["state"]) == (made["metadata"]["id"], "ready")
 
 
-def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there() -> None:
-    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
-        context: Any = SimpleNamespace(principal=SERVICE, operation="d0000000-0000-4000-8000-000000000001")
-        body: Any = SimpleNamespace(metadata=SimpleNamespace(name="backup", tags=()))
-        first = await room.service["snapshots"].create(context, server, body)
-        again = await room.service["snapshots"].create(context, server, body)
-        assert (first, [first]) == (again, [read_image(each) for each in await owned(house)])
-
-    with_server(act)
-
-
-def test_rights_to_the_server_and_to_images_are_both_needed() -> None:
-    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
-        stranger = member("eve@example.com", OTHER_ORG, "region:servers R, region:images C")
-        assert (await room.ask(stranger).post(snapshot_of(server), WANTED)).status == 404
-        lacking: list[tuple[Principal, str]] = [
-            (member("ann@example.com", house.organization, "region:images C"), "'read' on endpoint 'region:servers'"),
-            (member("bob@example.com", house.organization, "region:servers R"), "'create' on endpoint 'region:images'"),
-        ]
-        for who, right in lacking:
-            status, told = refusal(await room.ask(who).post(snapshot_of(server), WANTED))
-            assert (status, right in told) == (403, True)
-        assert await owned(house) == []
-        both = member("pat@example.com", house.organization, "region:servers R, region:images C")
-        assert (await room.ask(both).post(snapshot_of(server), WANTED)).status == 201
-
-    with_server(act)
+async def test_the_same_request_again_makes_no_second_snapshot(
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
+) -> None:
+    client = images.ask(SERVICE)
+    first = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
+    again = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
+    assert (first.status, again.json) == (201, first.json)
+    assert len(await owned(region)) == 1
 
 
-def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that() -> None:
-    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
-        client = room.ask(SERVICE)
-        absent = (400, "server is not at its provider at the moment: wait until it is provisioned")
-        assert refusal(await client.post(snapshot_of(server), WANTED)) == absent
-        await house.clock.sleep(1.0)
-        told = (400, "server cannot be snapshotted in its current state")
-        assert refusal(await client.post(snapshot_of(server), WANTED)) == told
-        assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
-        assert refusal(await client.post(snapshot_of(server), WANTED)) == (400, "server is being deleted")
-        await house.until_gone(f"/api/v2/servers/{server}")
-        assert refusal(await client.post(snapshot_of(server), WANTED)) == (404, "resource not found")
-
-    with_server(act, is_running=False)
+async def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there(
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
+) -> None:
+    context: Any = SimpleNamespace(principal=SERVICE, operation="d0000000-0000-4000-8000-000000000001")
+    body: Any = SimpleNamespace(metadata=SimpleNamespace(name="backup", tags=()))
+    first = await images.service["snapshots"].create(context, server, body)
+    again = await images.service["snapshots"].create(context, server, body)
+    assert (first, [first]) == (again, [read_image(each) for each in await owned(region)])
 
 
-def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_refused() -> None:
-    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
-        found = await house.store.get(Server, server)
-        old = "d0000000-0000-4000-8000-000000000002"
-        labels = {NAME: "old", **found.metadata.labels}
-        del labels[API_VERSION]
-        await house.store.create(Server(metadata=Metadata(name=old, labels=labels), spec=found.spec))
-        assert (await room.ask(SERVICE).post(snapshot_of(old), WANTED)).status == 404
-        catalogue = house.north.provider.images
-        assert catalogue is not None
+async def test_rights_to_the_server_and_to_images_are_both_needed(
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
+) -> None:
+    stranger = member("eve@example.com", OTHER_ORG, "region:servers R, region:images C")
+    assert (await images.ask(stranger).post(snapshot_of(server), WANTED)).status == 404
+    lacking: list[tuple[Principal, str]] = [
+        (member("ann@example.com", region.organization, "region:images C"), "'read' on endpoint 'region:servers'"),
+        (member("bob@example.com", region.organization, "region:servers R"), "'create' on endpoint 'region:images'"),
+    ]
+    for who, right in lacking:
+        status, told = refusal(await images.ask(who).post(snapshot_of(server), WANTED))
+        assert (status, right in told) == (403, True)
+    assert await owned(region) == []
+    both = member("pat@example.com", region.organization, "region:servers R, region:images C")
+    assert (await images.ask(both).post(snapshot_of(server), WANTED)).status == 201
 
-        async def gone(image: str) -> Image | None:  # noqa: ARG001  the contract's name
-            return None
 
-        async def nothing() -> list[Image]:
-            return []
+@options(is_running=False)
+async def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that(
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
+) -> None:
+    client = images.ask(SERVICE)
+    absent = (400, "server is not at its provider at the moment: wait until it is provisioned")
+    assert refusal(await client.post(snapshot_of(server), WANTED)) == absent
+    await region.clock.sleep(1.0)
+    told = (400, "server cannot be snapshotted in its current state")
+    assert refusal(await client.post(snapshot_of(server), WANTED)) == told
+    assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
+    assert refusal(await client.post(snapshot_of(server), WANTED)) == (400, "server is being deleted")
+    await region.until_gone(f"/api/v2/servers/{server}")
+    assert refusal(await client.post(snapshot_of(server), WANTED)) == (404, "resource not found")
 
-        catalogue.find_image, catalogue.images = gone, nothing  # type: ignore[method-assign]  # as if it were gone
-        (await house.app.clouds.get(NORTH)).forget_images()
-        told = (400, "server cannot be snapshotted: the image that it was created from was deleted")
-        assert refusal(await room.ask(SERVICE).post(snapshot_of(server), WANTED)) == told
 
-    with_server(act)
+async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_refused(
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
+) -> None:
+    found = await region.store.get(Server, server)
+    old = "d0000000-0000-4000-8000-000000000002"
+    labels = {NAME: "old", **found.metadata.labels}
+    del labels[API_VERSION]
+    await region.store.create(Server(metadata=Metadata(name=old, labels=labels), spec=found.spec))
+    assert (await images.ask(SERVICE).post(snapshot_of(old), WANTED)).status == 404
+    catalogue = region.north.provider.images
+    assert catalogue is not None
+
+    async def gone(image: str) -> Image | None:  # noqa: ARG001  the contract's name
+        return None
+
+    async def nothing() -> list[Image]:
+        return []
+
+    catalogue.find_image, catalogue.images = gone, nothing  # type: ignore[method-assign]  # as if it were gone
+    (await region.app.clouds.get(NORTH)).forget_images()
+    told = (400, "server cannot be snapshotted: the image that it was created from was deleted")
+    assert refusal(await images.ask(SERVICE).post(snapshot_of(server), WANTED)) == told

@@ -35,6 +35,7 @@ from remuda.resources.conventions import API_VERSION, IN_CARE, SECOND, is_second
 from remuda.store.kinds import Registry
 from remuda.store.objects import IN_USE, Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -63,6 +64,9 @@ def in_a_store(scenario: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> 
     simulate(within, seeds=1)
 
 
+store = provided_by(in_a_store)
+
+
 async def remove(store: SqliteStore, resource: Resource) -> Resource | None:
     """Ask for the deletion of a stored object; return it if something keeps it."""
     return await store.delete(type(resource), resource.name, uid=resource.uid)
@@ -87,39 +91,32 @@ KEPT: dict[str, tuple[Resource, Resource]] = {
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_what_is_named_is_kept_until_nobody_names_it(case: str) -> None:
+async def test_what_is_named_is_kept_until_nobody_names_it(store: SqliteStore, case: str) -> None:
     kept, holder = KEPT[case]
-
-    async def scenario(store: SqliteStore) -> None:
-        target = await store.create(kept)
-        user = await store.create(holder)
-        marked = await remove(store, target)
-        assert marked is not None
-        assert marked.metadata.finalizers == (IN_USE,)
-        assert [each.name for each in await store.referrers(type(kept), kept.name)] == [holder.name]
-        assert await remove(store, user) is None
-        assert (await store.list_names(type(kept))).items == []
-
-    in_a_store(scenario)
+    target = await store.create(kept)
+    user = await store.create(holder)
+    marked = await remove(store, target)
+    assert marked is not None
+    assert marked.metadata.finalizers == (IN_USE,)
+    assert [each.name for each in await store.referrers(type(kept), kept.name)] == [holder.name]
+    assert await remove(store, user) is None
+    assert (await store.list_names(type(kept))).items == []
 
 
-def test_m21_what_is_on_a_network_goes_with_it_and_the_network_goes_with_its_identity() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        root = await store.create(Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated")))
-        owned = replace(network(), metadata=Metadata(name="network", owner_references=(IDENTITY.owner(root),)))
-        net = await store.create(owned)
-        metadata = Metadata(name="on-it", owner_references=(NETWORK.owner(net),), finalizers=(IN_CARE,))
-        await store.create(replace(server(), metadata=metadata))
-        await store.create(SecurityGroup(metadata=replace(metadata, finalizers=())))
-        assert await remove(store, root) is not None
-        assert (await store.list_names(SecurityGroup)).items == []
-        marked = await store.get(Server, "on-it")
-        assert marked.is_marked
-        assert (await store.get(Network, "network")).is_marked
-        await store.update(replace(marked, metadata=replace(marked.metadata, finalizers=())))
-        assert [(await store.list_names(kind)).items for kind in (Server, Network, Identity)] == [[], [], []]
-
-    in_a_store(scenario)
+async def test_m21_what_is_on_a_network_goes_with_it_and_the_network_goes_with_its_identity(store: SqliteStore) -> None:
+    root = await store.create(Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated")))
+    owned = replace(network(), metadata=Metadata(name="network", owner_references=(IDENTITY.owner(root),)))
+    net = await store.create(owned)
+    metadata = Metadata(name="on-it", owner_references=(NETWORK.owner(net),), finalizers=(IN_CARE,))
+    await store.create(replace(server(), metadata=metadata))
+    await store.create(SecurityGroup(metadata=replace(metadata, finalizers=())))
+    assert await remove(store, root) is not None
+    assert (await store.list_names(SecurityGroup)).items == []
+    marked = await store.get(Server, "on-it")
+    assert marked.is_marked
+    assert (await store.get(Network, "network")).is_marked
+    await store.update(replace(marked, metadata=replace(marked.metadata, finalizers=())))
+    assert [(await store.list_names(kind)).items for kind in (Server, Network, Identity)] == [[], [], []]
 
 
 def address(holder: Server, owner: Network) -> Address:
@@ -130,98 +127,81 @@ def address(holder: Server, owner: Network) -> Address:
     )
 
 
-def test_two_cannot_have_one_address_and_whose_it_is_can_be_found() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        net = await store.create(network())
-        one, two = await store.create(server("one")), await store.create(server("two"))
-        made = await store.create(address(one, net))
-        with pytest.raises(AlreadyExists):
-            await store.create(address(two, net))
-        assert made.name == "network.10-0-0-7"
-        assert (await store.list_names(Address, index=("holder", "one"))).items == [made.name]
-        assert (await store.list_names(Address, index=("holder", "two"))).items == []
-
-    in_a_store(scenario)
+async def test_two_cannot_have_one_address_and_whose_it_is_can_be_found(store: SqliteStore) -> None:
+    net = await store.create(network())
+    one, two = await store.create(server("one")), await store.create(server("two"))
+    made = await store.create(address(one, net))
+    with pytest.raises(AlreadyExists):
+        await store.create(address(two, net))
+    assert made.name == "network.10-0-0-7"
+    assert (await store.list_names(Address, index=("holder", "one"))).items == [made.name]
+    assert (await store.list_names(Address, index=("holder", "two"))).items == []
 
 
-def test_an_address_outlives_the_wish_to_delete_its_holder_but_not_its_network() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        net = await store.create(network())
-        wanted = server()
-        held = await store.create(replace(wanted, metadata=replace(wanted.metadata, finalizers=(IN_CARE,))))
-        made = await store.create(address(held, net))
-        marked = await remove(store, held)
-        assert marked is not None
-        assert not (await store.get(Address, made.name)).is_marked
-        assert await remove(store, net) is not None
-        assert (await store.list_names(Address)).items == []
-
-    in_a_store(scenario)
+async def test_an_address_outlives_the_wish_to_delete_its_holder_but_not_its_network(store: SqliteStore) -> None:
+    net = await store.create(network())
+    wanted = server()
+    held = await store.create(replace(wanted, metadata=replace(wanted.metadata, finalizers=(IN_CARE,))))
+    made = await store.create(address(held, net))
+    marked = await remove(store, held)
+    assert marked is not None
+    assert not (await store.get(Address, made.name)).is_marked
+    assert await remove(store, net) is not None
+    assert (await store.list_names(Address)).items == []
 
 
-def test_a_server_is_at_rest_when_it_is_as_wanted_and_its_power_does_not_change() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        async def is_unsettled() -> bool:
-            return bool((await store.list_names(Server, index=UNSETTLED)).items)
+async def test_a_server_is_at_rest_when_it_is_as_wanted_and_its_power_does_not_change(store: SqliteStore) -> None:
+    async def is_unsettled() -> bool:
+        return bool((await store.list_names(Server, index=UNSETTLED)).items)
 
-        await store.create(network())
-        made = await store.create(server())
-        said = Condition(
-            type="Available",
-            status="True",
-            reason="Provisioned",
-            message="provisioned",
-            last_transition_time=datetime(2030, 1, 1, tzinfo=UTC),
-            observed_generation=made.metadata.generation,
-        )
-        for phase, expected in (("Building", True), ("Running", False), ("Stopping", True), ("Stopped", False)):
-            made = await store.update_status(
-                replace(made, status=replace(made.status, phase=phase, conditions=(said,)))
-            )
-            assert await is_unsettled() is expected
-        made = await store.update(replace(made, spec=replace(made.spec, image=ServerImage(id="new"))))
-        assert await is_unsettled()
-
-    in_a_store(scenario)
+    await store.create(network())
+    made = await store.create(server())
+    said = Condition(
+        type="Available",
+        status="True",
+        reason="Provisioned",
+        message="provisioned",
+        last_transition_time=datetime(2030, 1, 1, tzinfo=UTC),
+        observed_generation=made.metadata.generation,
+    )
+    for phase, expected in (("Building", True), ("Running", False), ("Stopping", True), ("Stopped", False)):
+        made = await store.update_status(replace(made, status=replace(made.status, phase=phase, conditions=(said,))))
+        assert await is_unsettled() is expected
+    made = await store.update(replace(made, spec=replace(made.spec, image=ServerImage(id="new"))))
+    assert await is_unsettled()
 
 
-def test_a_server_is_found_by_the_image_that_it_wants_and_by_the_one_that_it_has() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        async def found(image: str) -> Sequence[str]:
-            return (await store.list_names(Server, index=("image", image))).items
+async def test_a_server_is_found_by_the_image_that_it_wants_and_by_the_one_that_it_has(store: SqliteStore) -> None:
+    async def found(image: str) -> Sequence[str]:
+        return (await store.list_names(Server, index=("image", image))).items
 
-        await store.create(network())
-        made = await store.create(server())
-        assert await found("old") == ["server"]
-        made = await store.update_status(replace(made, status=replace(made.status, image_id="old")))
-        made = await store.update(replace(made, spec=replace(made.spec, image=ServerImage(id="new"))))
-        assert [await found("old"), await found("new")] == [["server"], ["server"]]
-        await store.update_status(replace(made, status=replace(made.status, image_id="new")))
-        assert [await found("old"), await found("new")] == [[], ["server"]]
-
-    in_a_store(scenario)
+    await store.create(network())
+    made = await store.create(server())
+    assert await found("old") == ["server"]
+    made = await store.update_status(replace(made, status=replace(made.status, image_id="old")))
+    made = await store.update(replace(made, spec=replace(made.spec, image=ServerImage(id="new"))))
+    assert [await found("old"), await found("new")] == [["server"], ["server"]]
+    await store.update_status(replace(made, status=replace(made.status, image_id="new")))
+    assert [await found("old"), await found("new")] == [[], ["server"]]
 
 
-def test_what_an_operation_made_is_found_by_it() -> None:
-    async def scenario(store: SqliteStore) -> None:
-        pool = Pool(members=())
-        balancer = LoadBalancer(
-            metadata=Metadata(name="balancer"),
-            spec=LoadBalancerSpec(
-                listeners=(Listener(name="web", protocol="tcp", port=80, pool=pool),), operation="making"
-            ),
-        )
-        storage = replace(STORAGE, spec=replace(STORAGE.spec, operation="making"))
-        authority = replace(AUTHORITY, spec=replace(AUTHORITY.spec, operation="making"))
-        root = Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated", operation="making"))
-        some: list[Resource] = [network(), balancer, storage, authority, root, server(operation="making")]
-        for each in (*some, server("other")):
-            await store.create(each)
-            found = await store.list_names(type(each), index=("operation", "making"))
-            assert found.items == ["server" if isinstance(each, Server) else each.name]
-            assert (await store.list_names(type(each), index=("operation", ""))).items == []
-
-    in_a_store(scenario)
+async def test_what_an_operation_made_is_found_by_it(store: SqliteStore) -> None:
+    pool = Pool(members=())
+    balancer = LoadBalancer(
+        metadata=Metadata(name="balancer"),
+        spec=LoadBalancerSpec(
+            listeners=(Listener(name="web", protocol="tcp", port=80, pool=pool),), operation="making"
+        ),
+    )
+    storage = replace(STORAGE, spec=replace(STORAGE.spec, operation="making"))
+    authority = replace(AUTHORITY, spec=replace(AUTHORITY.spec, operation="making"))
+    root = Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated", operation="making"))
+    some: list[Resource] = [network(), balancer, storage, authority, root, server(operation="making")]
+    for each in (*some, server("other")):
+        await store.create(each)
+        found = await store.list_names(type(each), index=("operation", "making"))
+        assert found.items == ["server" if isinstance(each, Server) else each.name]
+        assert (await store.list_names(type(each), index=("operation", ""))).items == []
 
 
 def test_only_what_the_api_that_we_have_made_is_shown() -> None:

@@ -7,30 +7,29 @@ import pytest
 from remuda.operations.kinds import Operation
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
-from tests.region.holdings_ground import HOME, TENANT, Site, on_site
+from tests.kit.environment import options
+from tests.region.holdings_ground import HOME, TENANT, Site
 from tests.region.loadbalancers_asking import ALL, listener, pool, update, wanted
 from tests.region.room import ORG, member, refusal
 
 
-def test_a_put_replaces_all_that_can_be_changed_and_says_who_did() -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        body = wanted(network, vipAddress="10.0.0.200")
-        body["metadata"] |= {"description": "old", "tags": [{"name": "a", "value": "1"}]}
-        path = f"{LOAD_BALANCERS}/{await site.make_balancer(body)}"
-        changer = member("cho@example.com", ORG, ALL)
-        new = {"metadata": {"name": "new"}, "spec": {"listeners": [listener("other")], "vipAddress": "10.0.0.9"}}
-        reply = await site.balancers.ask(changer).put(path, new)
-        assert reply.status == 202
-        metadata = reply.json["metadata"]
-        assert metadata["name"] == "new"
-        assert not {"description", "tags"} & metadata.keys()
-        assert (metadata["createdBy"], metadata["modifiedBy"]) == ("ann@example.com", "cho@example.com")
-        assert [each["name"] for each in reply.json["spec"]["listeners"]] == ["other"]
-        stored = await site.store.get(LoadBalancer, metadata["id"])
-        assert stored.spec.requested_vip_address == "10.0.0.200", "what was asked for is settled"
-
-    on_site(scenario, at_work=False)
+@options(at_work=False)
+async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_storage: Site) -> None:
+    network = await region_storage.make_network()
+    body = wanted(network, vipAddress="10.0.0.200")
+    body["metadata"] |= {"description": "old", "tags": [{"name": "a", "value": "1"}]}
+    path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(body)}"
+    changer = member("cho@example.com", ORG, ALL)
+    new = {"metadata": {"name": "new"}, "spec": {"listeners": [listener("other")], "vipAddress": "10.0.0.9"}}
+    reply = await region_storage.balancers.ask(changer).put(path, new)
+    assert reply.status == 202
+    metadata = reply.json["metadata"]
+    assert metadata["name"] == "new"
+    assert not {"description", "tags"} & metadata.keys()
+    assert (metadata["createdBy"], metadata["modifiedBy"]) == ("ann@example.com", "cho@example.com")
+    assert [each["name"] for each in reply.json["spec"]["listeners"]] == ["other"]
+    stored = await region_storage.store.get(LoadBalancer, metadata["id"])
+    assert stored.spec.requested_vip_address == "10.0.0.200", "what was asked for is settled"
 
 
 @pytest.mark.parametrize(
@@ -46,71 +45,68 @@ def test_a_put_replaces_all_that_can_be_changed_and_says_who_did() -> None:
     ],
 )
 @pytest.mark.parametrize("is_public", [False, True])
-def test_a_put_of_what_it_cannot_become_changes_nothing(
-    changed: dict[str, Any], sentence: str, *, is_public: bool
+@options(at_work=False)
+async def test_a_put_of_what_it_cannot_become_changes_nothing(
+    region_storage: Site, changed: dict[str, Any], sentence: str, *, is_public: bool
 ) -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        path = f"{LOAD_BALANCERS}/{await site.make_balancer(wanted(network))}"
-        before = await site.versions()
-        reply = await site.balancers.ask(TENANT).put(path, update(changed, publicIP=is_public))
-        assert refusal(reply) == (422, sentence)
-        assert await site.versions() == before
-
-    on_site(scenario, at_work=False)
+    network = await region_storage.make_network()
+    path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
+    before = await region_storage.versions()
+    reply = await region_storage.balancers.ask(TENANT).put(path, update(changed, publicIP=is_public))
+    assert refusal(reply) == (422, sentence)
+    assert await region_storage.versions() == before
 
 
 @pytest.mark.parametrize("is_public", [False, True])
-def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(*, is_public: bool) -> None:
-    async def scenario(site: Site) -> None:
-        client, network = site.balancers.ask(TENANT), await site.make_network()
-        path = f"{LOAD_BALANCERS}/{await site.make_balancer(wanted(network))}"
-        old = (await client.get(path)).headers["etag"]
-        assert (await client.put(path, update(listener("b"), publicIP=is_public), if_match=old)).status == 202
-        assert (await client.put(path, update(publicIP=is_public), if_match=old)).status == 412
-        assert (await client.put(path, update(publicIP=not is_public), if_match=old)).status == 412
-        assert (await client.delete(path, if_match=old)).status == 412
-        new = (await client.get(path)).headers["etag"]
-        assert (await client.delete(path, if_match=new)).status == 202
-
-    on_site(scenario, at_work=False)
-
-
-def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict_and_a_delete_ends_both() -> None:
-    async def scenario(site: Site) -> None:
-        client, network = site.balancers.ask(TENANT), await site.make_network()
-        balancer = await site.make_balancer(wanted(network))
-        path = f"{LOAD_BALANCERS}/{balancer}"
-        await site.rest()
-        before = (await client.get(path)).json["spec"]
-        site.identity.fail("change", times=10_000)
-        assert (await client.put(path, update(publicIP=True))).status == 503
-        assert [each.spec.saga for each in (await site.store.list(Operation)).items if each.is_open] == [
-            "loadbalancer.update"
-        ]
-        assert (await client.put(path, update(listener("other")))).status == 409
-        assert (await client.put(path, update(publicIP=True))).status == 409
-        await site.rest()
-        assert (await client.get(path)).json["spec"] == before
-        assert (await site.available(LoadBalancer, balancer)).reason == "OperationOpen"
-        assert (await client.delete(path)).status == 202
-        await site.world.clock.sleep(600)
-        assert (await client.get(path)).status == 404, "what is deleted is not put right first"
-        assert (site.identity.total("loadbalancers", HOME), site.identity.total("publicips", HOME)) == (0, 0)
-
-    on_site(scenario)
+@options(at_work=False)
+async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(
+    region_storage: Site, *, is_public: bool
+) -> None:
+    client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
+    path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
+    old = (await client.get(path)).headers["etag"]
+    assert (await client.put(path, update(listener("b"), publicIP=is_public), if_match=old)).status == 202
+    assert (await client.put(path, update(publicIP=is_public), if_match=old)).status == 412
+    assert (await client.put(path, update(publicIP=not is_public), if_match=old)).status == 412
+    assert (await client.delete(path, if_match=old)).status == 412
+    new = (await client.get(path)).headers["etag"]
+    assert (await client.delete(path, if_match=new)).status == 202
 
 
-def test_a_status_that_is_written_meanwhile_does_not_refuse_a_change_of_cost() -> None:
-    async def scenario(site: Site) -> None:
-        client, network = site.balancers.ask(TENANT), await site.make_network()
-        path = f"{LOAD_BALANCERS}/{await site.make_balancer(wanted(network))}"
-        for number in range(6):
-            reply = await client.put(path, update(publicIP=number % 2 == 0))
-            assert reply.status == 202, reply
-            await site.world.clock.sleep(0.001)
-        await site.rest()
-        assert site.identity.total("publicips", HOME) == 0
-        assert (await client.get(path)).json["metadata"]["provisioningStatus"] == "provisioned"
+async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict_and_a_delete_ends_both(
+    region_storage: Site,
+) -> None:
+    client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
+    balancer = await region_storage.make_balancer(wanted(network))
+    path = f"{LOAD_BALANCERS}/{balancer}"
+    await region_storage.rest()
+    before = (await client.get(path)).json["spec"]
+    region_storage.identity.fail("change", times=10_000)
+    assert (await client.put(path, update(publicIP=True))).status == 503
+    assert [each.spec.saga for each in (await region_storage.store.list(Operation)).items if each.is_open] == [
+        "loadbalancer.update"
+    ]
+    assert (await client.put(path, update(listener("other")))).status == 409
+    assert (await client.put(path, update(publicIP=True))).status == 409
+    await region_storage.rest()
+    assert (await client.get(path)).json["spec"] == before
+    assert (await region_storage.available(LoadBalancer, balancer)).reason == "OperationOpen"
+    assert (await client.delete(path)).status == 202
+    await region_storage.world.clock.sleep(600)
+    assert (await client.get(path)).status == 404, "what is deleted is not put right first"
+    assert (region_storage.identity.total("loadbalancers", HOME), region_storage.identity.total("publicips", HOME)) == (
+        0,
+        0,
+    )
 
-    on_site(scenario)
+
+async def test_a_status_that_is_written_meanwhile_does_not_refuse_a_change_of_cost(region_storage: Site) -> None:
+    client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
+    path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
+    for number in range(6):
+        reply = await client.put(path, update(publicIP=number % 2 == 0))
+        assert reply.status == 202, reply
+        await region_storage.world.clock.sleep(0.001)
+    await region_storage.rest()
+    assert region_storage.identity.total("publicips", HOME) == 0
+    assert (await client.get(path)).json["metadata"]["provisioningStatus"] == "provisioned"

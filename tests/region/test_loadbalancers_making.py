@@ -21,7 +21,8 @@ from remuda.resources.conventions import (
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
-from tests.region.holdings_ground import ABSENT, HOME, TENANT, Site, on_site
+from tests.kit.environment import options
+from tests.region.holdings_ground import ABSENT, HOME, TENANT, Site
 from tests.region.loadbalancers_asking import (
     ALL,
     INSIDER,
@@ -41,55 +42,53 @@ from tests.region.loadbalancers_asking import (
 from tests.region.room import ORG, PROJECT, REGION, member, refusal
 
 
-def test_a_new_load_balancer_is_pending_and_belongs_to_its_network() -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        client = site.balancers.ask(TENANT)
-        member_ = {"address": "192.0.2.1", "port": 8080}
-        web = listener(
-            allowedCidrs=["10.1.2.3/8"],
-            pool=pool(members=[member_], proxyProtocolV2=True, healthCheck={"intervalSeconds": 7}),
-        )
-        dns = listener("dns", protocol="udp", port=80)
-        reply = await client.post(LOAD_BALANCERS, wanted(network, web, dns))
-        assert reply.status == 201
-        metadata = reply.json["metadata"]
-        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("pending", "unknown")
-        assert (metadata["organizationId"], metadata["projectId"]) == (ORG, PROJECT)
-        check = {"intervalSeconds": 7, "timeoutSeconds": 5, "healthyThreshold": 2, "unhealthyThreshold": 2}
-        assert reply.json["spec"] == {
-            "publicIP": False,
-            "listeners": [
-                {
-                    "name": "web",
-                    "protocol": "tcp",
-                    "port": 80,
-                    "allowedCidrs": ["10.0.0.0/8"],
-                    "idleTimeoutSeconds": 60,
-                    "pool": {"members": [member_], "proxyProtocolV2": True, "healthCheck": check},
-                },
-                {
-                    "name": "dns",
-                    "protocol": "udp",
-                    "port": 80,
-                    "pool": {"members": [], "proxyProtocolV2": False},
-                },
-            ],
-        }
-        assert reply.json["status"] == {"regionId": REGION, "networkId": network}
-        read = await client.get(f"{LOAD_BALANCERS}/{metadata['id']}")
-        assert (read.status, read.json) == (200, reply.json)
-        stored = await site.store.get(LoadBalancer, metadata["id"])
-        (owner,) = stored.metadata.owner_references
-        assert owner.name == network
-        assert IN_CARE in stored.metadata.finalizers
-        labels, home = stored.metadata.labels, (await site.store.get(Network, network)).metadata.labels
-        assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
-        assert (labels[REGION_LABEL], labels[NETWORK], labels[API_VERSION]) == (REGION, network, "2")
-        assert labels[IDENTITY] == home[IDENTITY]
-        assert ("POST", "loadbalancers", metadata["id"], 201) in await site.audited()
-
-    on_site(scenario, at_work=False)
+@options(at_work=False)
+async def test_a_new_load_balancer_is_pending_and_belongs_to_its_network(region_storage: Site) -> None:
+    network = await region_storage.make_network()
+    client = region_storage.balancers.ask(TENANT)
+    member_ = {"address": "192.0.2.1", "port": 8080}
+    web = listener(
+        allowedCidrs=["10.1.2.3/8"],
+        pool=pool(members=[member_], proxyProtocolV2=True, healthCheck={"intervalSeconds": 7}),
+    )
+    dns = listener("dns", protocol="udp", port=80)
+    reply = await client.post(LOAD_BALANCERS, wanted(network, web, dns))
+    assert reply.status == 201
+    metadata = reply.json["metadata"]
+    assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("pending", "unknown")
+    assert (metadata["organizationId"], metadata["projectId"]) == (ORG, PROJECT)
+    check = {"intervalSeconds": 7, "timeoutSeconds": 5, "healthyThreshold": 2, "unhealthyThreshold": 2}
+    assert reply.json["spec"] == {
+        "publicIP": False,
+        "listeners": [
+            {
+                "name": "web",
+                "protocol": "tcp",
+                "port": 80,
+                "allowedCidrs": ["10.0.0.0/8"],
+                "idleTimeoutSeconds": 60,
+                "pool": {"members": [member_], "proxyProtocolV2": True, "healthCheck": check},
+            },
+            {
+                "name": "dns",
+                "protocol": "udp",
+                "port": 80,
+                "pool": {"members": [], "proxyProtocolV2": False},
+            },
+        ],
+    }
+    assert reply.json["status"] == {"regionId": REGION, "networkId": network}
+    read = await client.get(f"{LOAD_BALANCERS}/{metadata['id']}")
+    assert (read.status, read.json) == (200, reply.json)
+    stored = await region_storage.store.get(LoadBalancer, metadata["id"])
+    (owner,) = stored.metadata.owner_references
+    assert owner.name == network
+    assert IN_CARE in stored.metadata.finalizers
+    labels, home = stored.metadata.labels, (await region_storage.store.get(Network, network)).metadata.labels
+    assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
+    assert (labels[REGION_LABEL], labels[NETWORK], labels[API_VERSION]) == (REGION, network, "2")
+    assert labels[IDENTITY] == home[IDENTITY]
+    assert ("POST", "loadbalancers", metadata["id"], 201) in await region_storage.audited()
 
 
 @pytest.mark.parametrize(
@@ -157,16 +156,14 @@ def test_a_new_load_balancer_is_pending_and_belongs_to_its_network() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_no_load_balancer_can_be_is_refused_and_makes_nothing(
-    body: dict[str, Any], status: int, sentence: str
+@options(at_work=False)
+async def test_what_no_load_balancer_can_be_is_refused_and_makes_nothing(
+    region_storage: Site, body: dict[str, Any], status: int, sentence: str
 ) -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        reply = await site.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, **body))
-        assert refusal(reply) == (status, sentence)
-        await nothing_was_made(site)
-
-    on_site(scenario, at_work=False)
+    network = await region_storage.make_network()
+    reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, **body))
+    assert refusal(reply) == (status, sentence)
+    await nothing_was_made(region_storage)
 
 
 @pytest.mark.parametrize(
@@ -190,109 +187,95 @@ def test_what_no_load_balancer_can_be_is_refused_and_makes_nothing(
         (listener(pool=pool(healthCheck={"healthyThreshold": 11})), "/spec/listeners/0/pool/healthCheck"),
     ],
 )
-def test_a_listener_that_does_not_fit_the_schema_is_told_where(body: dict[str, Any], place: str) -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        status, sentence = refusal(await site.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, body)))
-        assert status == 400
-        assert place in sentence
-        await nothing_was_made(site)
-
-    on_site(scenario, at_work=False)
-
-
-def test_one_without_listeners_or_with_a_tag_twice_or_of_another_service_is_refused() -> None:
-    async def scenario(site: Site) -> None:
-        client, network = site.balancers.ask(TENANT), await site.make_network()
-        body = {"metadata": {"name": "lb"}, "spec": {"networkId": network, "listeners": []}}
-        assert (await client.post(LOAD_BALANCERS, body)).status == 400
-        asked = len(site.identity.asked)
-        for tags in ([{"name": "a", "value": "1"}] * 2, [{"name": "compute.unikorn-cloud.org/x", "value": "1"}]):
-            reply = await client.post(LOAD_BALANCERS, wanted(network) | {"metadata": {"name": "lb", "tags": tags}})
-            assert reply.status == 422
-            assert "metadata.tags" in reply.json["error_description"]
-        assert len(site.identity.asked) == asked, "nothing is held for what is refused"
-        await nothing_was_made(site)
-
-    on_site(scenario, at_work=False)
+@options(at_work=False)
+async def test_a_listener_that_does_not_fit_the_schema_is_told_where(
+    region_storage: Site, body: dict[str, Any], place: str
+) -> None:
+    network = await region_storage.make_network()
+    status, sentence = refusal(await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, body)))
+    assert status == 400
+    assert place in sentence
+    await nothing_was_made(region_storage)
 
 
-def test_the_network_comes_first_then_the_right_then_the_address_then_the_listeners() -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        bad = wanted(network, listener(), listener(), vipAddress="x")
-        unknown = wanted(ABSENT, listener(), listener(), vipAddress="x")
-        assert (await site.balancers.ask(TENANT).post(LOAD_BALANCERS, unknown)).status == 404
-        assert (await site.balancers.ask(STRANGER).post(LOAD_BALANCERS, bad)).status == 404
-        reply = await site.balancers.ask(NOBODY).post(LOAD_BALANCERS, bad)
-        assert refusal(reply) == forbidden(
-            "read", " — project is not in this principal's accessible set", "networks:v2"
-        )
-        reply = await site.balancers.ask(READER).post(LOAD_BALANCERS, bad)
-        assert refusal(reply) == forbidden("create", " — project is not in this principal's accessible set")
-        reply = await site.balancers.ask(TENANT).post(LOAD_BALANCERS, bad)
-        assert refusal(reply) == (400, "vipAddress must be a valid IPv4 address")
-        reply = await site.balancers.ask(INSIDER).post(LOAD_BALANCERS, wanted(network))
-        assert reply.status == 201
-
-    on_site(scenario, at_work=False)
+@options(at_work=False)
+async def test_one_without_listeners_or_with_a_tag_twice_or_of_another_service_is_refused(region_storage: Site) -> None:
+    client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
+    body = {"metadata": {"name": "lb"}, "spec": {"networkId": network, "listeners": []}}
+    assert (await client.post(LOAD_BALANCERS, body)).status == 400
+    asked = len(region_storage.identity.asked)
+    for tags in ([{"name": "a", "value": "1"}] * 2, [{"name": "compute.unikorn-cloud.org/x", "value": "1"}]):
+        reply = await client.post(LOAD_BALANCERS, wanted(network) | {"metadata": {"name": "lb", "tags": tags}})
+        assert reply.status == 422
+        assert "metadata.tags" in reply.json["error_description"]
+    assert len(region_storage.identity.asked) == asked, "nothing is held for what is refused"
+    await nothing_was_made(region_storage)
 
 
-def test_a_network_of_the_first_generation_is_not_there() -> None:
-    async def scenario(site: Site) -> None:
-        labels = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, REGION_LABEL: REGION, IDENTITY: ABSENT}
-        found = await site.store.get(Network, await site.make_network())
-        await site.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=found.spec))
-        assert (await site.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(ABSENT))).status == 404
-
-    on_site(scenario, at_work=False)
-
-
-def test_on_a_network_that_goes_nothing_new_is_made() -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        assert (await site.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
-        reply = await site.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network))
-        assert reply.status == 409
-        await nothing_was_made(site)
-
-    on_site(scenario, at_work=False)
+@options(at_work=False)
+async def test_the_network_comes_first_then_the_right_then_the_address_then_the_listeners(region_storage: Site) -> None:
+    network = await region_storage.make_network()
+    bad = wanted(network, listener(), listener(), vipAddress="x")
+    unknown = wanted(ABSENT, listener(), listener(), vipAddress="x")
+    assert (await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, unknown)).status == 404
+    assert (await region_storage.balancers.ask(STRANGER).post(LOAD_BALANCERS, bad)).status == 404
+    reply = await region_storage.balancers.ask(NOBODY).post(LOAD_BALANCERS, bad)
+    assert refusal(reply) == forbidden("read", " — project is not in this principal's accessible set", "networks:v2")
+    reply = await region_storage.balancers.ask(READER).post(LOAD_BALANCERS, bad)
+    assert refusal(reply) == forbidden("create", " — project is not in this principal's accessible set")
+    reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, bad)
+    assert refusal(reply) == (400, "vipAddress must be a valid IPv4 address")
+    reply = await region_storage.balancers.ask(INSIDER).post(LOAD_BALANCERS, wanted(network))
+    assert reply.status == 201
 
 
-def test_quota_is_held_for_whoever_pays_and_refused_in_words() -> None:
-    async def scenario(site: Site) -> None:
-        network = await site.make_network()
-        site.identity.add(PAYER)
-        service = member("unikorn-thing", ORG, ALL).paying(PAYER.organization, PAYER.project)
-        paid = await site.make_balancer(wanted(network, publicIP=True), service)
-        stored = await site.store.get(LoadBalancer, paid)
-        labels = stored.metadata.labels
-        assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (PAYER.organization, PAYER.project)
-        (held,) = [each for each in site.identity.held.values() if each.id == paid]
-        assert (held.payer, held.operation) == (PAYER, stored.spec.operation)
-        assert held.kind == "loadbalancers.region.unikorn-cloud.org"
-        assert held.amounts == (Amount("loadbalancers", 1), Amount("publicips", 1))
-        client = site.balancers.ask(TENANT)
-        assert (await client.post(LOAD_BALANCERS, wanted(network))).status == 201
-        reply = await client.post(LOAD_BALANCERS, wanted(network))
-        assert refusal(reply) == (403, "total loadbalancers allocation of 2 would exceed quota limit of 1")
-        assert len((await site.store.list(LoadBalancer)).items) == 2
-        assert site.identity.total("loadbalancers", HOME) == 1
-
-    on_site(scenario, at_work=False, limits={"loadbalancers": 1, "publicips": 1})
+@options(at_work=False)
+async def test_a_network_of_the_first_generation_is_not_there(region_storage: Site) -> None:
+    labels = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, REGION_LABEL: REGION, IDENTITY: ABSENT}
+    found = await region_storage.store.get(Network, await region_storage.make_network())
+    await region_storage.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=found.spec))
+    assert (await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(ABSENT))).status == 404
 
 
-def test_a_request_that_comes_again_under_its_key_makes_one() -> None:
-    async def scenario(site: Site) -> None:
-        client, network = site.balancers.ask(TENANT), await site.make_network()
-        first = await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="once")
-        again = await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="once")
-        assert first.json == again.json
-        assert len((await site.store.list(LoadBalancer)).items) == 1
-        site.identity.fail("allocate", after=True)
-        assert (await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="twice")).status == 503
-        assert site.identity.total("loadbalancers", HOME) == 1
-        assert (await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="twice")).status == 201
-        assert site.identity.total("loadbalancers", HOME) == 2
+@options(at_work=False)
+async def test_on_a_network_that_goes_nothing_new_is_made(region_storage: Site) -> None:
+    network = await region_storage.make_network()
+    assert (await region_storage.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
+    reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network))
+    assert reply.status == 409
+    await nothing_was_made(region_storage)
 
-    on_site(scenario, at_work=False)
+
+@options(at_work=False, limits={"loadbalancers": 1, "publicips": 1})
+async def test_quota_is_held_for_whoever_pays_and_refused_in_words(region_storage: Site) -> None:
+    network = await region_storage.make_network()
+    region_storage.identity.add(PAYER)
+    service = member("unikorn-thing", ORG, ALL).paying(PAYER.organization, PAYER.project)
+    paid = await region_storage.make_balancer(wanted(network, publicIP=True), service)
+    stored = await region_storage.store.get(LoadBalancer, paid)
+    labels = stored.metadata.labels
+    assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (PAYER.organization, PAYER.project)
+    (held,) = [each for each in region_storage.identity.held.values() if each.id == paid]
+    assert (held.payer, held.operation) == (PAYER, stored.spec.operation)
+    assert held.kind == "loadbalancers.region.unikorn-cloud.org"
+    assert held.amounts == (Amount("loadbalancers", 1), Amount("publicips", 1))
+    client = region_storage.balancers.ask(TENANT)
+    assert (await client.post(LOAD_BALANCERS, wanted(network))).status == 201
+    reply = await client.post(LOAD_BALANCERS, wanted(network))
+    assert refusal(reply) == (403, "total loadbalancers allocation of 2 would exceed quota limit of 1")
+    assert len((await region_storage.store.list(LoadBalancer)).items) == 2
+    assert region_storage.identity.total("loadbalancers", HOME) == 1
+
+
+@options(at_work=False)
+async def test_a_request_that_comes_again_under_its_key_makes_one(region_storage: Site) -> None:
+    client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
+    first = await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="once")
+    again = await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="once")
+    assert first.json == again.json
+    assert len((await region_storage.store.list(LoadBalancer)).items) == 1
+    region_storage.identity.fail("allocate", after=True)
+    assert (await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="twice")).status == 503
+    assert region_storage.identity.total("loadbalancers", HOME) == 1
+    assert (await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="twice")).status == 201
+    assert region_storage.identity.total("loadbalancers", HOME) == 2

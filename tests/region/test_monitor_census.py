@@ -33,6 +33,7 @@ from remuda.resources.conventions import REGION
 from remuda.store.contract import Event, Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
+from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -107,6 +108,9 @@ def counting(scenario: Callable[[Counted], Coroutine[Any, Any, None]]) -> None:
     simulate(run, 3)
 
 
+counted = provided_by(counting)
+
+
 async def at_work(counted: Counted, work: Coroutine[Any, Any, None]) -> None:
     duty = asyncio.create_task(counted.census.keep())
     try:
@@ -116,57 +120,48 @@ async def at_work(counted: Counted, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(duty, return_exceptions=True)
 
 
-def test_servers_are_counted_when_the_census_begins_and_followed_from_then_on() -> None:
-    async def scenario(counted: Counted) -> None:
-        await counted.make("a", "Running", drifted=True)
-        await counted.make("b", "Running")
-        await counted.make("c")
+async def test_servers_are_counted_when_the_census_begins_and_followed_from_then_on(counted: Counted) -> None:
+    await counted.make("a", "Running", drifted=True)
+    await counted.make("b", "Running")
+    await counted.make("c")
 
-        async def work() -> None:
-            assert await counted.counts() == {"running": 2, "pending": 1, "drifted": 1}
-            await counted.change("a", "Stopped")
-            await counted.make("d", "Building")
-            await counted.remove("b")
-            assert await counted.counts() == {"stopped": 1, "pending": 1, "building": 1}
+    async def work() -> None:
+        assert await counted.counts() == {"running": 2, "pending": 1, "drifted": 1}
+        await counted.change("a", "Stopped")
+        await counted.make("d", "Building")
+        await counted.remove("b")
+        assert await counted.counts() == {"stopped": 1, "pending": 1, "building": 1}
 
-        await at_work(counted, work())
-
-    counting(scenario)
+    await at_work(counted, work())
 
 
-def test_a_census_that_missed_something_is_taken_anew() -> None:
-    async def scenario(counted: Counted) -> None:
-        for number in range(12):  # several pages, and several steps to forget them
-            await counted.make(f"s{number:02}", "Running" if number % 2 else "Stopped")
+async def test_a_census_that_missed_something_is_taken_anew(counted: Counted) -> None:
+    for number in range(12):  # several pages, and several steps to forget them
+        await counted.make(f"s{number:02}", "Running" if number % 2 else "Stopped")
 
-        async def work() -> None:
-            assert await counted.counts() == {"running": 6, "stopped": 6}
-            counted.flaky.is_gone.set()
-            await counted.change("s00", "Running", drifted=True)
-            await counted.remove("s01")
-            assert await counted.counts() == {"running": 6, "stopped": 5, "drifted": 1}
+    async def work() -> None:
+        assert await counted.counts() == {"running": 6, "stopped": 6}
+        counted.flaky.is_gone.set()
+        await counted.change("s00", "Running", drifted=True)
+        await counted.remove("s01")
+        assert await counted.counts() == {"running": 6, "stopped": 5, "drifted": 1}
 
-        await at_work(counted, work())
-
-    counting(scenario)
+    await at_work(counted, work())
 
 
-def test_what_changes_while_the_census_is_taken_is_counted_once() -> None:
-    async def scenario(counted: Counted) -> None:
-        for number in range(12):
-            await counted.make(f"s{number:02}", "Stopped" if number % 2 else "Running")
+async def test_what_changes_while_the_census_is_taken_is_counted_once(counted: Counted) -> None:
+    for number in range(12):
+        await counted.make(f"s{number:02}", "Stopped" if number % 2 else "Running")
 
-        async def work() -> None:
-            for number in range(0, 12, 4):
-                await counted.world.clock.sleep(0.03)
-                await counted.change(f"s{number:02}", "Stopped")
-                await counted.change(f"s{number + 1:02}", "Running")
-                await counted.remove(f"s{number + 3:02}")
-            assert await counted.counts() == {"running": 6, "stopped": 3}
+    async def work() -> None:
+        for number in range(0, 12, 4):
+            await counted.world.clock.sleep(0.03)
+            await counted.change(f"s{number:02}", "Stopped")
+            await counted.change(f"s{number + 1:02}", "Running")
+            await counted.remove(f"s{number + 3:02}")
+        assert await counted.counts() == {"running": 6, "stopped": 3}
 
-        await at_work(counted, work())
-
-    counting(scenario)
+    await at_work(counted, work())
 
 
 @pytest.mark.parametrize(("has_run", "is_drifted"), list(product((False, True), repeat=2)))

@@ -10,8 +10,9 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import identity_of
+from tests.kit.environment import options
 from tests.region.monitor_ground import monitor_over
-from tests.region.networks_ground import TENANT, Ground, on_ground
+from tests.region.networks_ground import TENANT, Ground
 from tests.region.room import REGION, clouds_over
 
 RATES = {
@@ -25,34 +26,38 @@ RATES = {
 }
 
 
-def test_a_search_among_lies_removes_nothing_that_lives_and_forgets_what_is_not_there() -> None:
-    async def scenario(ground: Ground) -> None:
-        world = ground.world
-        ports = ReconcilePorts(store=ground.store, log=ground.store, clock=world.clock, randomness=world.randomness)
-        clouds = clouds_over(world, ground.store, ground.providers)
-        search = (
-            monitor_over(ports, ground.store, clouds, CollectorRegistry(), list[str]().append).watch(REGION).orphans
-        )
-        made = [await ground.make_network() for _ in range(4)]
-        for number in range(40):
-            if number in {3, 6}:
-                reply = await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{made[number // 3]}")
-                assert reply.status == 202
-            await world.clock.sleep(300)
-            with suppress(RemudaError):
-                await search.look(await clouds.get(REGION))
-        world.faults.stop()
-        for _ in range(5):
-            await world.clock.sleep(300)
+@options(at_work=True, seeds=5, rates=RATES)
+async def test_a_search_among_lies_removes_nothing_that_lives_and_forgets_what_is_not_there(
+    region_networks: Ground,
+) -> None:
+    world = region_networks.world
+    ports = ReconcilePorts(
+        store=region_networks.store, log=region_networks.store, clock=world.clock, randomness=world.randomness
+    )
+    clouds = clouds_over(world, region_networks.store, region_networks.providers)
+    search = (
+        monitor_over(ports, region_networks.store, clouds, CollectorRegistry(), list[str]().append)
+        .watch(REGION)
+        .orphans
+    )
+    made = [await region_networks.make_network() for _ in range(4)]
+    for number in range(40):
+        if number in {3, 6}:
+            reply = await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{made[number // 3]}")
+            assert reply.status == 202
+        await world.clock.sleep(300)
+        with suppress(RemudaError):
             await search.look(await clouds.get(REGION))
-        left = (await ground.store.list(Network)).items
-        assert {each.name for each in left} == {made[0], made[3]}
-        at_cloud = await ground.at_cloud()
-        assert {name.partition(".")[0] for name in at_cloud["networks"]} == {f"network-{each.name}" for each in left}
-        assert {name.partition(".")[0] for name in at_cloud["tenancies"]} == {
-            f"identity-{identity_of(each)}" for each in left
-        }
-        assert (await ground.store.list(Orphan)).items == []
-        await clouds.close()
-
-    on_ground(scenario, at_work=True, seeds=5, rates=RATES)
+    world.faults.stop()
+    for _ in range(5):
+        await world.clock.sleep(300)
+        await search.look(await clouds.get(REGION))
+    left = (await region_networks.store.list(Network)).items
+    assert {each.name for each in left} == {made[0], made[3]}
+    at_cloud = await region_networks.at_cloud()
+    assert {name.partition(".")[0] for name in at_cloud["networks"]} == {f"network-{each.name}" for each in left}
+    assert {name.partition(".")[0] for name in at_cloud["tenancies"]} == {
+        f"identity-{identity_of(each)}" for each in left
+    }
+    assert (await region_networks.store.list(Orphan)).items == []
+    await clouds.close()

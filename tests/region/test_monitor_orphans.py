@@ -14,7 +14,8 @@ from remuda.region.catalogue.seed import seed_regions
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.servers import Server
 from remuda.store.sqlite.store import open_store
-from tests.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region, running, unwatched
+from tests.kit.environment import options
+from tests.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running, unwatched
 from tests.region.monitor_ground import Monitored, monitor_over
 from tests.sim.store import SEALER
 
@@ -61,123 +62,111 @@ async def test_a_lost_store_makes_orphans_of_everything_and_nothing_is_removed(t
         assert sorted({each.spec.subject for each in found}) == ["network", "port", "server", "tenancy"]
 
 
-def test_what_has_its_object_is_no_orphan() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        await monitored.settled(await house.server(await house.network()))
-        assert await monitored.look(times=3) == []
-        assert monitored.sample("orphans", subject="server") == 0
-
-    in_a_region(scenario, settings=unwatched())
+@options(settings=unwatched())
+async def test_what_has_its_object_is_no_orphan(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    await monitored.settled(await region.server(await region.network()))
+    assert await monitored.look(times=3) == []
+    assert monitored.sample("orphans", subject="server") == 0
 
 
-def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its_server() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        server = await house.server(await house.network())
-        await monitored.settled(server)
-        await monitored.look()
-        assert monitored.woken == []
-        await house.app.drivers["servers"].stop()  # which the provider would tell sooner
-        ports = monitored.provider.ports
-        assert ports is not None
-        (found,) = [each async for part in ports.ports() for each in part]
-        for other in ({"sources": ("10.9.0.0/16",)}, {"is_public": not found.spec.is_public}):
-            monitored.woken.clear()
-            await ports.converge_port(replace(found.spec, **other))
-            await monitored.watch.orphans.look(await monitored.cloud())
-            assert monitored.woken == [server], other
-        assert await monitored.orphans() == [], "it has its object all the same"
-
-    in_a_region(scenario, settings=unwatched())
+@options(settings=unwatched())
+async def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its_server(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    server = await region.server(await region.network())
+    await monitored.settled(server)
+    await monitored.look()
+    assert monitored.woken == []
+    await region.app.drivers["servers"].stop()  # which the provider would tell sooner
+    ports = monitored.provider.ports
+    assert ports is not None
+    (found,) = [each async for part in ports.ports() for each in part]
+    for other in ({"sources": ("10.9.0.0/16",)}, {"is_public": not found.spec.is_public}):
+        monitored.woken.clear()
+        await ports.converge_port(replace(found.spec, **other))
+        await monitored.watch.orphans.look(await monitored.cloud())
+        assert monitored.woken == [server], other
+    assert await monitored.orphans() == [], "it has its object all the same"
 
 
-def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks_and_removed() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        network = await house.network()
-        gone = await deleted_server(monitored, network)
-        place, provider = await monitored.place(network), monitored.provider
-        assert provider.ports is not None
-        assert provider.servers is not None
-        late = port(place.tenancy, f"port-{gone.name}.{gone.uid}", place, "10.0.200.1")
-        await provider.ports.converge_port(late)
-        name = f"server-{gone.name}.{gone.uid}.0"
-        await provider.servers.create_server(
-            ServerSpec(
-                handle=Handle(place.tenancy, name),
-                hostname="late",
-                flavor=STANDARD,
-                image=UBUNTU,
-                port=late.handle.name,
-            )
+@options(settings=unwatched())
+async def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks_and_removed(
+    region: RegionHouse,
+) -> None:
+    monitored = Monitored(region)
+    network = await region.network()
+    gone = await deleted_server(monitored, network)
+    place, provider = await monitored.place(network), monitored.provider
+    assert provider.ports is not None
+    assert provider.servers is not None
+    late = port(place.tenancy, f"port-{gone.name}.{gone.uid}", place, "10.0.200.1")
+    await provider.ports.converge_port(late)
+    name = f"server-{gone.name}.{gone.uid}.0"
+    await provider.servers.create_server(
+        ServerSpec(
+            handle=Handle(place.tenancy, name),
+            hostname="late",
+            flavor=STANDARD,
+            image=UBUNTU,
+            port=late.handle.name,
         )
-        assert await monitored.look() == []
-        assert await monitored.look() == [("port", "ObjectLetGo"), ("server", "ObjectLetGo")]
-        assert monitored.sample("orphans", subject="port") == 1
-        await monitored.look(times=3)
-        assert await monitored.orphans() == []
-        assert house.north.operator.servers() == []
-        assert await provider.ports.find_port(late.handle) is None
-        assert monitored.sample("orphans", subject="port") == 0
-
-    in_a_region(scenario, settings=unwatched())
-
-
-def test_many_orphans_at_once_are_kept_for_an_operator() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        network = await house.network()
-        gone = await deleted_server(monitored, network)
-        place, provider = await monitored.place(network), monitored.provider
-        assert provider.ports is not None
-        for number in range(25):
-            name = f"port-{gone.name}.{gone.uid}.{number}"
-            await provider.ports.converge_port(port(place.tenancy, name, place, f"10.0.200.{number + 1}"))
-        await monitored.look(times=4)
-        left = [each async for part in provider.ports.ports() for each in part]
-        assert len(left) == 5
-        assert [(each.spec.subject, each.spec.why) for each in await monitored.orphans()] == [
-            ("port", "ObjectLetGo")
-        ] * 5
-        assert (await monitored.operator.post("/api/v2/recovery/removals/release")).status == 202
-        await monitored.look(times=3)
-        assert await monitored.orphans() == []
-
-    in_a_region(scenario, settings=unwatched())
+    )
+    assert await monitored.look() == []
+    assert await monitored.look() == [("port", "ObjectLetGo"), ("server", "ObjectLetGo")]
+    assert monitored.sample("orphans", subject="port") == 1
+    await monitored.look(times=3)
+    assert await monitored.orphans() == []
+    assert region.north.operator.servers() == []
+    assert await provider.ports.find_port(late.handle) is None
+    assert monitored.sample("orphans", subject="port") == 0
 
 
-def test_a_server_that_another_has_replaced_waits_for_an_operator() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        network = await house.network()
-        server = await house.server(network)
-        await monitored.settled(server)
-        stored = await house.store.get(Server, server)
-        place, provider = await monitored.place(network), monitored.provider
-        assert provider.ports is not None
-        assert provider.servers is not None
-        other = port(place.tenancy, f"port-{server}.{stored.uid}.9", place, "10.0.200.1")
-        await provider.ports.converge_port(other)
-        handle = Handle(place.tenancy, f"server-{server}.{stored.uid}.9")
-        spec = ServerSpec(handle=handle, hostname="old", flavor=STANDARD, image=UBUNTU, port=other.handle.name)
-        await provider.servers.create_server(spec)
-        assert ("server", "Superseded") in await monitored.look(times=4)
-        assert await provider.servers.find_server(handle) is not None
-
-    in_a_region(scenario, settings=unwatched())
+@options(settings=unwatched())
+async def test_many_orphans_at_once_are_kept_for_an_operator(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    network = await region.network()
+    gone = await deleted_server(monitored, network)
+    place, provider = await monitored.place(network), monitored.provider
+    assert provider.ports is not None
+    for number in range(25):
+        name = f"port-{gone.name}.{gone.uid}.{number}"
+        await provider.ports.converge_port(port(place.tenancy, name, place, f"10.0.200.{number + 1}"))
+    await monitored.look(times=4)
+    left = [each async for part in provider.ports.ports() for each in part]
+    assert len(left) == 5
+    assert [(each.spec.subject, each.spec.why) for each in await monitored.orphans()] == [("port", "ObjectLetGo")] * 5
+    assert (await monitored.operator.post("/api/v2/recovery/removals/release")).status == 202
+    await monitored.look(times=3)
+    assert await monitored.orphans() == []
 
 
-def test_a_foreign_name_is_an_orphan_whose_object_nobody_knows() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        network = await house.network()
-        await house.until(f"/api/v2/networks/{network}", "provisioned")
-        place = await monitored.place(network)
-        assert monitored.provider.ports is not None
-        await monitored.provider.ports.converge_port(port(place.tenancy, "by-hand", place, "10.0.200.1"))
-        assert await monitored.look(times=2) == [("port", "ObjectUnknown")]
-        await monitored.provider.ports.remove_port(Handle(place.tenancy, "by-hand"))
-        assert await monitored.look(times=2) == []
+@options(settings=unwatched())
+async def test_a_server_that_another_has_replaced_waits_for_an_operator(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    network = await region.network()
+    server = await region.server(network)
+    await monitored.settled(server)
+    stored = await region.store.get(Server, server)
+    place, provider = await monitored.place(network), monitored.provider
+    assert provider.ports is not None
+    assert provider.servers is not None
+    other = port(place.tenancy, f"port-{server}.{stored.uid}.9", place, "10.0.200.1")
+    await provider.ports.converge_port(other)
+    handle = Handle(place.tenancy, f"server-{server}.{stored.uid}.9")
+    spec = ServerSpec(handle=handle, hostname="old", flavor=STANDARD, image=UBUNTU, port=other.handle.name)
+    await provider.servers.create_server(spec)
+    assert ("server", "Superseded") in await monitored.look(times=4)
+    assert await provider.servers.find_server(handle) is not None
 
-    in_a_region(scenario, settings=unwatched())
+
+@options(settings=unwatched())
+async def test_a_foreign_name_is_an_orphan_whose_object_nobody_knows(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    network = await region.network()
+    await region.until(f"/api/v2/networks/{network}", "provisioned")
+    place = await monitored.place(network)
+    assert monitored.provider.ports is not None
+    await monitored.provider.ports.converge_port(port(place.tenancy, "by-hand", place, "10.0.200.1"))
+    assert await monitored.look(times=2) == [("port", "ObjectUnknown")]
+    await monitored.provider.ports.remove_port(Handle(place.tenancy, "by-hand"))
+    assert await monitored.look(times=2) == []

@@ -17,6 +17,7 @@ from remuda.region.monitor.poller import Digests, Memory, Poll, PollPorts
 from remuda.region.servers.status import Looking
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -102,147 +103,125 @@ def at_a_place(scenario: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
     simulate(run, 1)
 
 
-def test_servers_are_looked_at_when_they_are_new_or_have_changed() -> None:
-    async def scenario(place: Place) -> None:
-        async with place.polling() as poll:
-            place.provider.made("abc")
-            assert await place.polled(poll) == ["a", "b", "c"]
-            assert await place.polled(poll) == []
-            place.provider.versions |= {"b": "2", "d": "1"}
-            assert await place.polled(poll) == ["b", "d"]
-            del place.provider.versions["a"]
-            assert await place.polled(poll) == []
-            assert (place.woken, poll.waiting) == (["a"], 0)
-
-    at_a_place(scenario)
+region_monitor = provided_by(at_a_place)
 
 
-def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them() -> None:
-    async def scenario(place: Place) -> None:
-        async with place.polling() as poll:
-            place.provider.made(f"s{number}" for number in range(100))
-            assert len(await place.polled(poll, 1.05)) == 20
-            assert poll.waiting == 80
-            place.provider.versions["s0"] = "2"
-            assert (await place.polled(poll, 1))[0] == "s0"
-            await place.world.clock.sleep(10)
-            assert (poll.waiting, place.woken) == (0, [])
+async def test_servers_are_looked_at_when_they_are_new_or_have_changed(region_monitor: Place) -> None:
+    async with region_monitor.polling() as poll:
+        region_monitor.provider.made("abc")
+        assert await region_monitor.polled(poll) == ["a", "b", "c"]
+        assert await region_monitor.polled(poll) == []
+        region_monitor.provider.versions |= {"b": "2", "d": "1"}
+        assert await region_monitor.polled(poll) == ["b", "d"]
+        del region_monitor.provider.versions["a"]
+        assert await region_monitor.polled(poll) == []
+        assert (region_monitor.woken, poll.waiting) == (["a"], 0)
 
-    at_a_place(scenario)
+
+async def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them(region_monitor: Place) -> None:
+    async with region_monitor.polling() as poll:
+        region_monitor.provider.made(f"s{number}" for number in range(100))
+        assert len(await region_monitor.polled(poll, 1.05)) == 20
+        assert poll.waiting == 80
+        region_monitor.provider.versions["s0"] = "2"
+        assert (await region_monitor.polled(poll, 1))[0] == "s0"
+        await region_monitor.world.clock.sleep(10)
+        assert (poll.waiting, region_monitor.woken) == (0, [])
 
 
 @pytest.mark.parametrize("answers", [0, 1, 2])
-def test_a_listing_that_breaks_off_makes_nobody_missing_or_new(answers: int) -> None:
-    async def scenario(place: Place) -> None:
-        async with place.polling() as poll:
-            place.provider.made("abc")
-            await place.polled(poll)
-            place.provider.fails_after = answers
-            with pytest.raises(Unavailable):
-                await place.polled(poll)
-            place.provider.fails_after = None
-            assert await place.polled(poll) == []
-            assert place.woken == []
-
-    at_a_place(scenario)
+async def test_a_listing_that_breaks_off_makes_nobody_missing_or_new(region_monitor: Place, answers: int) -> None:
+    async with region_monitor.polling() as poll:
+        region_monitor.provider.made("abc")
+        await region_monitor.polled(poll)
+        region_monitor.provider.fails_after = answers
+        with pytest.raises(Unavailable):
+            await region_monitor.polled(poll)
+        region_monitor.provider.fails_after = None
+        assert await region_monitor.polled(poll) == []
+        assert region_monitor.woken == []
 
 
-def test_a_first_listing_that_breaks_off_is_made_up_for() -> None:
-    async def scenario(place: Place) -> None:
-        async with place.polling() as poll:
-            place.provider.made("ab")
-            place.ours = ["a", "b"]
-            place.provider.fails_after = 1
-            with pytest.raises(Unavailable):
-                await place.polled(poll)
-            assert (place.woken, place.looked()) == ([], [])
-            place.provider.fails_after = None
-            assert await place.polled(poll) == ["a", "b"]
-            assert place.woken == []
-
-    at_a_place(scenario)
+async def test_a_first_listing_that_breaks_off_is_made_up_for(region_monitor: Place) -> None:
+    async with region_monitor.polling() as poll:
+        region_monitor.provider.made("ab")
+        region_monitor.ours = ["a", "b"]
+        region_monitor.provider.fails_after = 1
+        with pytest.raises(Unavailable):
+            await region_monitor.polled(poll)
+        assert (region_monitor.woken, region_monitor.looked()) == ([], [])
+        region_monitor.provider.fails_after = None
+        assert await region_monitor.polled(poll) == ["a", "b"]
+        assert region_monitor.woken == []
 
 
-def test_a_look_that_failed_is_made_up_for_and_not_remembered_before() -> None:
-    async def scenario(place: Place) -> None:
-        async with place.polling() as poll:
-            place.provider.made("ab")
-            place.is_ill = True
-            assert await place.polled(poll) == ["a", "b"]
-            place.is_ill = False
-            await place.polled(poll, 0)
-        place.looked()
-        async with place.polling() as poll:
-            assert await place.polled(poll) == ["a", "b"], "the process ended before it could look again"
-            assert await place.polled(poll) == []
-
-    at_a_place(scenario)
+async def test_a_look_that_failed_is_made_up_for_and_not_remembered_before(region_monitor: Place) -> None:
+    async with region_monitor.polling() as poll:
+        region_monitor.provider.made("ab")
+        region_monitor.is_ill = True
+        assert await region_monitor.polled(poll) == ["a", "b"]
+        region_monitor.is_ill = False
+        await region_monitor.polled(poll, 0)
+    region_monitor.looked()
+    async with region_monitor.polling() as poll:
+        assert await region_monitor.polled(poll) == ["a", "b"], "the process ended before it could look again"
+        assert await region_monitor.polled(poll) == []
 
 
-def test_after_a_restart_only_what_has_changed_meanwhile_is_looked_at_with_its_neighbours() -> None:
-    async def scenario(place: Place) -> None:
-        names = [f"s{number}" for number in range(300)]
-        place.provider.made(names)
-        async with place.polling(first_looks_per_s=1000) as poll:
-            assert sorted(await place.polled(poll)) == sorted(names)
-            await place.polled(poll)
-        async with place.polling() as poll:
-            assert await place.polled(poll) == []
-        place.provider.versions["s7"] = "2"
-        place.provider.made(["new"])
-        async with place.polling() as poll:
-            looked = await place.polled(poll)
-            assert {"s7", "new"} <= set(looked)
-            assert len(looked) < 10
-        assert place.woken == []
-
-    at_a_place(scenario)
-
-
-def test_what_still_waited_when_the_process_ended_is_looked_at_after_the_restart() -> None:
-    async def scenario(place: Place) -> None:
-        place.provider.made(f"s{number}" for number in range(100))
-        async with place.polling() as poll:
-            first = await place.polled(poll, 1.05)
-            second = await place.polled(poll, 1.0)
-        async with place.polling(first_looks_per_s=1000) as poll:
-            third = set(await place.polled(poll))
-        assert len(first) == 20
-        assert third >= set(place.provider.versions) - set(first) - set(second)
-        assert len(third) < 90
-
-    at_a_place(scenario)
+async def test_after_a_restart_only_what_has_changed_meanwhile_is_looked_at_with_its_neighbours(
+    region_monitor: Place,
+) -> None:
+    names = [f"s{number}" for number in range(300)]
+    region_monitor.provider.made(names)
+    async with region_monitor.polling(first_looks_per_s=1000) as poll:
+        assert sorted(await region_monitor.polled(poll)) == sorted(names)
+        await region_monitor.polled(poll)
+    async with region_monitor.polling() as poll:
+        assert await region_monitor.polled(poll) == []
+    region_monitor.provider.versions["s7"] = "2"
+    region_monitor.provider.made(["new"])
+    async with region_monitor.polling() as poll:
+        looked = await region_monitor.polled(poll)
+        assert {"s7", "new"} <= set(looked)
+        assert len(looked) < 10
+    assert region_monitor.woken == []
 
 
-def test_a_server_of_ours_that_went_while_nobody_looked_is_told_to_its_controller() -> None:
-    async def scenario(place: Place) -> None:
-        place.ours = ["a", "b"]
-        place.provider.made("ab")
-        async with place.polling() as poll:
-            await place.polled(poll)
-            await place.polled(poll)
-        del place.provider.versions["a"]
-        async with place.polling() as poll:
-            assert await place.polled(poll) == []
-        assert place.woken == ["a"]
-
-    at_a_place(scenario)
+async def test_what_still_waited_when_the_process_ended_is_looked_at_after_the_restart(region_monitor: Place) -> None:
+    region_monitor.provider.made(f"s{number}" for number in range(100))
+    async with region_monitor.polling() as poll:
+        first = await region_monitor.polled(poll, 1.05)
+        second = await region_monitor.polled(poll, 1.0)
+    async with region_monitor.polling(first_looks_per_s=1000) as poll:
+        third = set(await region_monitor.polled(poll))
+    assert len(first) == 20
+    assert third >= set(region_monitor.provider.versions) - set(first) - set(second)
+    assert len(third) < 90
 
 
-def test_nothing_is_written_where_nothing_has_changed() -> None:
-    async def scenario(place: Place) -> None:
-        async with place.polling() as poll:
-            await place.polled(poll)
-        assert (await place.store.list_names(SightingDigest)).items == [], "there was nothing to remember"
-        place.provider.made("abc")
-        for _ in range(2):
-            async with place.polling() as poll:
-                for _ in range(3):
-                    await place.polled(poll)
-            found = await place.store.get(SightingDigest, REGION)
-        assert int(found.version) == 1, "it was written once, when all had been looked at"
+async def test_a_server_of_ours_that_went_while_nobody_looked_is_told_to_its_controller(region_monitor: Place) -> None:
+    region_monitor.ours = ["a", "b"]
+    region_monitor.provider.made("ab")
+    async with region_monitor.polling() as poll:
+        await region_monitor.polled(poll)
+        await region_monitor.polled(poll)
+    del region_monitor.provider.versions["a"]
+    async with region_monitor.polling() as poll:
+        assert await region_monitor.polled(poll) == []
+    assert region_monitor.woken == ["a"]
 
-    at_a_place(scenario)
+
+async def test_nothing_is_written_where_nothing_has_changed(region_monitor: Place) -> None:
+    async with region_monitor.polling() as poll:
+        await region_monitor.polled(poll)
+    assert (await region_monitor.store.list_names(SightingDigest)).items == [], "there was nothing to remember"
+    region_monitor.provider.made("abc")
+    for _ in range(2):
+        async with region_monitor.polling() as poll:
+            for _ in range(3):
+                await region_monitor.polled(poll)
+        found = await region_monitor.store.get(SightingDigest, REGION)
+    assert int(found.version) == 1, "it was written once, when all had been looked at"
 
 
 def test_digests_that_were_written_otherwise_agree_with_nothing() -> None:

@@ -29,107 +29,100 @@ from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.rules import plan_of
 from remuda.region.servers.status import with_drift
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.region.house import NORTH, RegionHouse, in_a_region, unwatched
 from tests.region.monitor_ground import Monitored
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        server = await house.server(await house.network())
-        await monitored.settled(server)
-        await house.app.drivers["servers"].stop()
+@options(settings=unwatched())
+async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    server = await region.server(await region.network())
+    await monitored.settled(server)
+    await region.app.drivers["servers"].stop()
+    duty = asyncio.create_task(monitored.monitor.keep())
+    await region.clock.sleep(301)
+    region.north.operator.stop(server)
+    await region.clock.sleep(301)
+    assert (await region.store.get(Server, server)).status.phase == "Stopped"
+    region.north.operator.vanish(server)
+    await region.clock.sleep(301)
+    assert monitored.woken == [server]
+    duty.cancel()
+    await asyncio.gather(duty, return_exceptions=True)
+
+
+@options(settings=unwatched())
+async def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after_the_start(region: RegionHouse) -> None:
+    network = await region.network()
+    servers = [await region.server(network, name) for name in ("stopped", "vanished", "as-it-was")]
+    for server in servers:
+        await Monitored(region).settled(server)
+    await region.app.drivers["servers"].stop()
+
+    async def live(monitored: Monitored, seconds: float) -> None:
         duty = asyncio.create_task(monitored.monitor.keep())
-        await house.clock.sleep(301)
-        house.north.operator.stop(server)
-        await house.clock.sleep(301)
-        assert (await house.store.get(Server, server)).status.phase == "Stopped"
-        house.north.operator.vanish(server)
-        await house.clock.sleep(301)
-        assert monitored.woken == [server]
+        await region.clock.sleep(seconds)
         duty.cancel()
         await asyncio.gather(duty, return_exceptions=True)
 
-    in_a_region(scenario, settings=unwatched())
+    await live(Monitored(region), 310)
+    region.north.operator.stop(servers[0])
+    region.north.operator.vanish(servers[1])
+    again = Monitored(region)
+    await live(again, 5)
+    assert (await region.store.get(Server, servers[0])).status.phase == "Stopped"
+    assert again.woken == [servers[1]]
 
 
-def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after_the_start() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        servers = [await house.server(network, name) for name in ("stopped", "vanished", "as-it-was")]
-        for server in servers:
-            await Monitored(house).settled(server)
-        await house.app.drivers["servers"].stop()
-
-        async def live(monitored: Monitored, seconds: float) -> None:
-            duty = asyncio.create_task(monitored.monitor.keep())
-            await house.clock.sleep(seconds)
-            duty.cancel()
-            await asyncio.gather(duty, return_exceptions=True)
-
-        await live(Monitored(house), 310)
-        house.north.operator.stop(servers[0])
-        house.north.operator.vanish(servers[1])
-        again = Monitored(house)
-        await live(again, 5)
-        assert (await house.store.get(Server, servers[0])).status.phase == "Stopped"
-        assert again.woken == [servers[1]]
-
-    in_a_region(scenario, settings=unwatched())
-
-
-def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes_and_goes() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        network = await house.network()
-        first = await house.server(network, "first")
-        await monitored.settled(first)
-        duty = asyncio.create_task(monitored.monitor.keep())
-        await house.clock.sleep(1)
-        assert monitored.sample("servers", phase="running") == 1
-        second = await house.server(network, "second")
-        await monitored.settled(second)
-        await house.clock.sleep(60)
-        assert monitored.sample("servers", phase="running") == 2
-        assert monitored.sample("server_running_seconds_count") == 1
-        assert monitored.sample("server_scheduling_seconds_count") == 1
-        assert 1 <= (monitored.sample("server_running_seconds_sum") or 0) <= 30
-        assert (await house.root.delete(f"/api/v2/servers/{second}")).status == 202
-        await house.until_gone(f"/api/v2/servers/{second}")
-        await house.clock.sleep(1)
-        assert monitored.sample("servers", phase="running") == 1
-        assert monitored.sample("server_gone_seconds_count") == 1
-        await house.clock.sleep(301)
-        assert monitored.sample("orphans", subject="server") == 0
-        assert (monitored.sample("flavor_free", flavor="sim-small-1") or 0) > 0
-        duty.cancel()
-        await asyncio.gather(duty, return_exceptions=True)
-        assert monitored.sample("servers", phase="running") is None
-
-    in_a_region(scenario, settings=unwatched())
+@options(settings=unwatched())
+async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes_and_goes(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    network = await region.network()
+    first = await region.server(network, "first")
+    await monitored.settled(first)
+    duty = asyncio.create_task(monitored.monitor.keep())
+    await region.clock.sleep(1)
+    assert monitored.sample("servers", phase="running") == 1
+    second = await region.server(network, "second")
+    await monitored.settled(second)
+    await region.clock.sleep(60)
+    assert monitored.sample("servers", phase="running") == 2
+    assert monitored.sample("server_running_seconds_count") == 1
+    assert monitored.sample("server_scheduling_seconds_count") == 1
+    assert 1 <= (monitored.sample("server_running_seconds_sum") or 0) <= 30
+    assert (await region.root.delete(f"/api/v2/servers/{second}")).status == 202
+    await region.until_gone(f"/api/v2/servers/{second}")
+    await region.clock.sleep(1)
+    assert monitored.sample("servers", phase="running") == 1
+    assert monitored.sample("server_gone_seconds_count") == 1
+    await region.clock.sleep(301)
+    assert monitored.sample("orphans", subject="server") == 0
+    assert (monitored.sample("flavor_free", flavor="sim-small-1") or 0) > 0
+    duty.cancel()
+    await asyncio.gather(duty, return_exceptions=True)
+    assert monitored.sample("servers", phase="running") is None
 
 
-def test_a_network_that_runs_low_is_told_of_until_it_is_full() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
-        network = await house.store.get(Network, await house.network(prefix="10.0.0.0/24"))
-        pool = list(plan_of(network).dhcp_pool)
-        free = int(0.1 * len(pool))
-        await monitored.watch.supplies.look(await monitored.cloud())
-        assert (monitored.sample("networks_low"), monitored.sample("networks_exhausted")) == (0, 0)
-        await take(house, network, pool[free:])
-        await monitored.watch.supplies.look(await monitored.cloud())
-        assert monitored.sample("networks_low") == 1
-        assert monitored.sample("networks_exhausted") == 0
-        assert monitored.sample("networks_low_free_addresses") == free
-        await take(house, network, pool[:free])
-        await monitored.watch.supplies.look(await monitored.cloud())
-        assert monitored.sample("networks_exhausted") == 1
-        assert monitored.sample("networks_low_free_addresses") == 0
-
-    in_a_region(scenario, settings=unwatched())
+@options(settings=unwatched())
+async def test_a_network_that_runs_low_is_told_of_until_it_is_full(region: RegionHouse) -> None:
+    monitored = Monitored(region)
+    network = await region.store.get(Network, await region.network(prefix="10.0.0.0/24"))
+    pool = list(plan_of(network).dhcp_pool)
+    free = int(0.1 * len(pool))
+    await monitored.watch.supplies.look(await monitored.cloud())
+    assert (monitored.sample("networks_low"), monitored.sample("networks_exhausted")) == (0, 0)
+    await take(region, network, pool[free:])
+    await monitored.watch.supplies.look(await monitored.cloud())
+    assert monitored.sample("networks_low") == 1
+    assert monitored.sample("networks_exhausted") == 0
+    assert monitored.sample("networks_low_free_addresses") == free
+    await take(region, network, pool[:free])
+    await monitored.watch.supplies.look(await monitored.cloud())
+    assert monitored.sample("networks_exhausted") == 1
+    assert monitored.sample("networks_low_free_addresses") == 0
 
 
 async def take(house: RegionHouse, network: Network, addresses: Sequence[IPv4Address]) -> None:
@@ -202,15 +195,13 @@ def test_a_wish_for_another_image_is_no_drift() -> None:
     assert with_drift(wished, at_cloud(), NOW) == wished
 
 
-def test_what_is_under_way_is_looked_at_often_only_where_the_provider_tells_nothing() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        assert (await house.app.clouds.get(NORTH)).wait_s == 30
-        clouds: Any = house.clouds.clouds
-        clouds[NORTH].provider = replace(clouds[NORTH].provider, events=None)
-        assert (await house.app.clouds.get(NORTH)).wait_s == 2
-        server = await house.server(await house.network())
-        began = house.clock.monotonic()
-        await Monitored(house).settled(server)
-        assert house.clock.monotonic() - began < 15
-
-    in_a_region(scenario, settings=unwatched())
+@options(settings=unwatched())
+async def test_what_is_under_way_is_looked_at_often_only_where_the_provider_tells_nothing(region: RegionHouse) -> None:
+    assert (await region.app.clouds.get(NORTH)).wait_s == 30
+    clouds: Any = region.clouds.clouds
+    clouds[NORTH].provider = replace(clouds[NORTH].provider, events=None)
+    assert (await region.app.clouds.get(NORTH)).wait_s == 2
+    server = await region.server(await region.network())
+    began = region.clock.monotonic()
+    await Monitored(region).settled(server)
+    assert region.clock.monotonic() - began < 15

@@ -10,7 +10,7 @@ from remuda.region.networks.ipam import find_address, give_address_back, take_ad
 from remuda.region.networks.rules import plan_of
 from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.store.objects import Metadata
-from tests.region.networks_ground import Ground, on_ground
+from tests.region.networks_ground import Ground
 
 
 async def make_network(ground: Ground, length: int = 25) -> Network:
@@ -23,88 +23,72 @@ async def make_server(ground: Ground, network: Network, name: str) -> Server:
     return await ground.store.create(Server(metadata=Metadata(name=name), spec=spec))
 
 
-def test_an_address_is_of_the_pool_belongs_to_the_network_and_names_its_holder() -> None:
-    async def scenario(ground: Ground) -> None:
-        network = await make_network(ground)
-        server = await make_server(ground, network, "server")
-        assert await find_address(ground.store, server) is None
-        taken = await take_address(ground.store, network, server)
-        assert taken is not None
-        ip = IPv4Address(taken.spec.ip)
-        assert ip in plan_of(network).dhcp_pool
-        assert taken.spec.mac == mac_of(network.name, ip)
-        assert taken.name == f"{network.name}.{str(ip).replace('.', '-')}"
-        assert (taken.spec.holder, taken.spec.holder_uid) == (server.name, server.uid)
-        assert [owner.uid for owner in taken.metadata.owner_references] == [network.uid]
-        assert taken.metadata.labels[NETWORK_LABEL] == network.name
-        assert await find_address(ground.store, server) == taken
-
-    on_ground(scenario)
+async def test_an_address_is_of_the_pool_belongs_to_the_network_and_names_its_holder(region_networks: Ground) -> None:
+    network = await make_network(region_networks)
+    server = await make_server(region_networks, network, "server")
+    assert await find_address(region_networks.store, server) is None
+    taken = await take_address(region_networks.store, network, server)
+    assert taken is not None
+    ip = IPv4Address(taken.spec.ip)
+    assert ip in plan_of(network).dhcp_pool
+    assert taken.spec.mac == mac_of(network.name, ip)
+    assert taken.name == f"{network.name}.{str(ip).replace('.', '-')}"
+    assert (taken.spec.holder, taken.spec.holder_uid) == (server.name, server.uid)
+    assert [owner.uid for owner in taken.metadata.owner_references] == [network.uid]
+    assert taken.metadata.labels[NETWORK_LABEL] == network.name
+    assert await find_address(region_networks.store, server) == taken
 
 
-def test_who_asks_again_gets_the_same_address() -> None:
-    async def scenario(ground: Ground) -> None:
-        network = await make_network(ground)
-        server = await make_server(ground, network, "server")
-        assert await take_address(ground.store, network, server) == await take_address(ground.store, network, server)
-        assert len((await ground.store.list(Address)).items) == 1
-
-    on_ground(scenario)
-
-
-def test_all_who_ask_at_once_get_one_each_until_there_are_none() -> None:
-    async def scenario(ground: Ground) -> None:
-        network = await make_network(ground)
-        size = len(plan_of(network).dhcp_pool)
-        servers = [await make_server(ground, network, f"server-{number}") for number in range(size)]
-        taken = await asyncio.gather(*(take_address(ground.store, network, server) for server in servers))
-        assert len({each.spec.ip for each in taken if each is not None}) == size
-        late = await make_server(ground, network, "late")
-        assert await take_address(ground.store, network, late) is None
-        await give_address_back(ground.store, servers[7])
-        freed = await take_address(ground.store, network, late)
-        assert freed is not None
-        assert taken[7] is not None
-        assert freed.spec.ip == taken[7].spec.ip
-
-    on_ground(scenario)
+async def test_who_asks_again_gets_the_same_address(region_networks: Ground) -> None:
+    network = await make_network(region_networks)
+    server = await make_server(region_networks, network, "server")
+    assert await take_address(region_networks.store, network, server) == await take_address(
+        region_networks.store, network, server
+    )
+    assert len((await region_networks.store.list(Address)).items) == 1
 
 
-def test_an_address_that_somebody_asks_for_is_theirs_unless_another_has_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        network, ip = await make_network(ground), IPv4Address("10.0.0.20")
-        one, two = await make_server(ground, network, "one"), await make_server(ground, network, "two")
-        taken = await take_this_address(ground.store, network, one, ip)
-        assert taken is not None
-        assert await take_this_address(ground.store, network, two, ip) is None
-        assert await take_this_address(ground.store, network, one, ip) == taken
-        assert await find_address(ground.store, one) == taken
-
-    on_ground(scenario)
-
-
-def test_who_was_made_again_under_an_old_name_has_not_got_the_old_ones_address() -> None:
-    async def scenario(ground: Ground) -> None:
-        network = await make_network(ground)
-        old = await make_server(ground, network, "server")
-        taken = await take_address(ground.store, network, old)
-        assert taken is not None
-        await ground.store.delete(Server, old.name, uid=old.uid)
-        new = await make_server(ground, network, "server")
-        assert await find_address(ground.store, new) is None
-        await give_address_back(ground.store, new)
-        assert await find_address(ground.store, old) == taken, "the cloud may still have it"
-        assert await take_this_address(ground.store, network, new, IPv4Address(taken.spec.ip)) is None
-
-    on_ground(scenario)
+async def test_all_who_ask_at_once_get_one_each_until_there_are_none(region_networks: Ground) -> None:
+    network = await make_network(region_networks)
+    size = len(plan_of(network).dhcp_pool)
+    servers = [await make_server(region_networks, network, f"server-{number}") for number in range(size)]
+    taken = await asyncio.gather(*(take_address(region_networks.store, network, server) for server in servers))
+    assert len({each.spec.ip for each in taken if each is not None}) == size
+    late = await make_server(region_networks, network, "late")
+    assert await take_address(region_networks.store, network, late) is None
+    await give_address_back(region_networks.store, servers[7])
+    freed = await take_address(region_networks.store, network, late)
+    assert freed is not None
+    assert taken[7] is not None
+    assert freed.spec.ip == taken[7].spec.ip
 
 
-def test_the_same_address_of_another_network_is_another_one() -> None:
-    async def scenario(ground: Ground) -> None:
-        ip = IPv4Address("10.0.0.20")
-        for number in range(2):
-            network = await make_network(ground)
-            server = await make_server(ground, network, f"server-{number}")
-            assert await take_this_address(ground.store, network, server, ip) is not None
+async def test_an_address_that_somebody_asks_for_is_theirs_unless_another_has_it(region_networks: Ground) -> None:
+    network, ip = await make_network(region_networks), IPv4Address("10.0.0.20")
+    one, two = await make_server(region_networks, network, "one"), await make_server(region_networks, network, "two")
+    taken = await take_this_address(region_networks.store, network, one, ip)
+    assert taken is not None
+    assert await take_this_address(region_networks.store, network, two, ip) is None
+    assert await take_this_address(region_networks.store, network, one, ip) == taken
+    assert await find_address(region_networks.store, one) == taken
 
-    on_ground(scenario)
+
+async def test_who_was_made_again_under_an_old_name_has_not_got_the_old_ones_address(region_networks: Ground) -> None:
+    network = await make_network(region_networks)
+    old = await make_server(region_networks, network, "server")
+    taken = await take_address(region_networks.store, network, old)
+    assert taken is not None
+    await region_networks.store.delete(Server, old.name, uid=old.uid)
+    new = await make_server(region_networks, network, "server")
+    assert await find_address(region_networks.store, new) is None
+    await give_address_back(region_networks.store, new)
+    assert await find_address(region_networks.store, old) == taken, "the cloud may still have it"
+    assert await take_this_address(region_networks.store, network, new, IPv4Address(taken.spec.ip)) is None
+
+
+async def test_the_same_address_of_another_network_is_another_one(region_networks: Ground) -> None:
+    ip = IPv4Address("10.0.0.20")
+    for number in range(2):
+        network = await make_network(region_networks)
+        server = await make_server(region_networks, network, f"server-{number}")
+        assert await take_this_address(region_networks.store, network, server, ip) is not None

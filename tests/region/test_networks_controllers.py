@@ -8,8 +8,9 @@ from remuda.region.kinds.networks import Identity, Network, OpenstackIdentity
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.resources.conventions import identity_of
+from tests.kit.environment import options
 from tests.region.networks_asking import NOTHING, REFERENCE, all_is_gone, reference_at
-from tests.region.networks_ground import HOME, TENANT, Ground, on_ground
+from tests.region.networks_ground import HOME, TENANT, Ground
 from tests.region.room import ORG, PROJECT
 
 
@@ -18,211 +19,191 @@ async def handle_of(ground: Ground, name: str) -> Handle:
     return to_cloud(stored, await ground.store.get(Identity, identity_of(stored)))
 
 
-def test_a_network_is_made_at_the_cloud_as_its_plan_says() -> None:
-    async def scenario(ground: Ground) -> None:
-        routes = [{"prefix": "172.16.0.0/12", "nexthop": "10.0.0.9"}]
-        name = await ground.make_network(routes=routes)
-        await ground.rest()
-        reply = await ground.networks.ask(TENANT).get(f"{NETWORKS}/{name}")
-        metadata = reply.json["metadata"]
-        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "unknown")
-        assert metadata["provisioningStatusDetail"] == {"reason": "Provisioned", "message": "provisioned"}
-        handle = await handle_of(ground, name)
-        assert ground.provider.networks is not None
-        found = await ground.provider.networks.find_network(handle)
-        assert found is not None
-        assert found.spec == NetworkSpec(
-            handle=handle,
-            prefix="10.0.0.0/24",
-            gateway="10.0.0.1",
-            pool=Range("10.0.0.128", "10.0.0.254"),
-            nameservers=("8.8.8.8",),
-            routes=(Route("172.16.0.0/12", "10.0.0.9"),),
-        )
-        seen = (await ground.store.get(Network, name)).status.openstack
-        assert seen is not None
-        assert (seen.network_id, seen.subnet_id) == (found.id, found.subnet_id)
-        assert seen.storage_range is not None
-        assert (seen.storage_range.start_ip, seen.storage_range.end_ip) == ("10.0.0.16", "10.0.0.127")
-        await ground.look_again()
-
-    on_ground(scenario, at_work=True, seeds=3)
+@options(at_work=True, seeds=3)
+async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: Ground) -> None:
+    routes = [{"prefix": "172.16.0.0/12", "nexthop": "10.0.0.9"}]
+    name = await region_networks.make_network(routes=routes)
+    await region_networks.rest()
+    reply = await region_networks.networks.ask(TENANT).get(f"{NETWORKS}/{name}")
+    metadata = reply.json["metadata"]
+    assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "unknown")
+    assert metadata["provisioningStatusDetail"] == {"reason": "Provisioned", "message": "provisioned"}
+    handle = await handle_of(region_networks, name)
+    assert region_networks.provider.networks is not None
+    found = await region_networks.provider.networks.find_network(handle)
+    assert found is not None
+    assert found.spec == NetworkSpec(
+        handle=handle,
+        prefix="10.0.0.0/24",
+        gateway="10.0.0.1",
+        pool=Range("10.0.0.128", "10.0.0.254"),
+        nameservers=("8.8.8.8",),
+        routes=(Route("172.16.0.0/12", "10.0.0.9"),),
+    )
+    seen = (await region_networks.store.get(Network, name)).status.openstack
+    assert seen is not None
+    assert (seen.network_id, seen.subnet_id) == (found.id, found.subnet_id)
+    assert seen.storage_range is not None
+    assert (seen.storage_range.start_ip, seen.storage_range.end_ip) == ("10.0.0.16", "10.0.0.127")
+    await region_networks.look_again()
 
 
-def test_an_identity_has_a_tenancy_whose_key_is_written_down() -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.make_network()
-        await ground.rest()
-        (hidden,) = (await ground.store.list(Identity)).items
-        record = await ground.store.get(OpenstackIdentity, hidden.name)
-        assert ground.provider.tenancies is not None
-        tenancy = await ground.provider.tenancies.find_tenancy(tenancy_of(hidden.metadata))
-        assert tenancy is not None
-        assert (tenancy.organization, tenancy.project) == (ORG, PROJECT)
-        assert tenancy.public_key == record.spec.ssh_public_key
-        assert record.spec.ssh_private_key is not None
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_an_identity_has_a_tenancy_whose_key_is_written_down(region_networks: Ground) -> None:
+    await region_networks.make_network()
+    await region_networks.rest()
+    (hidden,) = (await region_networks.store.list(Identity)).items
+    record = await region_networks.store.get(OpenstackIdentity, hidden.name)
+    assert region_networks.provider.tenancies is not None
+    tenancy = await region_networks.provider.tenancies.find_tenancy(tenancy_of(hidden.metadata))
+    assert tenancy is not None
+    assert (tenancy.organization, tenancy.project) == (ORG, PROJECT)
+    assert tenancy.public_key == record.spec.ssh_public_key
+    assert record.spec.ssh_private_key is not None
 
 
-def test_what_a_network_costs_is_confirmed_and_held_again_if_it_had_lapsed() -> None:
-    async def scenario(ground: Ground) -> None:
-        ground.identity.fail("confirm", times=3)
-        name = await ground.make_network()
-        ground.identity.lapse((await ground.store.get(Network, name)).spec.operation)
-        assert not ground.identity.held
-        await ground.rest()
-        assert len(ground.identity.confirmed) == len(ground.identity.held) == 1
-        assert (await ground.available(Network, name)).status == "True"
-        await ground.look_again()
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_a_network_costs_is_confirmed_and_held_again_if_it_had_lapsed(region_networks: Ground) -> None:
+    region_networks.identity.fail("confirm", times=3)
+    name = await region_networks.make_network()
+    region_networks.identity.lapse((await region_networks.store.get(Network, name)).spec.operation)
+    assert not region_networks.identity.held
+    await region_networks.rest()
+    assert len(region_networks.identity.confirmed) == len(region_networks.identity.held) == 1
+    assert (await region_networks.available(Network, name)).status == "True"
+    await region_networks.look_again()
 
 
-def test_a_network_whose_place_in_the_quota_another_took_is_not_made_and_can_still_go() -> None:
-    async def scenario(ground: Ground) -> None:
-        ground.identity.fail("confirm")
-        name = await ground.make_network()
-        ground.identity.limits["networks"] = 0
-        ground.identity.lapse((await ground.store.get(Network, name)).spec.operation)
-        await ground.rest()
-        assert (await ground.available(Network, name)).reason == "QuotaExceeded"
-        assert (await ground.at_cloud())["networks"] == []
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
-
-
-def test_name_servers_and_routes_follow_a_put() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network(routes=[{"prefix": "172.16.0.0/12", "nexthop": "10.0.0.9"}])
-        await ground.rest()
-        body = {"metadata": {"name": "net"}, "spec": {"dnsNameservers": ["1.1.1.1", "9.9.9.9"]}}
-        assert (await ground.networks.ask(TENANT).put(f"{NETWORKS}/{name}", body)).status == 202
-        await ground.rest()
-        assert ground.provider.networks is not None
-        found = await ground.provider.networks.find_network(await handle_of(ground, name))
-        assert found is not None
-        assert (found.spec.nameservers, found.spec.routes) == (("1.1.1.1", "9.9.9.9"), ())
-        stored = await ground.store.get(Network, name)
-        assert stored.status.observed_generation == stored.metadata.generation
-        await ground.look_again()
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_a_network_whose_place_in_the_quota_another_took_is_not_made_and_can_still_go(
+    region_networks: Ground,
+) -> None:
+    region_networks.identity.fail("confirm")
+    name = await region_networks.make_network()
+    region_networks.identity.limits["networks"] = 0
+    region_networks.identity.lapse((await region_networks.store.get(Network, name)).spec.operation)
+    await region_networks.rest()
+    assert (await region_networks.available(Network, name)).reason == "QuotaExceeded"
+    assert (await region_networks.at_cloud())["networks"] == []
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
-def test_a_network_and_a_tenancy_that_vanish_are_made_again_when_somebody_looks() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.rest()
-        before, handle = await ground.at_cloud(), await handle_of(ground, name)
-        assert ground.provider.networks is not None
-        assert ground.provider.tenancies is not None
-        await ground.provider.networks.remove_network(handle)
-        await ground.provider.tenancies.remove_tenancy(handle.tenancy)
-        for driver in ground.drivers:
-            await driver.scan()
-            await ground.rest()
-        assert await ground.at_cloud() == before
+@options(at_work=True)
+async def test_name_servers_and_routes_follow_a_put(region_networks: Ground) -> None:
+    name = await region_networks.make_network(routes=[{"prefix": "172.16.0.0/12", "nexthop": "10.0.0.9"}])
+    await region_networks.rest()
+    body = {"metadata": {"name": "net"}, "spec": {"dnsNameservers": ["1.1.1.1", "9.9.9.9"]}}
+    assert (await region_networks.networks.ask(TENANT).put(f"{NETWORKS}/{name}", body)).status == 202
+    await region_networks.rest()
+    assert region_networks.provider.networks is not None
+    found = await region_networks.provider.networks.find_network(await handle_of(region_networks, name))
+    assert found is not None
+    assert (found.spec.nameservers, found.spec.routes) == (("1.1.1.1", "9.9.9.9"), ())
+    stored = await region_networks.store.get(Network, name)
+    assert stored.status.observed_generation == stored.metadata.generation
+    await region_networks.look_again()
 
-    on_ground(scenario, at_work=True)
+
+@options(at_work=True)
+async def test_a_network_and_a_tenancy_that_vanish_are_made_again_when_somebody_looks(region_networks: Ground) -> None:
+    name = await region_networks.make_network()
+    await region_networks.rest()
+    before, handle = await region_networks.at_cloud(), await handle_of(region_networks, name)
+    assert region_networks.provider.networks is not None
+    assert region_networks.provider.tenancies is not None
+    await region_networks.provider.networks.remove_network(handle)
+    await region_networks.provider.tenancies.remove_tenancy(handle.tenancy)
+    for driver in region_networks.drivers:
+        await driver.scan()
+        await region_networks.rest()
+    assert await region_networks.at_cloud() == before
 
 
 # The end.
 
 
-def test_a_network_that_goes_leaves_nothing_at_the_cloud_or_with_identity() -> None:
-    async def scenario(ground: Ground) -> None:
-        names = [await ground.make_network(), await ground.make_network()]
-        await ground.rest()
-        assert [len(each) for each in (await ground.at_cloud()).values()] == [2, 2, 0]
-        client = ground.networks.ask(TENANT)
-        assert (await client.delete(f"{NETWORKS}/{names[0]}")).status == 202
-        await ground.rest()
-        assert (await client.get(f"{NETWORKS}/{names[0]}")).status == 404
-        assert [len(each) for each in (await ground.at_cloud()).values()] == [1, 1, 0]
-        assert (await client.delete(f"{NETWORKS}/{names[1]}")).status == 202
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True, seeds=3)
+@options(at_work=True, seeds=3)
+async def test_a_network_that_goes_leaves_nothing_at_the_cloud_or_with_identity(region_networks: Ground) -> None:
+    names = [await region_networks.make_network(), await region_networks.make_network()]
+    await region_networks.rest()
+    assert [len(each) for each in (await region_networks.at_cloud()).values()] == [2, 2, 0]
+    client = region_networks.networks.ask(TENANT)
+    assert (await client.delete(f"{NETWORKS}/{names[0]}")).status == 202
+    await region_networks.rest()
+    assert (await client.get(f"{NETWORKS}/{names[0]}")).status == 404
+    assert [len(each) for each in (await region_networks.at_cloud()).values()] == [1, 1, 0]
+    assert (await client.delete(f"{NETWORKS}/{names[1]}")).status == 202
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
-def test_a_network_goes_at_whatever_moment_it_is_given_up() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.world.clock.sleep(0.001 * ground.world.seed)
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True, seeds=20)
+@options(at_work=True, seeds=20)
+async def test_a_network_goes_at_whatever_moment_it_is_given_up(region_networks: Ground) -> None:
+    name = await region_networks.make_network()
+    await region_networks.world.clock.sleep(0.001 * region_networks.world.seed)
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
-def test_the_project_is_let_go_last() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.rest()
-        ground.identity.fail("unrefer", times=10_000)
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        await ground.rest()
-        assert await ground.at_cloud() == NOTHING
-        assert not (await ground.store.list(Network)).items
-        assert not (await ground.store.list(OpenstackIdentity)).items
-        assert not ground.identity.held
-        assert len(ground.identity.ended) == 1, "who saw it before does not hold anything for it again"
-        (hidden,) = (await ground.store.list(Identity)).items
-        assert hidden.is_marked
-        assert ground.identity.references[HOME]
-        ground.identity.fail("unrefer", times=0)
-        await ground.world.clock.sleep(600)
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_the_project_is_let_go_last(region_networks: Ground) -> None:
+    name = await region_networks.make_network()
+    await region_networks.rest()
+    region_networks.identity.fail("unrefer", times=10_000)
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    await region_networks.rest()
+    assert await region_networks.at_cloud() == NOTHING
+    assert not (await region_networks.store.list(Network)).items
+    assert not (await region_networks.store.list(OpenstackIdentity)).items
+    assert not region_networks.identity.held
+    assert len(region_networks.identity.ended) == 1, "who saw it before does not hold anything for it again"
+    (hidden,) = (await region_networks.store.list(Identity)).items
+    assert hidden.is_marked
+    assert region_networks.identity.references[HOME]
+    region_networks.identity.fail("unrefer", times=0)
+    await region_networks.world.clock.sleep(600)
+    await all_is_gone(region_networks)
 
 
-def test_what_keeps_a_network_keeps_it_when_its_identity_goes_and_nothing_is_taken_from_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.rest()
-        client = ground.networks.ask(TENANT)
-        at = reference_at(name)
-        assert (await client.put(at)).status == 201
-        (hidden,) = (await ground.store.list(Identity)).items
-        await ground.store.delete(Identity, hidden.name, uid=hidden.uid)  # as when its project goes
-        await ground.rest()
-        assert (await ground.available(Network, name)).message == f"in use by {REFERENCE}"
-        assert (await ground.available(Identity, hidden.name)).reason == "HasChildren"
-        assert [len(each) for each in (await ground.at_cloud()).values()] == [1, 1, 0]
-        assert (await client.delete(at)).status == 204
-        await ground.rest()
-        await all_is_gone(ground)
+@options(at_work=True)
+async def test_what_keeps_a_network_keeps_it_when_its_identity_goes_and_nothing_is_taken_from_it(
+    region_networks: Ground,
+) -> None:
+    name = await region_networks.make_network()
+    await region_networks.rest()
+    client = region_networks.networks.ask(TENANT)
+    at = reference_at(name)
+    assert (await client.put(at)).status == 201
+    (hidden,) = (await region_networks.store.list(Identity)).items
+    await region_networks.store.delete(Identity, hidden.name, uid=hidden.uid)  # as when its project goes
+    await region_networks.rest()
+    assert (await region_networks.available(Network, name)).message == f"in use by {REFERENCE}"
+    assert (await region_networks.available(Identity, hidden.name)).reason == "HasChildren"
+    assert [len(each) for each in (await region_networks.at_cloud()).values()] == [1, 1, 0]
+    assert (await client.delete(at)).status == 204
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
-    on_ground(scenario, at_work=True)
 
-
-def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.rest()
-        handle = await handle_of(ground, name)
-        ports = ground.provider.ports
-        assert ports is not None
-        port = Handle(handle.tenancy, "port-x.y")
-        await ports.converge_port(
-            PortSpec(handle=port, network=handle.name, address="10.0.0.130", mac="02:00:00:00:00:01")
-        )
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        await ground.rest()
-        assert (await ground.available(Network, name)).message == "the provider still has something on it"
-        assert ground.identity.held, "it is paid for until it is gone"
-        await ports.remove_port(port)
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(region_networks: Ground) -> None:
+    name = await region_networks.make_network()
+    await region_networks.rest()
+    handle = await handle_of(region_networks, name)
+    ports = region_networks.provider.ports
+    assert ports is not None
+    port = Handle(handle.tenancy, "port-x.y")
+    await ports.converge_port(PortSpec(handle=port, network=handle.name, address="10.0.0.130", mac="02:00:00:00:00:01"))
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    await region_networks.rest()
+    assert (await region_networks.available(Network, name)).message == "the provider still has something on it"
+    assert region_networks.identity.held, "it is paid for until it is gone"
+    await ports.remove_port(port)
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
 # Trouble.
@@ -236,34 +217,30 @@ ILLS = {
 }
 
 
-def test_over_an_ill_cloud_there_is_one_network_and_then_none() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.world.clock.sleep(1800)
-        ground.world.faults.stop()
-        await ground.world.clock.sleep(1800)
-        assert (await ground.available(Network, name)).status == "True"
-        assert [len(each) for each in (await ground.at_cloud()).values()] == [1, 1, 0]
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        await ground.world.clock.sleep(1800)
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True, seeds=20, rates=ILLS)
+@options(at_work=True, seeds=20, rates=ILLS)
+async def test_over_an_ill_cloud_there_is_one_network_and_then_none(region_networks: Ground) -> None:
+    name = await region_networks.make_network()
+    await region_networks.world.clock.sleep(1800)
+    region_networks.world.faults.stop()
+    await region_networks.world.clock.sleep(1800)
+    assert (await region_networks.available(Network, name)).status == "True"
+    assert [len(each) for each in (await region_networks.at_cloud()).values()] == [1, 1, 0]
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    await region_networks.world.clock.sleep(1800)
+    await all_is_gone(region_networks)
 
 
-def test_a_network_that_goes_from_an_ill_cloud_is_gone_from_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.world.clock.sleep(30)
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        for _ in range(360):
-            await ground.world.clock.sleep(10)
-            try:
-                await ground.store.get(Identity, identity_of(await ground.store.get(Network, name)))
-            except NotFound:
-                break
-        ground.world.faults.stop()
-        await ground.world.clock.sleep(1800)
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True, seeds=20, rates=ILLS)
+@options(at_work=True, seeds=20, rates=ILLS)
+async def test_a_network_that_goes_from_an_ill_cloud_is_gone_from_it(region_networks: Ground) -> None:
+    name = await region_networks.make_network()
+    await region_networks.world.clock.sleep(30)
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    for _ in range(360):
+        await region_networks.world.clock.sleep(10)
+        try:
+            await region_networks.store.get(Identity, identity_of(await region_networks.store.get(Network, name)))
+        except NotFound:
+            break
+    region_networks.world.faults.stop()
+    await region_networks.world.clock.sleep(1800)
+    await all_is_gone(region_networks)

@@ -11,8 +11,9 @@ from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
 from remuda.resources.conventions import identity_of
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.region.networks_asking import NOTHING, all_is_gone, make_group
-from tests.region.networks_ground import TENANT, Ground, on_ground
+from tests.region.networks_ground import TENANT, Ground
 from tests.region.room import ORG, PROJECT, REGION
 from tests.sim.runner import START
 
@@ -48,74 +49,62 @@ async def _turn(ground: Ground, phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("phase", ["running", "undoing", "stuck", "abandoned"])
-def test_nothing_is_made_unless_the_operation_is_done(phase: Phase) -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await _left_by(ground, phase)
-        await ground.rest()
-        assert await ground.at_cloud() == NOTHING
-        assert (await ground.available(Network, name)).reason == "OperationOpen"
-        assert not ground.identity.asked
-        await ground.look_again()
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_nothing_is_made_unless_the_operation_is_done(region_networks: Ground, phase: Phase) -> None:
+    name = await _left_by(region_networks, phase)
+    await region_networks.rest()
+    assert await region_networks.at_cloud() == NOTHING
+    assert (await region_networks.available(Network, name)).reason == "OperationOpen"
+    assert not region_networks.identity.asked
+    await region_networks.look_again()
 
 
-def test_what_an_abandoned_operation_left_can_be_deleted() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await _left_by(ground, "abandoned")
-        await ground.rest()
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_an_abandoned_operation_left_can_be_deleted(region_networks: Ground) -> None:
+    name = await _left_by(region_networks, "abandoned")
+    await region_networks.rest()
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
-def test_the_end_of_the_operation_wakes_what_it_made() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await _left_by(ground, "running")
-        await ground.rest()
-        await _turn(ground, "done")
-        await ground.rest()
-        assert (await ground.available(Network, name)).status == "True"
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_the_end_of_the_operation_wakes_what_it_made(region_networks: Ground) -> None:
+    name = await _left_by(region_networks, "running")
+    await region_networks.rest()
+    await _turn(region_networks, "done")
+    await region_networks.rest()
+    assert (await region_networks.available(Network, name)).status == "True"
 
 
-def test_what_an_undone_operation_left_goes_and_never_was_at_the_cloud() -> None:
-    async def scenario(ground: Ground) -> None:
-        await _left_by(ground, "undoing")
-        await ground.rest()
-        await _turn(ground, "undone")
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_an_undone_operation_left_goes_and_never_was_at_the_cloud(region_networks: Ground) -> None:
+    await _left_by(region_networks, "undoing")
+    await region_networks.rest()
+    await _turn(region_networks, "undone")
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
-def test_what_is_deleted_while_its_operation_is_open_waits_for_its_end() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await _left_by(ground, "running")
-        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
-        await ground.rest()
-        assert (await ground.store.get(Network, name)).is_marked
-        await _turn(ground, "done")
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_is_deleted_while_its_operation_is_open_waits_for_its_end(region_networks: Ground) -> None:
+    name = await _left_by(region_networks, "running")
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
+    await region_networks.rest()
+    assert (await region_networks.store.get(Network, name)).is_marked
+    await _turn(region_networks, "done")
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
-def test_what_somebody_put_on_a_network_that_is_taken_back_goes_with_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await _left_by(ground, "running")
-        hidden = identity_of(await ground.store.get(Network, name))
-        await make_group(ground, name)
-        await _turn(ground, "undoing")
-        await unmake(ground.store, Network, name)
-        await unmake(ground.store, Identity, hidden)
-        await _turn(ground, "undone")
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_somebody_put_on_a_network_that_is_taken_back_goes_with_it(region_networks: Ground) -> None:
+    name = await _left_by(region_networks, "running")
+    hidden = identity_of(await region_networks.store.get(Network, name))
+    await make_group(region_networks, name)
+    await _turn(region_networks, "undoing")
+    await unmake(region_networks.store, Network, name)
+    await unmake(region_networks.store, Identity, hidden)
+    await _turn(region_networks, "undone")
+    await region_networks.rest()
+    await all_is_gone(region_networks)

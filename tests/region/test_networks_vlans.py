@@ -13,8 +13,9 @@ from remuda.region.kinds.networks import Network, TakenVlan, VLANAllocation, VLA
 from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, RegionOpenstack, Vlan, VlanSegment
 from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.routes import NETWORKS
+from tests.kit.environment import options
 from tests.region.networks_asking import all_is_gone
-from tests.region.networks_ground import TENANT, Ground, on_ground
+from tests.region.networks_ground import TENANT, Ground
 from tests.region.room import REGION, clouds_over
 from tests.region.test_networks_controllers import ILLS
 
@@ -68,166 +69,151 @@ async def vlan_of(ground: Ground, network: str) -> int | None:
         ),
     ],
 )
-def test_a_region_has_vlans_to_give_if_it_has_a_physical_network(
-    chosen: ProviderNetworks | None, wanted: Sequence[range]
+async def test_a_region_has_vlans_to_give_if_it_has_a_physical_network(
+    region_networks: Ground, chosen: ProviderNetworks | None, wanted: Sequence[range]
 ) -> None:
-    async def scenario(ground: Ground) -> None:
-        found = await ground.store.get(Region, REGION)
-        openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=chosen))
-        assert list(segments_of(replace(found, spec=replace(found.spec, openstack=openstack)))) == wanted
-        assert not segments_of(found)
-
-    on_ground(scenario)
+    found = await region_networks.store.get(Region, REGION)
+    openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=chosen))
+    assert list(segments_of(replace(found, spec=replace(found.spec, openstack=openstack)))) == wanted
+    assert not segments_of(found)
 
 
-def test_each_network_is_made_as_a_vlan_of_its_own_and_gives_it_back_at_its_end() -> None:
-    async def scenario(ground: Ground) -> None:
-        await wire(ground)
-        one, other = await ground.make_network(), await ground.make_network()
-        await ground.rest()
-        assert sorted((await taken(ground)).values()) == await at_cloud(ground) == [100, 101]
-        assert await vlan_of(ground, one) == (await taken(ground))[one]
-        await ground.look_again()
+@options(at_work=True, seeds=3)
+async def test_each_network_is_made_as_a_vlan_of_its_own_and_gives_it_back_at_its_end(region_networks: Ground) -> None:
+    await wire(region_networks)
+    one, other = await region_networks.make_network(), await region_networks.make_network()
+    await region_networks.rest()
+    assert sorted((await taken(region_networks)).values()) == await at_cloud(region_networks) == [100, 101]
+    assert await vlan_of(region_networks, one) == (await taken(region_networks))[one]
+    await region_networks.look_again()
 
-        await delete(ground, one)
-        await ground.rest()
-        assert await taken(ground) == {other: await vlan_of(ground, other)}
-        await delete(ground, other)
-        await ground.rest()
-        assert await taken(ground) == {}
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True, seeds=3)
+    await delete(region_networks, one)
+    await region_networks.rest()
+    assert await taken(region_networks) == {other: await vlan_of(region_networks, other)}
+    await delete(region_networks, other)
+    await region_networks.rest()
+    assert await taken(region_networks) == {}
+    await all_is_gone(region_networks)
 
 
-def test_a_region_without_a_physical_network_gives_none() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.make_network()
-        await ground.rest()
-        assert await vlan_of(ground, name) is None
-        assert (await ground.store.list(VLANAllocation)).items == []
+@options(at_work=True)
+async def test_a_region_without_a_physical_network_gives_none(region_networks: Ground) -> None:
+    name = await region_networks.make_network()
+    await region_networks.rest()
+    assert await vlan_of(region_networks, name) is None
+    assert (await region_networks.store.list(VLANAllocation)).items == []
 
-        await wire(ground)  # what is there stays as it was made
-        await ground.look_again()
-        assert await at_cloud(ground) == [None]
-        await delete(ground, name)
-        await ground.rest()
-        await all_is_gone(ground)
-
-    on_ground(scenario, at_work=True)
+    await wire(region_networks)  # what is there stays as it was made
+    await region_networks.look_again()
+    assert await at_cloud(region_networks) == [None]
+    await delete(region_networks, name)
+    await region_networks.rest()
+    await all_is_gone(region_networks)
 
 
-def test_a_network_keeps_its_vlan_when_the_region_has_others_to_give() -> None:
-    async def scenario(ground: Ground) -> None:
-        await wire(ground)
-        name = await ground.make_network()
-        await ground.rest()
-        await wire(ground, [(300, 310)])
-        body = {"metadata": {"name": "net"}, "spec": {"dnsNameservers": ["9.9.9.9"]}}
-        assert (await ground.networks.ask(TENANT).put(f"{NETWORKS}/{name}", body)).status == 202
-        await ground.rest()
-        assert (await ground.available(Network, name)).reason == "Provisioned"
-        assert await at_cloud(ground) == [100]
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_a_network_keeps_its_vlan_when_the_region_has_others_to_give(region_networks: Ground) -> None:
+    await wire(region_networks)
+    name = await region_networks.make_network()
+    await region_networks.rest()
+    await wire(region_networks, [(300, 310)])
+    body = {"metadata": {"name": "net"}, "spec": {"dnsNameservers": ["9.9.9.9"]}}
+    assert (await region_networks.networks.ask(TENANT).put(f"{NETWORKS}/{name}", body)).status == 202
+    await region_networks.rest()
+    assert (await region_networks.available(Network, name)).reason == "Provisioned"
+    assert await at_cloud(region_networks) == [100]
 
 
-def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_given_back() -> None:
-    async def scenario(ground: Ground) -> None:
-        await wire(ground)
-        first = [await ground.make_network() for _ in range(3)]
-        await ground.rest()
-        late = await ground.make_network()
-        await ground.rest()
-        said = await ground.available(Network, late)
-        assert (said.status, said.reason) == ("False", "VLANsExhausted")
-        assert said.message == "its region has no free VLAN: remove a network"
-        assert len(await at_cloud(ground)) == 3
-        given_back = (await taken(ground))[first[1]]
-        await delete(ground, first[1])
-        await ground.world.clock.sleep(WOKEN_S)
-        assert await vlan_of(ground, late) == given_back
-
-    on_ground(scenario, at_work=True)
-
-
-def test_a_network_that_never_got_one_can_go() -> None:
-    async def scenario(ground: Ground) -> None:
-        await wire(ground, [(7, 7)])
-        await ground.make_network()
-        await ground.rest()
-        late = await ground.make_network()
-        await ground.rest()
-        await delete(ground, late)
-        await ground.rest()
-        assert [each.name for each in (await ground.store.list(Network)).items] == list(await taken(ground))
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_given_back(
+    region_networks: Ground,
+) -> None:
+    await wire(region_networks)
+    first = [await region_networks.make_network() for _ in range(3)]
+    await region_networks.rest()
+    late = await region_networks.make_network()
+    await region_networks.rest()
+    said = await region_networks.available(Network, late)
+    assert (said.status, said.reason) == ("False", "VLANsExhausted")
+    assert said.message == "its region has no free VLAN: remove a network"
+    assert len(await at_cloud(region_networks)) == 3
+    given_back = (await taken(region_networks))[first[1]]
+    await delete(region_networks, first[1])
+    await region_networks.world.clock.sleep(WOKEN_S)
+    assert await vlan_of(region_networks, late) == given_back
 
 
-def test_a_network_keeps_its_vlan_while_the_cloud_fails_it() -> None:
-    async def scenario(ground: Ground) -> None:
-        await wire(ground)
-        names = [await ground.make_network() for _ in range(3)]
-        await ground.world.clock.sleep(1_800)
-        ground.world.faults.stop()
-        await ground.world.clock.sleep(1_800)
-        assert sorted(await taken(ground)) == sorted(names)
-        assert await at_cloud(ground) == [100, 101, 200]
-
-    on_ground(scenario, at_work=True, seeds=10, rates=ILLS)
-
-
-def test_a_vlan_that_something_else_has_at_the_provider_is_told() -> None:
-    async def scenario(ground: Ground) -> None:
-        await wire(ground, [(7, 7)])
-        name = await ground.make_network()
-        await ground.rest()
-        held = (await ground.store.list(VLANAllocation)).items[0]
-        await ground.store.update(replace(held, spec=VLANAllocationSpec()))  # as after a restore from a backup
-        late = await ground.make_network()
-        await ground.rest()
-        said = await ground.available(Network, late)
-        assert (said.reason, said.message) == ("VLANTaken", "something else at the provider has its VLAN 7")
-        assert (await ground.available(Network, name)).reason == "Provisioned"
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True)
+async def test_a_network_that_never_got_one_can_go(region_networks: Ground) -> None:
+    await wire(region_networks, [(7, 7)])
+    await region_networks.make_network()
+    await region_networks.rest()
+    late = await region_networks.make_network()
+    await region_networks.rest()
+    await delete(region_networks, late)
+    await region_networks.rest()
+    assert [each.name for each in (await region_networks.store.list(Network)).items] == list(
+        await taken(region_networks)
+    )
 
 
-def test_what_nobody_has_any_more_is_found_when_none_is_left() -> None:
-    async def scenario(ground: Ground) -> None:
-        region = await wire(ground, [(1, 3)])
-        one = await ground.make_network()
-        await ground.rest()
-        held = (await ground.store.list(VLANAllocation)).items[0]
-        lost = [TakenVlan(id=each, physical_network_id=f"gone-{each}") for each in (2, 3)]
-        await ground.store.update(replace(held, spec=VLANAllocationSpec(allocations=(*held.spec.allocations, *lost))))
-        late = await ground.make_network()
-        await ground.rest()
-        assert await taken(ground) == {one: 1, late: 2}
-        assert vlans_name(region.spec.provider, REGION) == held.name
-
-    on_ground(scenario, at_work=True)
+@options(at_work=True, seeds=10, rates=ILLS)
+async def test_a_network_keeps_its_vlan_while_the_cloud_fails_it(region_networks: Ground) -> None:
+    await wire(region_networks)
+    names = [await region_networks.make_network() for _ in range(3)]
+    await region_networks.world.clock.sleep(1_800)
+    region_networks.world.faults.stop()
+    await region_networks.world.clock.sleep(1_800)
+    assert sorted(await taken(region_networks)) == sorted(names)
+    assert await at_cloud(region_networks) == [100, 101, 200]
 
 
-def test_none_is_given_twice_however_many_ask_at_once() -> None:
-    async def scenario(ground: Ground) -> None:
-        await wire(ground, [(1, 40)])
-        cloud = await clouds_over(ground.world, ground.store, ground.providers).get(REGION)
+@options(at_work=True)
+async def test_a_vlan_that_something_else_has_at_the_provider_is_told(region_networks: Ground) -> None:
+    await wire(region_networks, [(7, 7)])
+    name = await region_networks.make_network()
+    await region_networks.rest()
+    held = (await region_networks.store.list(VLANAllocation)).items[0]
+    await region_networks.store.update(replace(held, spec=VLANAllocationSpec()))  # as after a restore from a backup
+    late = await region_networks.make_network()
+    await region_networks.rest()
+    said = await region_networks.available(Network, late)
+    assert (said.reason, said.message) == ("VLANTaken", "something else at the provider has its VLAN 7")
+    assert (await region_networks.available(Network, name)).reason == "Provisioned"
 
-        async def take(number: int) -> int | None:
-            return await _until_written(lambda: take_vlan(ground.store, cloud, f"network-{number}"))
 
-        async def give(number: int) -> None:
-            await _until_written(lambda: give_vlan_back(ground.store, cloud.region, f"network-{number}"))
+@options(at_work=True)
+async def test_what_nobody_has_any_more_is_found_when_none_is_left(region_networks: Ground) -> None:
+    region = await wire(region_networks, [(1, 3)])
+    one = await region_networks.make_network()
+    await region_networks.rest()
+    held = (await region_networks.store.list(VLANAllocation)).items[0]
+    lost = [TakenVlan(id=each, physical_network_id=f"gone-{each}") for each in (2, 3)]
+    await region_networks.store.update(
+        replace(held, spec=VLANAllocationSpec(allocations=(*held.spec.allocations, *lost)))
+    )
+    late = await region_networks.make_network()
+    await region_networks.rest()
+    assert await taken(region_networks) == {one: 1, late: 2}
+    assert vlans_name(region.spec.provider, REGION) == held.name
 
-        given = await asyncio.gather(*[take(number % 40) for number in range(80)])
-        assert given[:40] == given[40:], "who has one is given no other"
-        assert sorted(each for each in given[:40] if each is not None) == list(range(1, 41))
-        await asyncio.gather(*[give(number) for number in range(40)])
-        assert await taken(ground) == {}
 
-    on_ground(scenario, seeds=5)
+@options(seeds=5)
+async def test_none_is_given_twice_however_many_ask_at_once(region_networks: Ground) -> None:
+    await wire(region_networks, [(1, 40)])
+    cloud = await clouds_over(region_networks.world, region_networks.store, region_networks.providers).get(REGION)
+
+    async def take(number: int) -> int | None:
+        return await _until_written(lambda: take_vlan(region_networks.store, cloud, f"network-{number}"))
+
+    async def give(number: int) -> None:
+        await _until_written(lambda: give_vlan_back(region_networks.store, cloud.region, f"network-{number}"))
+
+    given = await asyncio.gather(*[take(number % 40) for number in range(80)])
+    assert given[:40] == given[40:], "who has one is given no other"
+    assert sorted(each for each in given[:40] if each is not None) == list(range(1, 41))
+    await asyncio.gather(*[give(number) for number in range(40)])
+    assert await taken(region_networks) == {}
 
 
 async def _until_written(write: Callable[[], Awaitable[T]]) -> T:

@@ -15,30 +15,27 @@ SERVERS, PARTS = 200, 5
 WITHIN_S = 300.0
 
 
-def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        async with listening(house) as heard:
-            network = await house.network()
-            servers = await furnish(house, network, servers=range(SERVERS), parts=PARTS)
-            for server in servers:
-                await house.until(f"/api/v2/servers/{server}", "provisioned")
-            identity = identity_of(await house.store.get(Network, network))
-            await end_project(house)
-            await until_project_is_gone(house, within_s=WITHIN_S)
-            assert await left_of(house) == {}
+async def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call(region: RegionHouse) -> None:
+    async with listening(region) as heard:
+        network = await region.network()
+        servers = await furnish(region, network, servers=range(SERVERS), parts=PARTS)
+        for server in servers:
+            await region.until(f"/api/v2/servers/{server}", "provisioned")
+        identity = identity_of(await region.store.get(Network, network))
+        await end_project(region)
+        await until_project_is_gone(region, within_s=WITHIN_S)
+        assert await left_of(region) == {}
 
-        ends, ports = heard.ends("server"), heard.ends("port")
-        assert set(ends) == set(ports) == set(servers)
-        assert all(ends[server] < ports[server] for server in servers), "a port goes after its server"
-        (network_end,), (tenancy_end,) = heard.ends("network").values(), heard.ends("tenancy").values()
-        parts = [*heard.ends("group").values(), *heard.ends("balancer").values(), *heard.ends("storage").values()]
-        assert len(parts) == 3 * PARTS
-        assert max(*ports.values(), *parts) < network_end < tenancy_end
+    ends, ports = heard.ends("server"), heard.ends("port")
+    assert set(ends) == set(ports) == set(servers)
+    assert all(ends[server] < ports[server] for server in servers), "a port goes after its server"
+    (network_end,), (tenancy_end,) = heard.ends("network").values(), heard.ends("tenancy").values()
+    parts = [*heard.ends("group").values(), *heard.ends("balancer").values(), *heard.ends("storage").values()]
+    assert len(parts) == 3 * PARTS
+    assert max(*ports.values(), *parts) < network_end < tenancy_end
 
-        last_server = max([await let_go(house, SERVER, server) for server in servers])
-        assert last_server < await let_go(house, NETWORK, network) < await let_go(house, IDENTITY, identity)
-
-    in_a_region(scenario)
+    last_server = max([await let_go(region, SERVER, server) for server in servers])
+    assert last_server < await let_go(region, NETWORK, network) < await let_go(region, IDENTITY, identity)
 
 
 @pytest.mark.parametrize("seed", range(8))

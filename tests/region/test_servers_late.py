@@ -3,7 +3,8 @@
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import ServerSpec
 from remuda.region.kinds.servers import Replacement
-from tests.region.servers_ground import DEBIAN, SMALL, UBUNTU, Yard, in_yard
+from tests.kit.environment import options
+from tests.region.servers_ground import DEBIAN, SMALL, UBUNTU, Yard
 
 
 async def _put_behind_the_port(yard: Yard, name: str) -> None:
@@ -40,52 +41,44 @@ async def _is_replaced(yard: Yard, server: str) -> None:
     await yard.look_again()
 
 
-def test_c02_what_comes_after_it_was_seen_gone_makes_way_for_what_takes_its_place() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        await yard.rest()
-        yard.at_fault("error", "create_server")
-        await yard.replace(server, imageId=DEBIAN)
-        cleared = Replacement(counter=1, done=0, cleared=1)
-        while (await yard.stored(server)).status.replacement != cleared:
-            await yard.world.clock.sleep(0.01)
-        await _come_late(yard, server)
-        await yard.rest()
-        await _is_replaced(yard, server)
-
-    in_yard(scenario, at_work=True)
+@options(at_work=True)
+async def test_c02_what_comes_after_it_was_seen_gone_makes_way_for_what_takes_its_place(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.rest()
+    region_servers.at_fault("error", "create_server")
+    await region_servers.replace(server, imageId=DEBIAN)
+    cleared = Replacement(counter=1, done=0, cleared=1)
+    while (await region_servers.stored(server)).status.replacement != cleared:
+        await region_servers.world.clock.sleep(0.01)
+    await _come_late(region_servers, server)
+    await region_servers.rest()
+    await _is_replaced(region_servers, server)
 
 
-def test_c02_what_comes_after_its_place_was_taken_makes_way_too() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _replaced(yard)
-        await yard.rest()
-        await _is_replaced(yard, server)
-
-    in_yard(scenario, at_work=True)
+@options(at_work=True)
+async def test_c02_what_comes_after_its_place_was_taken_makes_way_too(region_servers: Yard) -> None:
+    server = await _replaced(region_servers)
+    await region_servers.rest()
+    await _is_replaced(region_servers, server)
 
 
-def test_c02_what_comes_late_does_not_keep_a_server_from_being_deleted() -> None:
-    async def scenario(yard: Yard) -> None:
-        await yard.delete(await _replaced(yard))
-        await yard.rest()
-        await yard.nothing_is_left()
-
-    in_yard(scenario, at_work=True)
+@options(at_work=True)
+async def test_c02_what_comes_late_does_not_keep_a_server_from_being_deleted(region_servers: Yard) -> None:
+    await region_servers.delete(await _replaced(region_servers))
+    await region_servers.rest()
+    await region_servers.nothing_is_left()
 
 
-def test_what_somebody_else_has_put_behind_a_port_is_left_there() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        await yard.rest()
-        yard.cloud.operator.vanish(server)
-        await _put_behind_the_port(yard, "db.0")
-        await yard.delete(server)
-        await yard.rest()
-        (theirs,) = yard.at_cloud()
-        assert theirs.handle.name == "db.0"
-        yard.cloud.operator.vanish(theirs.id)
-        await yard.rest()
-        await yard.nothing_is_left()
-
-    in_yard(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_somebody_else_has_put_behind_a_port_is_left_there(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.rest()
+    region_servers.cloud.operator.vanish(server)
+    await _put_behind_the_port(region_servers, "db.0")
+    await region_servers.delete(server)
+    await region_servers.rest()
+    (theirs,) = region_servers.at_cloud()
+    assert theirs.handle.name == "db.0"
+    region_servers.cloud.operator.vanish(theirs.id)
+    await region_servers.rest()
+    await region_servers.nothing_is_left()

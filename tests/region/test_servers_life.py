@@ -5,7 +5,7 @@ from typing import Any
 from remuda.providers.contract.common import server_name
 from remuda.region.kinds.servers import Server
 from tests.identity.household import told
-from tests.region.house import STANDARD, UBUNTU, RegionHouse, in_a_region
+from tests.region.house import STANDARD, UBUNTU, RegionHouse
 from tests.region.shown import shown_of
 
 SMALL = "sim-small-1"
@@ -25,85 +25,70 @@ async def _settled(house: RegionHouse, server: str) -> Any:
     return await house.until(f"/api/v2/servers/{server}", "provisioned")
 
 
-def test_a_replacement_keeps_port_addresses_and_mac() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        server = await house.server(await house.network(), networking={"publicIP": True})
-        path, before = f"/api/v2/servers/{server}", await _settled(house, server)
-        small = await _flavor(house, SMALL)
-        body = {"flavorId": small, "imageId": UBUNTU}
-        assert (await house.root.post(f"{path}/replace", body)).status == 403
-        compute = house.service("unikorn-compute")
-        assert told(await compute.post(f"{path}/replace", body), 202)["spec"]["flavorId"] == small
-        await house.clock.sleep(1.0)
-        after = await _settled(house, server)
-        assert shown_of(after) == shown_of(before)
-        stored = await house.store.get(Server, server)
-        assert stored.status.flavor_id == small
-        names = [one.handle.name async for part in house.north.provider.servers.sightings() for one in part]  # type: ignore[union-attr]  # it has them
-        assert names == [await _at_cloud(house, server, 1)]
-
-    in_a_region(scenario)
+async def test_a_replacement_keeps_port_addresses_and_mac(region: RegionHouse) -> None:
+    server = await region.server(await region.network(), networking={"publicIP": True})
+    path, before = f"/api/v2/servers/{server}", await _settled(region, server)
+    small = await _flavor(region, SMALL)
+    body = {"flavorId": small, "imageId": UBUNTU}
+    assert (await region.root.post(f"{path}/replace", body)).status == 403
+    compute = region.service("unikorn-compute")
+    assert told(await compute.post(f"{path}/replace", body), 202)["spec"]["flavorId"] == small
+    await region.clock.sleep(1.0)
+    after = await _settled(region, server)
+    assert shown_of(after) == shown_of(before)
+    stored = await region.store.get(Server, server)
+    assert stored.status.flavor_id == small
+    names = [one.handle.name async for part in region.north.provider.servers.sightings() for one in part]  # type: ignore[union-attr]  # it has them
+    assert names == [await _at_cloud(region, server, 1)]
 
 
-def test_a_server_that_vanished_is_made_again_with_the_same_addresses() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        server = await house.server(await house.network())
-        before = await _settled(house, server)
-        first = (await house.store.get(Server, server)).status.provider_id
-        house.north.operator.vanish(await _at_cloud(house, server))
+async def test_a_server_that_vanished_is_made_again_with_the_same_addresses(region: RegionHouse) -> None:
+    server = await region.server(await region.network())
+    before = await _settled(region, server)
+    first = (await region.store.get(Server, server)).status.provider_id
+    region.north.operator.vanish(await _at_cloud(region, server))
 
-        async def is_another() -> bool:
-            status = (await house.store.get(Server, server)).status
-            return status.provider_id not in {"", first} and status.phase == "Running"
+    async def is_another() -> bool:
+        status = (await region.store.get(Server, server)).status
+        return status.provider_id not in {"", first} and status.phase == "Running"
 
-        await house.identity.eventually("another server runs in its place", is_another)
-        assert (await _settled(house, server))["status"] == before["status"] | {"timesMadeAgain": 1}
-
-    in_a_region(scenario)
+    await region.identity.eventually("another server runs in its place", is_another)
+    assert (await _settled(region, server))["status"] == before["status"] | {"timesMadeAgain": 1}
 
 
-def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        server = await house.server(await house.network())
-        await _settled(house, server)
-        house.north.operator.stop(await _at_cloud(house, server))
+async def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone(region: RegionHouse) -> None:
+    server = await region.server(await region.network())
+    await _settled(region, server)
+    region.north.operator.stop(await _at_cloud(region, server))
 
-        async def is_stopped() -> bool:
-            return (await house.store.get(Server, server)).status.phase == "Stopped"
+    async def is_stopped() -> bool:
+        return (await region.store.get(Server, server)).status.phase == "Stopped"
 
-        await house.identity.eventually("it is seen to be stopped", is_stopped)
-        await house.clock.sleep(30.0)
-        assert await is_stopped()
-        assert (await _settled(house, server))["metadata"]["provisioningStatus"] == "provisioned"
-
-    in_a_region(scenario)
+    await region.identity.eventually("it is seen to be stopped", is_stopped)
+    await region.clock.sleep(30.0)
+    assert await is_stopped()
+    assert (await _settled(region, server))["metadata"]["provisioningStatus"] == "provisioned"
 
 
-def test_a_flavor_without_room_is_waited_for_and_says_so() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        metal = await _flavor(house, "sim-gpu-64")
-        images = await house.north.provider.images.images()  # type: ignore[union-attr]  # it has them
-        image = next(each.id for each in images if each.architecture == "x86_64" and each.virtualization != "baremetal")
-        network = await house.network()
-        servers = [await house.server(network, f"metal-{n}", flavorId=metal, imageId=image) for n in range(5)]
-        await house.clock.sleep(60.0)
-        reads = [(await house.root.get(f"/api/v2/servers/{each}")).json["metadata"] for each in servers]
-        waiting = [each for each in reads if each["provisioningStatus"] != "provisioned"]
-        assert len(waiting) == 1
-        assert waiting[0]["provisioningStatusDetail"]["reason"] == "NoCapacity"
-        settled = next(each for each in reads if each["provisioningStatus"] == "provisioned")
-        assert (await house.root.delete(f"/api/v2/servers/{settled['id']}")).status == 202
-        await _settled(house, waiting[0]["id"])
-
-    in_a_region(scenario)
+async def test_a_flavor_without_room_is_waited_for_and_says_so(region: RegionHouse) -> None:
+    metal = await _flavor(region, "sim-gpu-64")
+    images = await region.north.provider.images.images()  # type: ignore[union-attr]  # it has them
+    image = next(each.id for each in images if each.architecture == "x86_64" and each.virtualization != "baremetal")
+    network = await region.network()
+    servers = [await region.server(network, f"metal-{n}", flavorId=metal, imageId=image) for n in range(5)]
+    await region.clock.sleep(60.0)
+    reads = [(await region.root.get(f"/api/v2/servers/{each}")).json["metadata"] for each in servers]
+    waiting = [each for each in reads if each["provisioningStatus"] != "provisioned"]
+    assert len(waiting) == 1
+    assert waiting[0]["provisioningStatusDetail"]["reason"] == "NoCapacity"
+    settled = next(each for each in reads if each["provisioningStatus"] == "provisioned")
+    assert (await region.root.delete(f"/api/v2/servers/{settled['id']}")).status == 202
+    await _settled(region, waiting[0]["id"])
 
 
-def test_two_servers_of_one_name_on_one_network_are_one() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        await house.server(network, "one")
-        spec = {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU}
-        reply = await house.root.post("/api/v2/servers", {"metadata": {"name": "one"}, "spec": spec})
-        assert reply.status == 409
-
-    in_a_region(scenario)
+async def test_two_servers_of_one_name_on_one_network_are_one(region: RegionHouse) -> None:
+    network = await region.network()
+    await region.server(network, "one")
+    spec = {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU}
+    reply = await region.root.post("/api/v2/servers", {"metadata": {"name": "one"}, "spec": spec})
+    assert reply.status == 409

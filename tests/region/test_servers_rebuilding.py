@@ -7,6 +7,7 @@ from remuda.providers.simulated.servers import SimServers
 from remuda.region.kinds.common import RETRIED
 from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
+from tests.kit.environment import options
 from tests.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
 from tests.region.shown import shown_of
 
@@ -21,127 +22,117 @@ async def _provisioning(yard: Yard, server: str) -> str:
     return str((await yard.read(server))["metadata"]["provisioningStatus"])
 
 
-def test_a_rebuild_keeps_everything_but_the_disk() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        before, (made,) = await yard.read(server), yard.at_cloud()
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.world.clock.sleep(1)
-        assert (await yard.read(server))["status"]["powerState"] == "Building"
-        assert (await yard.read(server))["metadata"]["healthStatus"] == "unknown"
-        assert await _provisioning(yard, server) == "provisioning"
-        assert (await yard.stored(server)).status.rebuild == Rebuild(target_image_id=DEBIAN, state="Rebuilding")
-        await yard.rest()
-        assert await _provisioning(yard, server) == "provisioned"
-        (now,) = yard.at_cloud()
-        assert (now.id, now.image) == (made.id, DEBIAN)
-        assert shown_of(await yard.read(server)) == shown_of(before)
-        assert [each for each in await yard.timeline(server) if "Reb" in each] == ["Rebuilding", "Rebuilt"]
-        await yard.look_again()
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_a_rebuild_keeps_everything_but_the_disk(region_servers: Yard) -> None:
+    server = await _running(region_servers)
+    before, (made,) = await region_servers.read(server), region_servers.at_cloud()
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.world.clock.sleep(1)
+    assert (await region_servers.read(server))["status"]["powerState"] == "Building"
+    assert (await region_servers.read(server))["metadata"]["healthStatus"] == "unknown"
+    assert await _provisioning(region_servers, server) == "provisioning"
+    assert (await region_servers.stored(server)).status.rebuild == Rebuild(target_image_id=DEBIAN, state="Rebuilding")
+    await region_servers.rest()
+    assert await _provisioning(region_servers, server) == "provisioned"
+    (now,) = region_servers.at_cloud()
+    assert (now.id, now.image) == (made.id, DEBIAN)
+    assert shown_of(await region_servers.read(server)) == shown_of(before)
+    assert [each for each in await region_servers.timeline(server) if "Reb" in each] == ["Rebuilding", "Rebuilt"]
+    await region_servers.look_again()
 
 
-def test_a_stopped_server_is_rebuilt_and_stays_stopped() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        yard.cloud.operator.stop(server)
-        await yard.rest()
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("stopped", DEBIAN)]
-        assert await _provisioning(yard, server) == "provisioned"
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_a_stopped_server_is_rebuilt_and_stays_stopped(region_servers: Yard) -> None:
+    server = await _running(region_servers)
+    region_servers.cloud.operator.stop(server)
+    await region_servers.rest()
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("stopped", DEBIAN)]
+    assert await _provisioning(region_servers, server) == "provisioned"
 
 
-def test_a_server_that_drifted_and_is_rebuilt_no_longer_says_so_as_soon_as_it_is_done() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        assert yard.cloud.provider.servers is not None
-        await yard.cloud.provider.servers.rebuild_server(yard.at_cloud()[0].handle, ROCKY)
-        await yard.rest()
-        assert is_drifted(await yard.stored(server))
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", DEBIAN)]
-        assert not is_drifted(await yard.stored(server))
-        await yard.look_again()
+@options(at_work=True, is_instant=False)
+async def test_a_server_that_drifted_and_is_rebuilt_no_longer_says_so_as_soon_as_it_is_done(
+    region_servers: Yard,
+) -> None:
+    server = await _running(region_servers)
+    assert region_servers.cloud.provider.servers is not None
+    await region_servers.cloud.provider.servers.rebuild_server(region_servers.at_cloud()[0].handle, ROCKY)
+    await region_servers.rest()
+    assert is_drifted(await region_servers.stored(server))
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
+    assert not is_drifted(await region_servers.stored(server))
+    await region_servers.look_again()
 
-    in_yard(scenario, at_work=True, is_instant=False)
 
-
-def test_an_image_chosen_while_the_server_comes_up_is_put_on_it_when_it_runs() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        await yard.world.clock.sleep(1)
-        assert [each.state for each in yard.at_cloud()] == ["building"]
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", DEBIAN)]
-        assert await _provisioning(yard, server) == "provisioned"
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_an_image_chosen_while_the_server_comes_up_is_put_on_it_when_it_runs(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.world.clock.sleep(1)
+    assert [each.state for each in region_servers.at_cloud()] == ["building"]
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
+    assert await _provisioning(region_servers, server) == "provisioned"
 
 
 @pytest.mark.parametrize("after_s", [0, 0.05, 0.2, 1, 2, 3])
 @pytest.mark.parametrize("last", [ROCKY, UBUNTU])
-def test_an_image_that_is_changed_again_is_the_one_that_stays(after_s: float, last: str) -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.world.clock.sleep(after_s)
-        await yard.put(server, update(imageId=last))
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", last)]
-        stored = (await yard.stored(server)).status
-        assert (stored.rebuild, stored.applied_image_id) == (None, last)
-        assert await _provisioning(yard, server) == "provisioned"
-        await yard.look_again()
-
-    in_yard(scenario, at_work=True, is_instant=False)
-
-
-def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_is_the_last(
-    monkeypatch: pytest.MonkeyPatch,
+@options(at_work=True, is_instant=False)
+async def test_an_image_that_is_changed_again_is_the_one_that_stays(
+    region_servers: Yard, after_s: float, last: str
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        create, made_of = SimServers.create_server, list[str]()
-
-        async def create_slowly(servers: SimServers, wanted: ServerSpec) -> Server:
-            made = await create(servers, wanted)
-            made_of.append(made.image)
-            await yard.put(server, update(imageId=UBUNTU))
-            return made
-
-        monkeypatch.setattr(SimServers, "create_server", create_slowly)
-        yard.cloud.operator.vanish(server)
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.rest()
-        assert made_of == [DEBIAN]
-        assert [each.image for each in yard.at_cloud()] == [UBUNTU]
-        assert (await yard.read(server))["metadata"]["provisioningStatus"] == "provisioned"
-        await yard.look_again()
-
-    in_yard(scenario, at_work=True)
+    server = await _running(region_servers)
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.world.clock.sleep(after_s)
+    await region_servers.put(server, update(imageId=last))
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", last)]
+    stored = (await region_servers.stored(server)).status
+    assert (stored.rebuild, stored.applied_image_id) == (None, last)
+    assert await _provisioning(region_servers, server) == "provisioned"
+    await region_servers.look_again()
 
 
-def test_a_wish_that_is_taken_back_in_time_destroys_nothing() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        for nth in range(3):
-            yard.at_fault("error", "rebuild_server", after=nth)
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.world.clock.sleep(0.1)
-        await yard.put(server, update())
-        await yard.rest()
-        assert [each.image for each in yard.at_cloud()] == [UBUNTU]
-        assert "Rebuilding" not in await yard.timeline(server)
-        assert (await yard.stored(server)).status.rebuild is None
-        await yard.look_again()
+@options(at_work=True)
+async def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_is_the_last(
+    region_servers: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await _running(region_servers)
+    create, made_of = SimServers.create_server, list[str]()
 
-    in_yard(scenario, at_work=True)
+    async def create_slowly(servers: SimServers, wanted: ServerSpec) -> Server:
+        made = await create(servers, wanted)
+        made_of.append(made.image)
+        await region_servers.put(server, update(imageId=UBUNTU))
+        return made
+
+    monkeypatch.setattr(SimServers, "create_server", create_slowly)
+    region_servers.cloud.operator.vanish(server)
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.rest()
+    assert made_of == [DEBIAN]
+    assert [each.image for each in region_servers.at_cloud()] == [UBUNTU]
+    assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "provisioned"
+    await region_servers.look_again()
+
+
+@options(at_work=True)
+async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers: Yard) -> None:
+    server = await _running(region_servers)
+    for nth in range(3):
+        region_servers.at_fault("error", "rebuild_server", after=nth)
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.world.clock.sleep(0.1)
+    await region_servers.put(server, update())
+    await region_servers.rest()
+    assert [each.image for each in region_servers.at_cloud()] == [UBUNTU]
+    assert "Rebuilding" not in await region_servers.timeline(server)
+    assert (await region_servers.stored(server)).status.rebuild is None
+    await region_servers.look_again()
 
 
 @pytest.mark.parametrize("fault", ["timeout_done", "error_done"])
@@ -161,20 +152,18 @@ def test_a_lost_answer_does_not_rebuild_twice(fault: str, *, is_instant: bool) -
     in_yard(scenario, at_work=True, is_instant=is_instant)
 
 
-def test_an_old_read_is_not_taken_for_a_failure() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        for nth in range(6):
-            yard.at_fault("stale", "find_server", after=nth)
-        await yard.put(server, update(imageId=DEBIAN))
-        for _ in range(20):
-            await yard.world.clock.sleep(0.1)
-            assert await _provisioning(yard, server) != "error"
-        await yard.rest()
-        assert await _provisioning(yard, server) == "provisioned"
-        assert [each.image for each in yard.at_cloud()] == [DEBIAN]
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_an_old_read_is_not_taken_for_a_failure(region_servers: Yard) -> None:
+    server = await _running(region_servers)
+    for nth in range(6):
+        region_servers.at_fault("stale", "find_server", after=nth)
+    await region_servers.put(server, update(imageId=DEBIAN))
+    for _ in range(20):
+        await region_servers.world.clock.sleep(0.1)
+        assert await _provisioning(region_servers, server) != "error"
+    await region_servers.rest()
+    assert await _provisioning(region_servers, server) == "provisioned"
+    assert [each.image for each in region_servers.at_cloud()] == [DEBIAN]
 
 
 async def _failed(yard: Yard) -> str:
@@ -194,19 +183,17 @@ async def _failed(yard: Yard) -> str:
     return server
 
 
-def test_a_rebuild_that_failed_waits_for_another_choice() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _failed(yard)
-        before = (await yard.read(server))["status"]
-        await yard.put(server, update(imageId=ROCKY))
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", ROCKY)]
-        read = await yard.read(server)
-        assert (read["metadata"]["provisioningStatus"], read["metadata"]["healthStatus"]) == ("provisioned", "healthy")
-        assert read["status"]["privateIP"] == before["privateIP"]
-        await yard.look_again()
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_a_rebuild_that_failed_waits_for_another_choice(region_servers: Yard) -> None:
+    server = await _failed(region_servers)
+    before = (await region_servers.read(server))["status"]
+    await region_servers.put(server, update(imageId=ROCKY))
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", ROCKY)]
+    read = await region_servers.read(server)
+    assert (read["metadata"]["provisioningStatus"], read["metadata"]["healthStatus"]) == ("provisioned", "healthy")
+    assert read["status"]["privateIP"] == before["privateIP"]
+    await region_servers.look_again()
 
 
 def test_a_rebuild_that_failed_is_repaired_by_the_old_image_or_a_replacement() -> None:
@@ -230,26 +217,22 @@ def test_a_rebuild_that_failed_is_repaired_by_the_old_image_or_a_replacement() -
         in_yard(each, at_work=True, is_instant=False)
 
 
-def test_a_rebuild_that_failed_is_tried_again_when_an_operator_says_so() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _failed(yard)
-        reset = await yard.store.update_status(retried_server(await yard.stored(server)))
-        await yard.store.update(annotated(reset, RETRIED, "now"))
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", DEBIAN)]
-        assert await _provisioning(yard, server) == "provisioned"
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_a_rebuild_that_failed_is_tried_again_when_an_operator_says_so(region_servers: Yard) -> None:
+    server = await _failed(region_servers)
+    reset = await region_servers.store.update_status(retried_server(await region_servers.stored(server)))
+    await region_servers.store.update(annotated(reset, RETRIED, "now"))
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
+    assert await _provisioning(region_servers, server) == "provisioned"
 
 
 @pytest.mark.parametrize("after_s", [0, 0.05, 0.2, 1, 2, 3])
-def test_given_up_while_it_is_rebuilt_it_leaves_nothing(after_s: float) -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.world.clock.sleep(after_s)
-        await yard.delete(server)
-        await yard.rest()
-        await yard.nothing_is_left()
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_given_up_while_it_is_rebuilt_it_leaves_nothing(region_servers: Yard, after_s: float) -> None:
+    server = await _running(region_servers)
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.world.clock.sleep(after_s)
+    await region_servers.delete(server)
+    await region_servers.rest()
+    await region_servers.nothing_is_left()

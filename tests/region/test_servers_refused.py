@@ -150,84 +150,68 @@ def test_a_flavor_without_a_disk_takes_any_image() -> None:
     in_yard(scenario, images=tuple(STRANGE.values()), flavors=tuple(replace(each, disk_bytes=0) for each in offered))
 
 
-def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project() -> None:
-    async def scenario(yard: Yard) -> None:
-        network, other = await yard.make_network(), await yard.make_network()
-        client = yard.servers.ask(TENANT)
-        networking = {"securityGroups": [await yard.make_group(other)]}
-        reply = await client.post(SERVERS, wanted(network, networking=networking, imageId=ABSENT))
-        assert refusal(reply) == (422, BAD_GROUP)
-        authority = await yard.make_authority(OTHER_PROJECT)
-        reply = await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority, networking=networking))
-        assert refusal(reply) == (422, BAD_CA)
-
-    in_yard(scenario)
+async def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project(region_servers: Yard) -> None:
+    network, other = await region_servers.make_network(), await region_servers.make_network()
+    client = region_servers.servers.ask(TENANT)
+    networking = {"securityGroups": [await region_servers.make_group(other)]}
+    reply = await client.post(SERVERS, wanted(network, networking=networking, imageId=ABSENT))
+    assert refusal(reply) == (422, BAD_GROUP)
+    authority = await region_servers.make_authority(OTHER_PROJECT)
+    reply = await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority, networking=networking))
+    assert refusal(reply) == (422, BAD_CA)
 
 
-def test_a_network_that_the_first_api_made_is_not_there() -> None:
-    async def scenario(yard: Yard) -> None:
-        like = await yard.store.get(Network, await yard.make_network())
-        labels = {label: value for label, value in like.metadata.labels.items() if label != API_VERSION}
-        await yard.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
-        assert refusal(await yard.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
-
-    in_yard(scenario)
+async def test_a_network_that_the_first_api_made_is_not_there(region_servers: Yard) -> None:
+    like = await region_servers.store.get(Network, await region_servers.make_network())
+    labels = {label: value for label, value in like.metadata.labels.items() if label != API_VERSION}
+    await region_servers.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
+    assert refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
 
 
-def test_a_group_that_the_first_api_made_is_not_there() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        like = await yard.store.get(SecurityGroup, await yard.make_group(network))
-        labels = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
-        await yard.store.create(SecurityGroup(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
-        reply = await yard.servers.ask(TENANT).post(SERVERS, wanted(network, networking={"securityGroups": [ABSENT]}))
-        assert refusal(reply) == NOT_FOUND
-
-    in_yard(scenario)
-
-
-def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        group, authority = await yard.make_group(network), await yard.make_authority()
-        spec = {"networking": {"securityGroups": [group]}, "sshCertificateAuthorityId": authority}
-        parts = ["networks:v2 R", "servers C", "securitygroups:v2 R", "sshcertificateauthorities:v2 R"]
-        for number, part in enumerate(parts):
-            some = ", ".join(f"region:{each}" for each in parts if each != part)
-            who = member(f"lacks{number}@example.com", ORG, some)
-            verb = "create" if part == "servers C" else "read"
-            reply = await yard.servers.ask(who).post(SERVERS, wanted(network, **spec))
-            assert refusal(reply) == forbidden(verb, OUTSIDE, f"region:{part.split()[0]}")
-        outsider = member("eve@example.com", OTHER_ORG, RIGHTS)
-        assert refusal(await yard.servers.ask(outsider).post(SERVERS, wanted(network))) == NOT_FOUND
-        assert refusal(await yard.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
-        assert not (await yard.store.list(Server)).items
-
-    in_yard(scenario)
+async def test_a_group_that_the_first_api_made_is_not_there(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    like = await region_servers.store.get(SecurityGroup, await region_servers.make_group(network))
+    labels = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
+    await region_servers.store.create(SecurityGroup(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
+    reply = await region_servers.servers.ask(TENANT).post(
+        SERVERS, wanted(network, networking={"securityGroups": [ABSENT]})
+    )
+    assert refusal(reply) == NOT_FOUND
 
 
-def test_a_network_that_goes_takes_no_more_servers() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        await yard.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")
-        reply = await yard.servers.ask(TENANT).post(SERVERS, wanted(network))
-        assert refusal(reply) == (400, "network is being deleted")
+async def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    group, authority = await region_servers.make_group(network), await region_servers.make_authority()
+    spec = {"networking": {"securityGroups": [group]}, "sshCertificateAuthorityId": authority}
+    parts = ["networks:v2 R", "servers C", "securitygroups:v2 R", "sshcertificateauthorities:v2 R"]
+    for number, part in enumerate(parts):
+        some = ", ".join(f"region:{each}" for each in parts if each != part)
+        who = member(f"lacks{number}@example.com", ORG, some)
+        verb = "create" if part == "servers C" else "read"
+        reply = await region_servers.servers.ask(who).post(SERVERS, wanted(network, **spec))
+        assert refusal(reply) == forbidden(verb, OUTSIDE, f"region:{part.split()[0]}")
+    outsider = member("eve@example.com", OTHER_ORG, RIGHTS)
+    assert refusal(await region_servers.servers.ask(outsider).post(SERVERS, wanted(network))) == NOT_FOUND
+    assert refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
+    assert not (await region_servers.store.list(Server)).items
 
-    in_yard(scenario)
+
+async def test_a_network_that_goes_takes_no_more_servers(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    await region_servers.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")
+    reply = await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network))
+    assert refusal(reply) == (400, "network is being deleted")
 
 
-def test_a_group_or_authority_that_goes_takes_no_more_servers() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        group, authority = await yard.make_group(network), await yard.make_authority()
-        assert (await yard.groups.ask(TENANT).delete(f"{SECURITY_GROUPS}/{group}")).status == 202
-        assert (await yard.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{authority}")).status == 202
-        client = yard.servers.ask(TENANT)
-        replies = [
-            await client.post(SERVERS, wanted(network, networking={"securityGroups": [group]})),
-            await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority)),
-        ]
-        assert [(reply.status, "being deleted" in refusal(reply)[1]) for reply in replies] == [(409, True)] * 2
-        assert not (await yard.store.list(Server)).items
-
-    in_yard(scenario)
+async def test_a_group_or_authority_that_goes_takes_no_more_servers(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    group, authority = await region_servers.make_group(network), await region_servers.make_authority()
+    assert (await region_servers.groups.ask(TENANT).delete(f"{SECURITY_GROUPS}/{group}")).status == 202
+    assert (await region_servers.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{authority}")).status == 202
+    client = region_servers.servers.ask(TENANT)
+    replies = [
+        await client.post(SERVERS, wanted(network, networking={"securityGroups": [group]})),
+        await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority)),
+    ]
+    assert [(reply.status, "being deleted" in refusal(reply)[1]) for reply in replies] == [(409, True)] * 2
+    assert not (await region_servers.store.list(Server)).items

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.region.servers_ground import DEBIAN, STANDARD, Yard, in_yard, update
+from tests.kit.environment import options
+from tests.region.servers_ground import DEBIAN, STANDARD, Yard, update
 
 
 async def _running(yard: Yard) -> str:
@@ -18,33 +19,33 @@ async def _remade(yard: Yard, server: str) -> int:
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
-def test_each_time_is_counted_also_if_whoever_made_it_did_not_hear_that_it_was_made(*, is_answered: bool) -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        for time in (1, 2):
-            if not is_answered:
-                yard.at_fault("timeout_done", "create_server")
-            yard.cloud.operator.vanish(server)
-            for driver in yard.drivers:
-                await driver.scan()
-            await yard.rest()
-            assert await _remade(yard, server) == time
-            assert len(yard.at_cloud()) == 1
+@options(at_work=True)
+async def test_each_time_is_counted_also_if_whoever_made_it_did_not_hear_that_it_was_made(
+    region_servers: Yard, *, is_answered: bool
+) -> None:
+    server = await _running(region_servers)
+    for time in (1, 2):
+        if not is_answered:
+            region_servers.at_fault("timeout_done", "create_server")
+        region_servers.cloud.operator.vanish(server)
+        for driver in region_servers.drivers:
+            await driver.scan()
+        await region_servers.rest()
+        assert await _remade(region_servers, server) == time
+        assert len(region_servers.at_cloud()) == 1
 
-    in_yard(scenario, at_work=True)
 
-
-def test_what_somebody_asked_for_and_what_never_came_up_is_not_counted() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        await yard.world.clock.sleep(1)
-        yard.cloud.operator.fail(server, "no machine starts")
-        await yard.rest()
-        await yard.replace(server, flavorId=STANDARD)
-        await yard.rest()
-        await yard.put(server, update(flavorId=STANDARD, imageId=DEBIAN))
-        await yard.rest()
-        assert [(each.state, each.flavor, each.image) for each in yard.at_cloud()] == [("running", STANDARD, DEBIAN)]
-        assert await _remade(yard, server) == 0
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_what_somebody_asked_for_and_what_never_came_up_is_not_counted(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.world.clock.sleep(1)
+    region_servers.cloud.operator.fail(server, "no machine starts")
+    await region_servers.rest()
+    await region_servers.replace(server, flavorId=STANDARD)
+    await region_servers.rest()
+    await region_servers.put(server, update(flavorId=STANDARD, imageId=DEBIAN))
+    await region_servers.rest()
+    assert [(each.state, each.flavor, each.image) for each in region_servers.at_cloud()] == [
+        ("running", STANDARD, DEBIAN)
+    ]
+    assert await _remade(region_servers, server) == 0

@@ -9,6 +9,7 @@ from remuda.providers.simulated.catalogue import Times
 from remuda.providers.simulated.faults import INSTANT
 from remuda.region.kinds.common import RETRIED
 from remuda.region.recovery.rules import annotated, retried_server
+from tests.kit.environment import options
 from tests.region.servers_ground import Yard, in_yard
 
 STEP_S = 0.25
@@ -34,41 +35,37 @@ async def _status(yard: Yard, server: str) -> tuple[str, str]:
     return metadata["provisioningStatus"], metadata["healthStatus"]
 
 
-def test_a_server_that_fails_once_is_made_again_with_the_same_address() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        server = await yard.make_server(network)
-        await yard.world.clock.sleep(1)
-        (made,), (port,) = yard.at_cloud(), await yard.ports()
-        yard.cloud.operator.fail(server, "no machine starts")
-        await yard.rest()
-        assert await _status(yard, server) == ("provisioned", "healthy")
-        (now,) = yard.at_cloud()
-        assert now.id != made.id
-        assert [(each.spec.address, each.spec.mac) for each in await yard.ports()] == [
-            (port.spec.address, port.spec.mac)
-        ]
-        status = (await yard.stored(server)).status
-        assert (status.provider_create_failures, status.provider_create_retrying) == (0, False)
-        assert "CreateFailed" in await yard.timeline(server)
-        await yard.look_again()
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_a_server_that_fails_once_is_made_again_with_the_same_address(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    server = await region_servers.make_server(network)
+    await region_servers.world.clock.sleep(1)
+    (made,), (port,) = region_servers.at_cloud(), await region_servers.ports()
+    region_servers.cloud.operator.fail(server, "no machine starts")
+    await region_servers.rest()
+    assert await _status(region_servers, server) == ("provisioned", "healthy")
+    (now,) = region_servers.at_cloud()
+    assert now.id != made.id
+    assert [(each.spec.address, each.spec.mac) for each in await region_servers.ports()] == [
+        (port.spec.address, port.spec.mac)
+    ]
+    status = (await region_servers.stored(server)).status
+    assert (status.provider_create_failures, status.provider_create_retrying) == (0, False)
+    assert "CreateFailed" in await region_servers.timeline(server)
+    await region_servers.look_again()
 
 
-def test_while_it_is_made_again_it_says_so() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        await yard.world.clock.sleep(1)
-        yard.cloud.operator.fail(server, "no machine starts")
-        await yard.world.clock.sleep(0.5)
-        stored = await yard.stored(server)
-        assert stored.status.provider_create_failures == 1
-        assert (await _status(yard, server))[0] == "provisioning"
-        assert stored.status.mac_address
-        assert stored.status.provisioned_at is None
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_while_it_is_made_again_it_says_so(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.world.clock.sleep(1)
+    region_servers.cloud.operator.fail(server, "no machine starts")
+    await region_servers.world.clock.sleep(0.5)
+    stored = await region_servers.stored(server)
+    assert stored.status.provider_create_failures == 1
+    assert (await _status(region_servers, server))[0] == "provisioning"
+    assert stored.status.mac_address
+    assert stored.status.provisioned_at is None
 
 
 async def _given_up(yard: Yard) -> str:
@@ -84,43 +81,37 @@ async def _given_up(yard: Yard) -> str:
     return server
 
 
-def test_after_so_many_failures_it_waits_for_an_operator_who_has_it_tried_again() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _given_up(yard)
-        reset = await yard.store.update_status(retried_server(await yard.stored(server)))
-        await yard.store.update(annotated(reset, RETRIED, "now"))
-        assert await _meanwhile(yard, 120) == 2, "the one that is there counts as the first"
-        assert await _status(yard, server) == ("error", "error")
-        reset = await yard.store.update_status(retried_server(await yard.stored(server)))
-        await yard.store.update(annotated(reset, RETRIED, "again"))
-        await yard.rest()
-        assert await _status(yard, server) == ("provisioned", "healthy")
-        assert len(yard.at_cloud()) == len(await yard.ports()) == 1
-        await yard.look_again()
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_after_so_many_failures_it_waits_for_an_operator_who_has_it_tried_again(region_servers: Yard) -> None:
+    server = await _given_up(region_servers)
+    reset = await region_servers.store.update_status(retried_server(await region_servers.stored(server)))
+    await region_servers.store.update(annotated(reset, RETRIED, "now"))
+    assert await _meanwhile(region_servers, 120) == 2, "the one that is there counts as the first"
+    assert await _status(region_servers, server) == ("error", "error")
+    reset = await region_servers.store.update_status(retried_server(await region_servers.stored(server)))
+    await region_servers.store.update(annotated(reset, RETRIED, "again"))
+    await region_servers.rest()
+    assert await _status(region_servers, server) == ("provisioned", "healthy")
+    assert len(region_servers.at_cloud()) == len(await region_servers.ports()) == 1
+    await region_servers.look_again()
 
 
-def test_what_was_given_up_on_can_be_given_up() -> None:
-    async def scenario(yard: Yard) -> None:
-        await yard.delete(await _given_up(yard))
-        await yard.rest()
-        await yard.nothing_is_left()
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_what_was_given_up_on_can_be_given_up(region_servers: Yard) -> None:
+    await region_servers.delete(await _given_up(region_servers))
+    await region_servers.rest()
+    await region_servers.nothing_is_left()
 
 
 @pytest.mark.parametrize("fault", ["timeout_done", "error_done", "error"])
-def test_each_failure_counts_once_whatever_answers_are_lost(fault: str) -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        for nth in range(2):
-            yard.at_fault(fault, "remove_server", after=nth)  # type: ignore[arg-type]  # it is one
-        assert await _meanwhile(yard, 400) == 3
-        assert (await yard.stored(server)).status.provider_create_failures == 3
-        assert await _status(yard, server) == ("error", "error")
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_each_failure_counts_once_whatever_answers_are_lost(region_servers: Yard, fault: str) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    for nth in range(2):
+        region_servers.at_fault(fault, "remove_server", after=nth)  # type: ignore[arg-type]  # it is one
+    assert await _meanwhile(region_servers, 400) == 3
+    assert (await region_servers.stored(server)).status.provider_create_failures == 3
+    assert await _status(region_servers, server) == ("error", "error")
 
 
 @pytest.mark.parametrize("seen_at_once", range(4))
@@ -140,41 +131,35 @@ def test_an_old_read_of_what_failed_is_not_taken_for_another_failure(seen_at_onc
     in_yard(scenario, at_work=True, is_instant=False, latency=INSTANT, times=times)
 
 
-def test_a_failure_counts_though_the_answer_to_its_making_was_lost() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        for nth in range(3):
-            yard.at_fault("error_done", "create_server", after=nth)
-        assert await _meanwhile(yard, 400) == 3
-        assert (await yard.stored(server)).status.provider_create_failures == 3
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_a_failure_counts_though_the_answer_to_its_making_was_lost(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    for nth in range(3):
+        region_servers.at_fault("error_done", "create_server", after=nth)
+    assert await _meanwhile(region_servers, 400) == 3
+    assert (await region_servers.stored(server)).status.provider_create_failures == 3
 
 
-def test_what_once_ran_is_counted_anew() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        await yard.world.clock.sleep(1)
-        yard.cloud.operator.fail(server, "no machine starts")
-        await yard.rest()
-        yard.cloud.operator.vanish(server)
-        assert await _meanwhile(yard, 120) == 3
-        assert (await _status(yard, server))[0] == "error"
-
-    in_yard(scenario, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_what_once_ran_is_counted_anew(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.world.clock.sleep(1)
+    region_servers.cloud.operator.fail(server, "no machine starts")
+    await region_servers.rest()
+    region_servers.cloud.operator.vanish(server)
+    assert await _meanwhile(region_servers, 120) == 3
+    assert (await _status(region_servers, server))[0] == "error"
 
 
-def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        server = await yard.make_server(network)
-        storage = yard.cloud._ground  # what the cloud offers
-        offered = storage.catalogue.flavors
-        object.__setattr__(storage.catalogue, "flavors", ())
-        await yard.world.clock.sleep(5)
-        assert (await yard.available(server)).reason == "ProviderRefused"
-        object.__setattr__(storage.catalogue, "flavors", offered)
-        await yard.world.clock.sleep(600)
-        assert await _status(yard, server) == ("provisioned", "healthy")
-
-    in_yard(scenario, at_work=True)
+@options(at_work=True)
+async def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    server = await region_servers.make_server(network)
+    storage = region_servers.cloud._ground  # what the cloud offers
+    offered = storage.catalogue.flavors
+    object.__setattr__(storage.catalogue, "flavors", ())
+    await region_servers.world.clock.sleep(5)
+    assert (await region_servers.available(server)).reason == "ProviderRefused"
+    object.__setattr__(storage.catalogue, "flavors", offered)
+    await region_servers.world.clock.sleep(600)
+    assert await _status(region_servers, server) == ("provisioned", "healthy")

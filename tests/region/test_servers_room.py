@@ -12,6 +12,7 @@ from remuda.providers.simulated.catalogue import Hosts, load_catalogues
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.servers.capacity import Places
 from remuda.region.servers.routes import SERVERS
+from tests.kit.environment import options
 from tests.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard
 
 HOSTS = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=1, size=1)}
@@ -37,17 +38,15 @@ async def _settling(yard: Yard, server: str) -> str:
     return str((await yard.read(server))["metadata"]["provisioningStatus"])
 
 
-def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroyed() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        server = await yard.make_server(network, flavorId=STANDARD)
-        await yard.make_server(network, "other", flavorId=SMALL)
-        await yard.rest()
-        assert await _is_asked_for(yard, server) == 422, "the last place went a moment ago"
-        await yard.rest()
-        assert len(yard.at_cloud()) == 2
-
-    in_yard(scenario, at_work=True, hosts=HOSTS)
+@options(at_work=True, hosts=HOSTS)
+async def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroyed(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    server = await region_servers.make_server(network, flavorId=STANDARD)
+    await region_servers.make_server(network, "other", flavorId=SMALL)
+    await region_servers.rest()
+    assert await _is_asked_for(region_servers, server) == 422, "the last place went a moment ago"
+    await region_servers.rest()
+    assert len(region_servers.at_cloud()) == 2
 
 
 @pytest.mark.parametrize("is_instant", [True, False])
@@ -72,79 +71,75 @@ def test_of_several_that_want_one_place_all_others_are_kept_until_there_is_anoth
 
 
 @pytest.mark.parametrize("after_s", [0, 0.5, 1, 2, 3, 4, 6, 8])
-def test_who_is_made_anew_takes_no_place_that_is_promised_to_a_replacement(after_s: float) -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        server = await yard.make_server(network, flavorId=STANDARD)
-        await yard.rest()
-        (before,) = yard.at_cloud()
-        assert await _is_asked_for(yard, server) == 202
-        await yard.world.clock.sleep(after_s)
-        other = await yard.make_server(network, "other", flavorId=SMALL)
-        await yard.rest()
-        ends = [await _settling(yard, each) for each in (server, other)]
-        assert sorted(ends) == ["error", "provisioned"]
-        assert ends[0] == "provisioned" or before.id in {each.id for each in yard.at_cloud()}
-
-    in_yard(scenario, at_work=True, hosts=HOSTS, is_instant=False)
-
-
-def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_stays() -> None:
-    async def scenario(yard: Yard) -> None:
-        servers, before = await _asked_at_once(yard, 2)
-        (kept,) = [server for server in servers if await _settling(yard, server) == "error"]
-        assert await _is_asked_for(yard, kept, STANDARD) == 202
-        await yard.rest()
-        seen = await yard.read(kept)
-        assert (seen["metadata"]["provisioningStatus"], seen["spec"]["flavorId"]) == ("provisioned", STANDARD)
-        assert seen["status"].get("replacements", 0) == 0
-        assert before[kept] in {each.id for each in yard.at_cloud()}
-        (other,) = [server for server in servers if server != kept]
-        await yard.delete(other)
-        await yard.rest()
-        assert await _is_asked_for(yard, kept) == 202, "and another may be wanted later"
-        await yard.rest()
-        assert (await yard.read(kept))["spec"]["flavorId"] == SMALL
-        assert [each.flavor for each in yard.at_cloud()] == [SMALL]
-
-    in_yard(scenario, at_work=True, hosts=HOSTS)
+@options(at_work=True, hosts=HOSTS, is_instant=False)
+async def test_who_is_made_anew_takes_no_place_that_is_promised_to_a_replacement(
+    region_servers: Yard, after_s: float
+) -> None:
+    network = await region_servers.make_network()
+    server = await region_servers.make_server(network, flavorId=STANDARD)
+    await region_servers.rest()
+    (before,) = region_servers.at_cloud()
+    assert await _is_asked_for(region_servers, server) == 202
+    await region_servers.world.clock.sleep(after_s)
+    other = await region_servers.make_server(network, "other", flavorId=SMALL)
+    await region_servers.rest()
+    ends = [await _settling(region_servers, each) for each in (server, other)]
+    assert sorted(ends) == ["error", "provisioned"]
+    assert ends[0] == "provisioned" or before.id in {each.id for each in region_servers.at_cloud()}
 
 
-def test_what_has_begun_is_not_taken_back() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network(), flavorId=STANDARD)
-        await yard.rest()
-        (before,) = yard.at_cloud()
-        assert await _is_asked_for(yard, server) == 202
-        while (await yard.stored(server)).status.replacement.counter == 0:
-            await yard.world.clock.sleep(0.05)
-        assert await _is_asked_for(yard, server, STANDARD) == 202
-        await yard.rest()
-        (after,) = yard.at_cloud()
-        assert (after.flavor, after.id == before.id) == (STANDARD, False)
-        assert (await yard.read(server))["status"]["replacements"] == 2
+@options(at_work=True, hosts=HOSTS)
+async def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_stays(region_servers: Yard) -> None:
+    servers, before = await _asked_at_once(region_servers, 2)
+    (kept,) = [server for server in servers if await _settling(region_servers, server) == "error"]
+    assert await _is_asked_for(region_servers, kept, STANDARD) == 202
+    await region_servers.rest()
+    seen = await region_servers.read(kept)
+    assert (seen["metadata"]["provisioningStatus"], seen["spec"]["flavorId"]) == ("provisioned", STANDARD)
+    assert seen["status"].get("replacements", 0) == 0
+    assert before[kept] in {each.id for each in region_servers.at_cloud()}
+    (other,) = [server for server in servers if server != kept]
+    await region_servers.delete(other)
+    await region_servers.rest()
+    assert await _is_asked_for(region_servers, kept) == 202, "and another may be wanted later"
+    await region_servers.rest()
+    assert (await region_servers.read(kept))["spec"]["flavorId"] == SMALL
+    assert [each.flavor for each in region_servers.at_cloud()] == [SMALL]
 
-    in_yard(scenario, at_work=True, hosts=HOSTS, is_instant=False)
+
+@options(at_work=True, hosts=HOSTS, is_instant=False)
+async def test_what_has_begun_is_not_taken_back(region_servers: Yard) -> None:
+    server = await region_servers.make_server(await region_servers.make_network(), flavorId=STANDARD)
+    await region_servers.rest()
+    (before,) = region_servers.at_cloud()
+    assert await _is_asked_for(region_servers, server) == 202
+    while (await region_servers.stored(server)).status.replacement.counter == 0:
+        await region_servers.world.clock.sleep(0.05)
+    assert await _is_asked_for(region_servers, server, STANDARD) == 202
+    await region_servers.rest()
+    (after,) = region_servers.at_cloud()
+    assert (after.flavor, after.id == before.id) == (STANDARD, False)
+    assert (await region_servers.read(server))["status"]["replacements"] == 2
 
 
-def test_a_server_that_vanished_and_has_no_room_is_not_called_healthy_and_is_not_written_for_ever() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        server = await yard.make_server(network, flavorId=SMALL)
-        await yard.rest()
-        (there,) = yard.at_cloud()
-        yard.cloud.operator.vanish(there.id)
-        await yard.make_server(network, "other", flavorId=SMALL)
-        await yard.world.clock.sleep(60)
-        seen = await yard.read(server)
-        assert seen["metadata"]["provisioningStatus"] == "error"
-        assert (seen["metadata"]["healthStatus"], seen["status"]["powerState"]) == ("unknown", "Pending")
-        await yard.world.clock.sleep(3_600)  # in which it is told, once, that it has stalled
-        before = await yard.stored(server)
-        await yard.world.clock.sleep(3_600)
-        assert (await yard.stored(server)).version == before.version
-
-    in_yard(scenario, at_work=True, hosts=HOSTS)
+@options(at_work=True, hosts=HOSTS)
+async def test_a_server_that_vanished_and_has_no_room_is_not_called_healthy_and_is_not_written_for_ever(
+    region_servers: Yard,
+) -> None:
+    network = await region_servers.make_network()
+    server = await region_servers.make_server(network, flavorId=SMALL)
+    await region_servers.rest()
+    (there,) = region_servers.at_cloud()
+    region_servers.cloud.operator.vanish(there.id)
+    await region_servers.make_server(network, "other", flavorId=SMALL)
+    await region_servers.world.clock.sleep(60)
+    seen = await region_servers.read(server)
+    assert seen["metadata"]["provisioningStatus"] == "error"
+    assert (seen["metadata"]["healthStatus"], seen["status"]["powerState"]) == ("unknown", "Pending")
+    await region_servers.world.clock.sleep(3_600)  # in which it is told, once, that it has stalled
+    before = await region_servers.stored(server)
+    await region_servers.world.clock.sleep(3_600)
+    assert (await region_servers.stored(server)).version == before.version
 
 
 class _Told:
@@ -175,24 +170,22 @@ async def _begun_and_asking(yard: Yard) -> tuple[Server, Server]:
     return await yard.stored(names[0]), await yard.stored(names[1])
 
 
-def test_a_place_that_another_process_has_promised_is_not_promised_again() -> None:
-    async def scenario(yard: Yard) -> None:
-        _, asking = await _begun_and_asking(yard)
-        cloud: Any = _Told(lambda: yard.world.clock.sleep(0))
-        assert not await Places(yard.store).promise(asking, cloud, [Handle("tenancy", "old")])
-
-    in_yard(scenario, hosts=HOSTS)
+@options(hosts=HOSTS)
+async def test_a_place_that_another_process_has_promised_is_not_promised_again(region_servers: Yard) -> None:
+    _, asking = await _begun_and_asking(region_servers)
+    cloud: Any = _Told(lambda: region_servers.world.clock.sleep(0))
+    assert not await Places(region_servers.store).promise(asking, cloud, [Handle("tenancy", "old")])
 
 
-def test_who_takes_its_place_while_the_cloud_is_asked_has_taken_the_one_that_the_cloud_tells_of() -> None:
-    async def scenario(yard: Yard) -> None:
-        begun, asking = await _begun_and_asking(yard)
+@options(hosts=HOSTS)
+async def test_who_takes_its_place_while_the_cloud_is_asked_has_taken_the_one_that_the_cloud_tells_of(
+    region_servers: Yard,
+) -> None:
+    begun, asking = await _begun_and_asking(region_servers)
 
-        async def end() -> None:
-            turn = Replacement(counter=1, done=1)
-            await yard.store.update_status(replace(begun, status=replace(begun.status, replacement=turn)))
+    async def end() -> None:
+        turn = Replacement(counter=1, done=1)
+        await region_servers.store.update_status(replace(begun, status=replace(begun.status, replacement=turn)))
 
-        cloud: Any = _Told(end)
-        assert not await Places(yard.store).promise(asking, cloud, [Handle("tenancy", "old")])
-
-    in_yard(scenario, hosts=HOSTS)
+    cloud: Any = _Told(end)
+    assert not await Places(region_servers.store).promise(asking, cloud, [Handle("tenancy", "old")])

@@ -29,48 +29,39 @@ async def _found(yard: Yard, tag: str, value: str) -> list[str]:
     return [each["metadata"]["id"] for each in reply.json]
 
 
-def test_the_tag_of_a_service_is_a_label_by_which_the_server_is_found() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        one = await _make(yard, network, "one", (TAG, ONE), ("team", "red"))
-        await _make(yard, network, "other", (TAG, OTHER), ("team", "red"))
-        assert await _found(yard, TAG, ONE) == [one]
-        assert (await yard.stored(one)).metadata.labels[TAG] == ONE
-        assert "team" not in (await yard.stored(one)).metadata.labels, "what people say is theirs, and no label"
-        (found,) = (await yard.store.list_names(type(await yard.stored(one)), labels={TAG: ONE})).items
-        assert found == one
-
-    in_yard(scenario)
+async def test_the_tag_of_a_service_is_a_label_by_which_the_server_is_found(region_servers: Yard) -> None:
+    network = await region_servers.make_network()
+    one = await _make(region_servers, network, "one", (TAG, ONE), ("team", "red"))
+    await _make(region_servers, network, "other", (TAG, OTHER), ("team", "red"))
+    assert await _found(region_servers, TAG, ONE) == [one]
+    assert (await region_servers.stored(one)).metadata.labels[TAG] == ONE
+    assert "team" not in (await region_servers.stored(one)).metadata.labels, "what people say is theirs, and no label"
+    (found,) = (await region_servers.store.list_names(type(await region_servers.stored(one)), labels={TAG: ONE})).items
+    assert found == one
 
 
-def test_the_label_follows_the_tag() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _make(yard, await yard.make_network(), "web", (TAG, ONE))
-        path = f"{SERVERS}/{server}"
-        assert (await yard.servers.ask(COMPUTE).put(path, _tagged(update(), (TAG, OTHER)))).status == 202
-        assert (await _found(yard, TAG, ONE), await _found(yard, TAG, OTHER)) == ([], [server])
-        await yard.put(server, update())  # by somebody who cannot take it away
-        assert await _found(yard, TAG, OTHER) == [server]
-        assert (await yard.servers.ask(COMPUTE).put(path, update())).status == 202
-        assert await _found(yard, TAG, OTHER) == []
-        assert TAG not in (await yard.stored(server)).metadata.labels
-
-    in_yard(scenario)
+async def test_the_label_follows_the_tag(region_servers: Yard) -> None:
+    server = await _make(region_servers, await region_servers.make_network(), "web", (TAG, ONE))
+    path = f"{SERVERS}/{server}"
+    assert (await region_servers.servers.ask(COMPUTE).put(path, _tagged(update(), (TAG, OTHER)))).status == 202
+    assert (await _found(region_servers, TAG, ONE), await _found(region_servers, TAG, OTHER)) == ([], [server])
+    await region_servers.put(server, update())  # by somebody who cannot take it away
+    assert await _found(region_servers, TAG, OTHER) == [server]
+    assert (await region_servers.servers.ask(COMPUTE).put(path, update())).status == 202
+    assert await _found(region_servers, TAG, OTHER) == []
+    assert TAG not in (await region_servers.stored(server)).metadata.labels
 
 
 @pytest.mark.parametrize(
     ("tag", "value"),
     [("compute.unikorn-cloud.org:instance-id", ONE), (TAG, "not a label!"), (TAG, "x" * 64), ("team", "red")],
 )
-def test_what_is_no_label_is_found_all_the_same(tag: str, value: str) -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        server = await _make(yard, network, "web", (tag, value))
-        await _make(yard, network, "other")
-        assert await _found(yard, tag, value) == [server]
-        assert tag not in (await yard.stored(server)).metadata.labels
-
-    in_yard(scenario)
+async def test_what_is_no_label_is_found_all_the_same(region_servers: Yard, tag: str, value: str) -> None:
+    network = await region_servers.make_network()
+    server = await _make(region_servers, network, "web", (tag, value))
+    await _make(region_servers, network, "other")
+    assert await _found(region_servers, tag, value) == [server]
+    assert tag not in (await region_servers.stored(server)).metadata.labels
 
 
 def test_a_flavor_without_room_is_refused_before_anything_is_destroyed() -> None:

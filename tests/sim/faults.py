@@ -74,12 +74,21 @@ class FaultMenu:
 
 def assert_all_fired(menus: Iterable[FaultMenu]) -> None:
     """Fail, naming each fault that was planned in these runs and fired in none of them."""
-    asked: dict[str, int] = {}
-    fired: dict[str, int] = {}
+    assert_fired(add_up(menus))
+
+
+def add_up(menus: Iterable[FaultMenu]) -> dict[str, Count]:
+    """Return how often each fault that was planned in these runs was asked for and fired."""
+    counts: dict[str, Count] = {}
     for menu in menus:
         for name in menu.planned:
-            count = menu.counts.get(name, Count())
-            asked[name] = asked.get(name, 0) + count.asked
-            fired[name] = fired.get(name, 0) + count.fired
-    silent = [f"{name} (asked {asked[name]} times)" for name in sorted(fired) if not fired[name]]
+            count, one = counts.setdefault(name, Count()), menu.counts.get(name, Count())
+            count.asked += one.asked
+            count.fired += one.fired
+    return counts
+
+
+def assert_fired(counts: Mapping[str, Count]) -> None:
+    """Fail, naming each fault that never fired."""
+    silent = [f"{name} (asked {count.asked} times)" for name, count in sorted(counts.items()) if not count.fired]
     assert not silent, "faults that never fired: " + ", ".join(silent)

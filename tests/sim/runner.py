@@ -6,14 +6,13 @@ that carries the cause and a one-line command which runs that seed alone. A faul
 no seed fails the whole: it was not tested.
 
 Environment: REMUDA_SEED runs just that seed (and then asks no fault to fire); REMUDA_SEEDS replaces
-the count, but not a list of seeds kept for what they once found. A test whose seeds take long is cut into slices, each
-a test of its own, so that several processes can share them: parametrise it with `sliced`, named by `slice_name`.
+the count, but not a list of seeds kept for what they once found. A test whose seeds take long is cut into `slices`,
+which assert over all of them together what has to fire (`must_fire=False` here).
 """
 
 import asyncio
 import gc
 import os
-import re
 import shlex
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -26,11 +25,9 @@ from tests.sim.disk import SimDisk, memory_directory
 from tests.sim.faults import FaultMenu, assert_all_fired
 from tests.sim.loop import SimClock, SimLoop, finish
 from tests.sim.platter import Keep
+from tests.sim.slices import without_slice
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
-
-_MOST_SLICES = 8
-_SLICE = re.compile(r"\[seeds \d+ to \d+\]$")
 
 Scenario = Callable[["World"], Coroutine[Any, Any, None]]
 
@@ -89,6 +86,7 @@ def simulate(
     *,
     rates: Mapping[str, float] | None = None,
     max_steps: int = 1_000_000,
+    must_fire: bool = True,
 ) -> list[FaultMenu]:
     """Run the scenario under each seed (a count means 0, 1, 2, ...) and return the menus with what fired."""
     menus = []
@@ -100,21 +98,9 @@ def simulate(
                 summary = f"{type(error).__name__}: {error}"
                 raise AssertionError(f"seed {seed}: {summary}\nreplay: {_replay_command(scenario, seed)}") from error
             gc.collect()  # all of its world
-    if "REMUDA_SEED" not in os.environ:
+    if must_fire and "REMUDA_SEED" not in os.environ:
         assert_all_fired(menus)
     return menus
-
-
-def sliced(count: int) -> list[range]:
-    """Return seeds in slices of at least so many: one, unless REMUDA_SEEDS asks for more seeds, and a few then."""
-    total = count if "REMUDA_SEED" in os.environ else int(os.environ.get("REMUDA_SEEDS", count))
-    slices = max(1, min(_MOST_SLICES, total // count))
-    return [range(total * each // slices, total * (each + 1) // slices) for each in range(slices)]
-
-
-def slice_name(seeds: range) -> str:
-    """Return what a slice is called among the parameters of a test."""
-    return f"seeds {seeds.start} to {seeds.stop - 1}"
 
 
 def _run_seed(scenario: Scenario, seed: int, *, rates: Mapping[str, float], max_steps: int) -> FaultMenu:
@@ -161,7 +147,7 @@ def _chosen(seeds: int | Iterable[int]) -> Iterable[int]:
 def _replay_command(scenario: Scenario, seed: int) -> str:
     # pytest appends the phase, as in "tests/sim/test_x.py::test_y (call)".
     test = os.environ.get("PYTEST_CURRENT_TEST", scenario.__qualname__).rpartition(" (")[0]
-    test = _SLICE.sub("", test)  # one seed is all of its only slice
+    test = without_slice(test)  # one seed is all of its only slice
     settings = [f"REMUDA_SEED={seed}"]
     if "PYTHONHASHSEED" in os.environ:
         settings.append(f"PYTHONHASHSEED={os.environ['PYTHONHASHSEED']}")

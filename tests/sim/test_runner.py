@@ -7,7 +7,8 @@ import apsw
 import pytest
 
 from tests.sim.loop import DeadlockError
-from tests.sim.runner import World, simulate, slice_name, sliced
+from tests.sim.runner import World, simulate
+from tests.sim.slices import slice_name
 
 
 @pytest.fixture
@@ -47,18 +48,6 @@ def test_a_broken_invariant_says_how_to_replay_its_seed(monkeypatch: pytest.Monk
     with pytest.raises(AssertionError) as again:
         simulate(overdraw, 100)
     assert str(again.value) == str(caught.value)
-
-
-@pytest.mark.usefixtures("_own_seeds")
-def test_many_seeds_come_in_slices_that_together_are_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sliced(60) == [range(60)]
-    for total in (1, 59, 60, 119, 120, 1000, 20000):
-        monkeypatch.setenv("REMUDA_SEEDS", str(total))
-        slices = sliced(60)
-        assert [seed for each in slices for seed in each] == list(range(total))
-        assert len(slices) == 1 or min(map(len, slices)) >= 60, "each is as good a test as the usual one"
-    monkeypatch.setenv("REMUDA_SEED", "700")
-    assert len(sliced(60)) == 1
 
 
 @pytest.mark.usefixtures("_own_seeds")

@@ -121,7 +121,7 @@ class Machine:
         """Versions only rise, over power cuts too; none was told that is not reached; upkeep goes on."""
         writer = self.store._writer
         assert writer.floor <= writer.version
-        assert not self.store._duties.failing
+        assert not self.store._tasks.failing
         assert max(self._version, self.ledger.newest) <= writer.version
         self._version = writer.version
 

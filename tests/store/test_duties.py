@@ -8,6 +8,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from remuda.store.background import Duties
+from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 
 
@@ -15,57 +16,51 @@ def in_simulation(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> Non
     simulate(scenario, 3)
 
 
-def test_a_duty_that_fails_is_begun_again_and_again() -> None:
-    async def scenario(world: World) -> None:
-        began: list[float] = []
-
-        async def fail() -> None:
-            began.append(world.clock.monotonic())
-            raise OSError("no such luck")
-
-        duties = Duties(world.clock)
-        with capture_logs() as logs:
-            duties.start("unlucky", fail)
-            await world.clock.sleep(200)
-            assert duties.failing == {"unlucky": "no such luck"}
-            await duties.stop()
-        pauses = [after - before for before, after in itertools.pairwise(began)]
-        assert pauses[:6] == [1, 2, 4, 8, 16, 30]
-        assert len(logs) == len(began)
-
-    in_simulation(scenario)
+world = provided_by(in_simulation)
 
 
-def test_a_duty_that_is_done_is_not_begun_again() -> None:
-    async def scenario(world: World) -> None:
-        done: list[None] = []
+async def test_a_duty_that_fails_is_begun_again_and_again(world: World) -> None:
+    began: list[float] = []
 
-        async def finish() -> None:
-            done.append(None)
+    async def fail() -> None:
+        began.append(world.clock.monotonic())
+        raise OSError("no such luck")
 
-        duties = Duties(world.clock)
-        duties.start("short", finish)
-        await world.clock.sleep(100)
+    duties = Duties(world.clock)
+    with capture_logs() as logs:
+        duties.start("unlucky", fail)
+        await world.clock.sleep(200)
+        assert duties.failing == {"unlucky": "no such luck"}
         await duties.stop()
-        assert done == [None]
+    pauses = [after - before for before, after in itertools.pairwise(began)]
+    assert pauses[:6] == [1, 2, 4, 8, 16, 30]
+    assert len(logs) == len(began)
 
-    in_simulation(scenario)
+
+async def test_a_duty_that_is_done_is_not_begun_again(world: World) -> None:
+    done: list[None] = []
+
+    async def finish() -> None:
+        done.append(None)
+
+    duties = Duties(world.clock)
+    duties.start("short", finish)
+    await world.clock.sleep(100)
+    await duties.stop()
+    assert done == [None]
 
 
-def test_stopping_ends_what_is_under_way() -> None:
-    async def scenario(world: World) -> None:
-        ended = asyncio.Event()
+async def test_stopping_ends_what_is_under_way(world: World) -> None:
+    ended = asyncio.Event()
 
-        async def wait() -> None:
-            try:
-                await world.clock.sleep(1_000_000)
-            finally:
-                ended.set()
+    async def wait() -> None:
+        try:
+            await world.clock.sleep(1_000_000)
+        finally:
+            ended.set()
 
-        duties = Duties(world.clock)
-        duties.start("long", wait)
-        await world.clock.sleep(1)
-        await duties.stop()
-        assert ended.is_set()
-
-    in_simulation(scenario)
+    duties = Duties(world.clock)
+    duties.start("long", wait)
+    await world.clock.sleep(1)
+    await duties.stop()
+    assert ended.is_set()

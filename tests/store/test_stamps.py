@@ -12,7 +12,8 @@ from remuda.store.readside.reads import landed
 from remuda.store.readside.tables import ADDED, MODIFIED, Revision
 from tests.contract.kinds import CORRAL, HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.contract.steps import with_spec
-from tests.sim.runner import World, simulate
+from tests.kit.environment import options
+from tests.sim.runner import World
 from tests.sim.store import open_simulated
 
 FEW = 8
@@ -47,7 +48,7 @@ def change(write: Write, previous: Write | None = None) -> Landed[Horse]:
 @given(steps=st.lists(st.lists(WRITES, min_size=1, max_size=4) | st.sampled_from(["all", "others"]), max_size=30))
 def test_whatever_changes_no_part_is_told_to_be_older_than_it_is(steps: list[list[Write] | str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_LATELY", FEW)
+        patch.setattr(module, "_MAX_RECENT_ENTRIES", FEW)
         stamps, present = Stamps(REGISTRY.kinds), dict[str, Write]()
         stamps.last(PARTS)
         for step in steps:
@@ -93,26 +94,24 @@ def test_when_very_much_changes_at_once_all_of_its_kind_did(herd: int, *, are_ot
     assert bool(stamps.last([other])) == are_others_touched
 
 
-def test_what_is_kept_goes_with_what_it_was_made_from_and_with_nothing_else() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        kept: Kept[str, str] = Kept(store, 2)
-        bella, other = await store.create(horse("bella")), await store.create(horse("other"))
-        part = named(Horse, "bella")
-        store.stamp([part])
-        kept.keep("one", [part], store.stamp(), "made")
-        other = await store.update(with_spec(other, colour="grey"))
-        assert kept.find("one") == "made"
-        bella = await store.update(with_spec(bella, colour="grey"))
-        assert kept.find("one") is None
-        assert "one" in kept
-        before = store.stamp()
-        await store.update(with_spec(bella, colour="white"))  # after the reading began
-        kept.keep("one", [part], before, "made of an older state")
-        assert kept.find("one") is None
-        for key in ("two", "three"):
-            kept.keep(key, [part], store.stamp(), key)
-        assert (len(kept), "one" in kept) == (2, False)
-        await store.close()
-
-    simulate(scenario, 1)
+@options(seeds=1)
+async def test_what_is_kept_goes_with_what_it_was_made_from_and_with_nothing_else(world: World) -> None:
+    store = open_simulated(world, REGISTRY)
+    kept: Kept[str, str] = Kept(store, 2)
+    bella, other = await store.create(horse("bella")), await store.create(horse("other"))
+    part = named(Horse, "bella")
+    store.stamp([part])
+    kept.keep("one", [part], store.stamp(), "made")
+    other = await store.update(with_spec(other, colour="grey"))
+    assert kept.find("one") == "made"
+    bella = await store.update(with_spec(bella, colour="grey"))
+    assert kept.find("one") is None
+    assert "one" in kept
+    before = store.stamp()
+    await store.update(with_spec(bella, colour="white"))  # after the reading began
+    kept.keep("one", [part], before, "made of an older state")
+    assert kept.find("one") is None
+    for key in ("two", "three"):
+        kept.keep(key, [part], store.stamp(), key)
+    assert (len(kept), "one" in kept) == (2, False)
+    await store.close()

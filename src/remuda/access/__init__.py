@@ -1,1 +1,1 @@
-"""Who asks, and what they may do: the values and the checks that every service and every port share."""
+"""Access: the principal of a request and its permissions, and the checks that all services use."""

@@ -1,6 +1,6 @@
-"""The checks: every service asks these, whether it is called over HTTP or in its own process.
+"""Permission checks, for calls over HTTP and within a process alike.
 
-Each returns in silence or raises Forbidden with a sentence that names the missing permission and why it is missing.
+Each returns nothing or raises Forbidden with a message that names the missing permission and the reason.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ from remuda.access.principal import OrganizationAccess, Permission, Principal
 from remuda.kernel.errors import Forbidden, NotFound
 
 ProjectExists = Callable[[str, str], Awaitable[bool]]
-"""Tells whether an organization has a project."""
+"""Returns whether an organization has a project."""
 
 _NOWHERE = OrganizationAccess()
 _NO_ORGANIZATION = "organization is not in this principal's accessible set"
@@ -17,19 +17,19 @@ _NO_PROJECT = "project is not in this principal's accessible set"
 
 
 def allow_everywhere(principal: Principal, permission: Permission) -> None:
-    """Demand the right in the whole system."""
+    """Require the permission in the whole system."""
     if permission not in principal.access.everywhere:
         raise _out_of_reach(principal, permission, "no global-scope permissions are granted to this principal")
 
 
 def allow_somewhere(principal: Principal, permission: Permission) -> None:
-    """Demand the right in the whole system or anywhere in it, for what belongs to no organization in particular."""
+    """Require the permission in any scope, for objects that belong to no organization."""
     if not is_allowed_somewhere(principal, permission):
         raise _forbidden(permission)
 
 
 def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
-    """Tell whether the right holds in the whole system, in some organization or in some project."""
+    """Return whether the permission is granted globally, in an organization or in a project."""
     access = principal.access
     return permission in access.everywhere or any(
         permission in inside.permissions or any(permission in held for held in inside.projects.values())
@@ -38,7 +38,7 @@ def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
 
 
 def allow_in_organization(principal: Principal, permission: Permission, organization: str) -> None:
-    """Demand the right in an organization."""
+    """Require the permission in an organization."""
     access = principal.access
     if permission in access.everywhere:
         return
@@ -49,7 +49,7 @@ def allow_in_organization(principal: Principal, permission: Permission, organiza
 
 
 def allow_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> None:
-    """Demand the right in a project."""
+    """Require the permission in a project."""
     if is_allowed_in_project(principal, permission, organization, project):
         return
     access = principal.access.organizations.get(organization)
@@ -61,7 +61,7 @@ def allow_in_project(principal: Principal, permission: Permission, organization:
 
 
 def is_allowed_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> bool:
-    """Tell whether the right holds in a project; lists ask this of each item."""
+    """Return whether the permission is granted in a project; lists check each item with it."""
     access = principal.access
     if permission in access.everywhere:
         return True
@@ -72,10 +72,10 @@ def is_allowed_in_project(principal: Principal, permission: Permission, organiza
 async def allow_new_in_project(
     principal: Principal, permission: Permission, organization: str, project: str, *, exists: ProjectExists
 ) -> None:
-    """Demand the right to make something in a project that a request's body names, and that the project is there.
+    """Require the permission to create something in a project that a request's body names, and that it exists.
 
-    A project the access list names is known to be there, and a holder of the right everywhere is trusted as it is. Who
-    holds the right in the whole organization could name anything, so the project is looked for.
+    A project in the access list exists, and a global permission is trusted. A permission for a whole organization
+    covers any project name, so the project is looked up.
     """
     allow_in_project(principal, permission, organization, project)
     access = principal.access
@@ -88,9 +88,10 @@ async def allow_new_in_project(
 def allow_for_object(
     principal: Principal, permission: Permission, organization: str, project: str, *, kind: str, name: str
 ) -> None:
-    """Demand the right to an object that was found by its id, in the organization and project that it belongs to.
+    """Require the permission for an object that was found by its id, in its organization and project.
 
-    For a stranger to the organization it does not exist (NotFound); whoever belongs there may be told what is missing.
+    For a caller without access to the organization the object does not exist (NotFound); other callers get the missing
+    permission.
     """
     if not _knows_organization(principal, permission, organization):
         raise NotFound(kind, name)
@@ -98,7 +99,7 @@ def allow_for_object(
 
 
 def allow_naming_organization(principal: Principal, permission: Permission, organization: str) -> None:
-    """Demand that a caller who names an organization in a query has to do with it, whether it exists or not."""
+    """Require that a caller who names an organization in a query has access to it, existing or not."""
     if not _knows_organization(principal, permission, organization):
         raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
 
@@ -106,7 +107,7 @@ def allow_naming_organization(principal: Principal, permission: Permission, orga
 async def allow_naming_project(
     principal: Principal, permission: Permission, project: str, *, exists: ProjectExists
 ) -> None:
-    """Demand that a caller who names a project in a query has to do with it, whether it exists or not."""
+    """Require that a caller who names a project in a query has access to it, existing or not."""
     if permission in principal.access.everywhere:
         return
     for organization, access in principal.access.organizations.items():
@@ -124,10 +125,9 @@ def _knows_organization(principal: Principal, permission: Permission, organizati
 
 
 def _out_of_reach(principal: Principal, permission: Permission, why: str) -> Forbidden:
-    """Return the refusal of one who does not get there.
+    """Return the error for a caller without access to an organization or project.
 
-    Any right in the whole system gets everywhere: then the right is missing, and to say that the place is would be
-    false.
+    A caller with any global permission has access everywhere: then only the permission is missing.
     """
     return _forbidden(permission, " is not permitted" if principal.access.everywhere else f" — {why}")
 

@@ -1,16 +1,12 @@
-"""The principal: whoever stands behind a request, with the rights that hold for it.
+"""Principal: the authenticated caller of a request with its permissions, and the context of a call.
 
-Rights are an access list in three tiers. A right held globally holds in every organization, and one held in an
-organization holds in all its projects; nothing denies. A service that acts for somebody (`service` is set) has its own
-rights, or, impersonating, only those that both have.
+Permissions are an access list in three scopes. A global permission applies in every organization, and one in an
+organization applies in all its projects; nothing denies. A service that acts for another caller (`service` is set) has
+its own permissions, or, impersonating, the intersection of both.
 
-The context of a call: what a service needs to know besides what is asked for.
-
-It travels with the call whether that comes over HTTP or from another service in the same process.
-
-What an operation remembers of whoever asked for it: as much of a principal as objects are to say of it later.
-
-An operation is stored, and rights are not: they were judged when it was asked for, and may be others when it goes on.
+The context accompanies a call over HTTP or from another service in the same process. An operation stores a `Requester`,
+the part of the principal that objects record. Permissions are not stored: they were checked when the operation was
+requested, and may have changed when it continues.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +19,14 @@ import msgspec
 from remuda.store.logs import Record
 
 Verb = Literal["create", "read", "update", "delete"]
-"""What can be done to an endpoint."""
+"""An action on an endpoint."""
 
 
 class Permission(msgspec.Struct, frozen=True, cache_hash=True):
-    """The right to do something to everything behind an endpoint name, such as `compute:instances`.
+    """The permission for an action on an endpoint, such as `compute:instances`.
 
-    Every request asks whether it is in a set: a struct is made, hashed and compared in a tenth of a dataclass's time.
+    A struct, because every request checks several sets: it is created, hashed and compared ten times faster than a
+    dataclass.
     """
 
     endpoint: str
@@ -38,7 +35,7 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
 
 @dataclass(frozen=True, slots=True)
 class OrganizationAccess:
-    """What is allowed in one organization, and beyond that in some of its projects."""
+    """The permissions in an organization, and additional ones in some of its projects."""
 
     permissions: frozenset[Permission] = frozenset()
     projects: Mapping[str, frozenset[Permission]] = field(default_factory=dict)
@@ -46,57 +43,57 @@ class OrganizationAccess:
 
 @dataclass(frozen=True, slots=True)
 class AccessList:
-    """Everything a principal may do."""
+    """All permissions of a principal."""
 
     everywhere: frozenset[Permission] = frozenset()
     organizations: Mapping[str, OrganizationAccess] = field(default_factory=dict)
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks. A struct, because every request makes several that differ a little."""
+    """The caller. A struct, because every request creates several slightly different ones."""
 
     subject: str
-    """Whose credentials they are: a user's e-mail address, a service account's id, a service's name."""
+    """The owner of the credentials: a user's e-mail address, a service account's id, a service's name."""
     type: Literal["user", "service", "system"]
     access: AccessList = AccessList()
     actor: str = ""
-    """For whom it is done and who is audited, where that is not the subject."""
+    """The user on whose behalf it is done and who is audited, if that is not the subject."""
     organization: str | None = None
     """The organization that pays, if it is known before the request is read."""
     project: str | None = None
-    """The project that pays, likewise."""
+    """The project that pays, if it is known before the request is read."""
     organizations: tuple[str, ...] = ()
-    """Where the subject is a member."""
+    """The organizations of which the subject is a member."""
     service: str | None = None
-    """The service that acts, if one acts for somebody else; or the operator at the machine who took a user's name."""
+    """The service that acts on behalf of another caller, or the local operator that impersonates a user."""
     expires: datetime | None = None
-    """When the credentials end."""
+    """The expiry of the credentials."""
     issuer: str = ""
-    """Who says that it is the subject, letter by letter; empty means us."""
+    """The issuer of the credentials, exactly as it writes itself; empty for this system."""
     vouched_by: str | None = None
-    """The one organization that vouches for the subject, and where alone it is known; None means no such limit."""
+    """The only organization in which the subject is known, by its identity provider; None for no limit."""
 
     @property
     def who(self) -> str:
-        """Who is to be named as the cause: the actor, or else the subject."""
+        """The name for audit and timeline: the actor, or else the subject."""
         return self.actor or self.subject
 
     @property
     def caller(self) -> str:
-        """Who is told apart from all others: who it is and, where a service acts for that one, which service."""
+        """The unique name of the caller: the actor and, if a service acts for it, that service."""
         return self.who if self.service is None else f"{self.service} for {self.who}"
 
     def paying(self, organization: str | None, project: str | None) -> "Principal":
-        """Return the same one, with this organization and project as those that pay."""
+        """Return the principal with this organization and project as the payer."""
         return msgspec.structs.replace(self, organization=organization, project=project)
 
 
 ANONYMOUS = Principal(subject="", type="user")
-"""Nobody in particular: the caller of a public route."""
+"""The caller of a public route."""
 
 
 def both(one: AccessList, other: AccessList) -> AccessList:
-    """Return what both lists allow: no more than either, and only in organizations and projects that both reach."""
+    """Return the intersection of two access lists, in the organizations and projects that both can access."""
     return AccessList(
         everywhere=one.everywhere & other.everywhere,
         organizations={
@@ -109,49 +106,50 @@ def both(one: AccessList, other: AccessList) -> AccessList:
 
 def _both_in(organization: str, one: AccessList, other: AccessList) -> OrganizationAccess:
     mine, theirs = (access.organizations.get(organization, OrganizationAccess()) for access in (one, other))
-    my_reach, their_reach = one.everywhere | mine.permissions, other.everywhere | theirs.permissions
+    my_permissions, their_permissions = one.everywhere | mine.permissions, other.everywhere | theirs.permissions
     projects = {
-        project: (my_reach | mine.projects.get(project, frozenset()))
-        & (their_reach | theirs.projects.get(project, frozenset()))
+        project: (my_permissions | mine.projects.get(project, frozenset()))
+        & (their_permissions | theirs.projects.get(project, frozenset()))
         for project in mine.projects.keys() | theirs.projects.keys()
-        if (my_reach or project in mine.projects) and (their_reach or project in theirs.projects)
+        if (my_permissions or project in mine.projects) and (their_permissions or project in theirs.projects)
     }
-    return OrganizationAccess(permissions=my_reach & their_reach, projects=projects)
+    return OrganizationAccess(permissions=my_permissions & their_permissions, projects=projects)
 
 
 class Witness(Protocol):
-    """Tells the audit of a change, in the change's own commit."""
+    """Returns the audit records of a change, which are stored in the change's own commit."""
 
     def __call__(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
-        """Return the records for a change of the object with this plural, as paths have it, and this name.
+        """Return the records for a change of the object with this plural, as in paths, and this name.
 
-        Say which organization the object belongs to where the path does not: its audit is where the record goes.
+        Pass the object's organization if the path does not contain it: the record goes to its audit log.
         """
         ...
 
 
-def _nobody(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  a Witness
+def _no_audit(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  a Witness
     return ()
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, and for which request."""
+    """The caller of a request, and the request."""
 
     principal: Principal
     operation: str
-    """The id of what this request does. Sent again under its idempotency key it is the same, so what a service names
-    after it is not made twice."""
+    """The id of the operation. It is the same for a repeated request with the same idempotency key, so that objects
+    named after it are not created twice.
+    """
     key: str | None = None
-    """The idempotency key that the caller chose, if it did. A service that calls another names its operation here."""
+    """The idempotency key of the caller, if any. A service that calls another passes its operation."""
     trace_id: str = "0" * 32
     if_match: str | None = None
-    """The state the caller has seen, as the ETag of a read."""
-    witness: Witness = _nobody
-    """Call it for the `log` of the write that carries the request out: neither is then kept without the other."""
+    """The ETag of the state that the caller has read."""
+    witness: Witness = _no_audit
+    """Returns the `log` of the write that carries out the request, so that neither is stored without the other."""
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked, for whom, and who pays."""
+    """The stored part of a principal: the caller, the actor, and the payer."""
 
     subject: str
     type: Literal["user", "service", "system"]
@@ -159,11 +157,11 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     organization: str | None = None
     project: str | None = None
     service: str | None = None
-    """The service that acted: some tags are its own."""
+    """The service that acted: it owns some tags."""
 
     @property
     def principal(self) -> Principal:
-        """The same one, without any rights."""
+        """The principal, without permissions."""
         return Principal(
             subject=self.subject,
             type=self.type,
@@ -175,7 +173,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def asker_of(principal: Principal) -> Asker:
-    """Return what is remembered of a principal."""
+    """Return the stored part of a principal."""
     return Asker(
         subject=principal.subject,
         type=principal.type,

@@ -35,7 +35,7 @@ def console_over(
     )
 
     async def instances(principal: Principal) -> Collection[Any, Any]:
-        return await compute.service.instances.list(Context(principal=principal, operation=""), NetworkedQuery())
+        return await compute.services.instances.list(Context(principal=principal, operation=""), NetworkedQuery())
 
     ports = ConsolePorts(
         pages=ConsolePages(description=describe(), mounted=mounted, account=account),

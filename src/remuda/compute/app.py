@@ -1,13 +1,4 @@
-"""Compute put together: the rooms over their ports, the API before them, and what goes on by itself behind them.
-
-Compute's route table: the routes of all its rooms.
-
-What goes on behind compute's rooms: the operations that they begin, and what makes intent true.
-
-The compute service: its rooms, each with a port of its own.
-
-The rooms of compute over their ports.
-"""
+"""The compute service: its routes, its services, and the sagas, controllers and background tasks over its ports."""
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +24,6 @@ from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.recovery import Recovery
 from remuda.http.api import Api
-from remuda.http.mounting import within
 from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery as OperationRecovery
@@ -47,26 +37,24 @@ from remuda.version import release
 TABLE = Table(
     "compute",
     title="Compute",
-    description="Instances: what they are, what a change would do to them, and what happened to them.",
+    description="Instances: their specification and status, the plan of an update, and their history.",
     routes=[
-        *within(lambda compute: compute.catalogue, catalogue.routes()),
-        *within(lambda compute: compute.instances, instances.routes()),
-        *within(lambda compute: compute.updates, instances.update_routes()),
-        *within(lambda compute: compute.verbs, instances.verb_routes()),
-        *within(lambda compute: compute.history, history.routes()),
-        *within(lambda compute: compute.policies, policies.routes()),
-        *within(lambda compute: compute.recovery, recovery.routes()),
+        *catalogue.ROUTES,
+        *instances.ROUTES,
+        *history.ROUTES,
+        *policies.ROUTES,
+        *recovery.ROUTES,
     ],
 )
-"""The whole API, which `assembly` mounts with a `Compute`."""
+"""The routes of all resource packages, which an `Api` mounts with `ComputeServices`."""
 
 
 Duty = Callable[[], Coroutine[Any, Any, None]]
-"""What is done for as long as the service runs."""
+"""A background task, which runs as long as the service does."""
 
 
 def sagas(ports: ComputePorts) -> Sequence[AnyBound]:
-    """Return the operations of all rooms."""
+    """Return the operations of all resource packages."""
     store, identity = ports.store, ports.identity
     making = instance_sagas.InstancePorts(store=store, identity=identity, region=ports.region)
     return (
@@ -76,13 +64,13 @@ def sagas(ports: ComputePorts) -> Sequence[AnyBound]:
 
 
 def drivers(ports: ComputePorts) -> Mapping[str, Driver]:
-    """Return the controllers of all rooms, by name."""
+    """Return the controllers of all resource packages, by name."""
     found = (instance_control.driver(ports),)
     return {driver.name: driver for driver in found}
 
 
 def duties(ports: ComputePorts, controllers: Mapping[str, Driver]) -> Iterator[tuple[str, Duty]]:
-    """Yield what is done beside the controllers."""
+    """Yield the background tasks beside the controllers, with their names."""
     instances = controllers["instances"]
     monitor = monitor_of(ports, instances.wake)
     yield "server watch", Following(ports, instances, monitor.strays.suspect).keep
@@ -93,20 +81,20 @@ def duties(ports: ComputePorts, controllers: Mapping[str, Driver]) -> Iterator[t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compute:
-    """All rooms."""
+class ComputeServices:
+    """The service of each class that routes call."""
 
     catalogue: Catalogue
     instances: Instances
     updates: Updates
-    verbs: Verbs
+    actions: Verbs
     policies: Policies
     history: History
     recovery: Recovery
 
 
-def rooms(ports: ComputePorts, operations: Operations) -> Compute:
-    """Return all of them."""
+def services(ports: ComputePorts, operations: Operations) -> ComputeServices:
+    """Return all services over their ports."""
     store, clock, region = ports.store, ports.clock, ports.region
     instances = Instances(
         store=store,
@@ -115,11 +103,11 @@ def rooms(ports: ComputePorts, operations: Operations) -> Compute:
         region=region,
         operations=operations,
     )
-    return Compute(
+    return ComputeServices(
         catalogue=Catalogue(region=region, settings=ports.settings, version=release()),
         instances=instances,
         updates=Updates(instances),
-        verbs=Verbs(instances=instances, region=region, matches=Matches.over(region, ports.metrics), log=ports.log),
+        actions=Verbs(instances=instances, region=region, matches=Matches.over(region, ports.metrics), log=ports.log),
         policies=Policies(store=store, identity=ports.identity),
         history=History(
             store=store, log=ports.log, clock=clock, sealer=ports.sealer, region=region, operations=operations
@@ -129,21 +117,23 @@ def rooms(ports: ComputePorts, operations: Operations) -> Compute:
 
 
 class ComputeApp:
-    """The whole service."""
+    """The compute service: its API, controllers and background tasks over `ComputePorts`."""
 
     def __init__(self, ports: ComputePorts) -> None:
         self.ports = ports
         self.table = TABLE
         self.operations = operations_of(ports, sagas(ports))
-        self.service = rooms(ports, self.operations)
+        self.services = services(ports, self.operations)
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
-        self.api = Api(TABLE, self.service, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url))
+        self.api = Api(
+            TABLE, self.services, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url)
+        )
         self.drivers = drivers(ports)
         self._recovery = OperationRecovery(self.operations, is_alone=ports.is_alone)
         self._duties = Duties(ports.clock)
 
     async def start(self) -> None:
-        """Take up what was left, and begin."""
+        """Resume unfinished operations, then start the background tasks and the controllers."""
         self._duties.start("recovery", self._recovery.keep)
         self._duties.start("forgetting", self._recovery.keep_forgetting)
         for name, duty in duties(self.ports, self.drivers):
@@ -152,7 +142,7 @@ class ComputeApp:
             await driver.start()
 
     async def stop(self) -> None:
-        """End everything that goes on by itself."""
+        """Stop the controllers, the background tasks and the operations."""
         self.ports.closing.set()
         for driver in self.drivers.values():
             await driver.stop()
@@ -160,5 +150,5 @@ class ComputeApp:
         await self.operations.stop()
 
     def check(self) -> Iterable[tuple[str, str]]:
-        """Return what speaks against sending requests here."""
+        """Return the reasons why the service is not ready for requests."""
         return not_begun(self.drivers.values())

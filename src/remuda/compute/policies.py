@@ -1,22 +1,12 @@
-"""The policies room: one policy for each project, which is there as soon as somebody has set it.
+"""Policies of projects: the protection that a project demands for all its instances.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect. Whoever may
-read a project's instances may know what holds for them. What holds for a project is for those to say who may change the
-projects of its organization.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect. A caller
+who may read a project's instances may read its policy. Setting it requires the permission to update the projects of the
+organization. A project without a stored policy demands nothing.
 
-What a project demands of all its instances.
-
-What clients send and read of a project's policy.
-
-The room's handlers: each asks the service and renders what it says.
-
-The room's routes.
-
-Protection: what must not happen to an instance by mistake.
-
-An instance says so itself, or its project's policy does for all of them: whichever demands it counts. Nobody is kept
-from anything for good: who may change the instance or the policy can take the protection away first, and that is a
-step of its own. What goes because its network or project goes is not asked: whoever deletes those means all of it.
+An instance is protected if its own specification or its project's policy says so. A caller who may update the instance
+or the policy can remove the protection first, in a request of its own. A deletion that follows from the deletion of a
+network or project is not checked: deleting those includes their instances.
 """
 
 from dataclasses import dataclass
@@ -29,7 +19,7 @@ from remuda.access.principal import Context, Permission
 from remuda.compute.kinds import POLICY, ComputeInstance, ProjectPolicy, Protection
 from remuda.compute.names import permission
 from remuda.http.responses import Rendered, check_match, etag_of
-from remuda.http.routes import AnyRoute, Call, Id, Nothing, Parameters, Route, Wire
+from remuda.http.routes import AnyRoute, Id, Parameters, Route, Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from remuda.quota.ports import Ledger
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
@@ -39,11 +29,13 @@ from remuda.store.objects import Metadata
 
 
 class PolicyWire(Wire, frozen=True, kw_only=True, omit_defaults=False):
-    """What a project demands of each of its instances, whatever the instance itself says."""
+    """The protection of each instance of a project, in addition to the instance's own."""
 
-    deletion: Annotated[bool, msgspec.Meta(description="None of them can be deleted while this is set.")] = False
+    deletion: Annotated[
+        bool, msgspec.Meta(description="No instance of the project can be deleted while this is set.")
+    ] = False
     plan: Annotated[
-        bool, msgspec.Meta(description="A change that destroys something has to carry the hash of its plan.")
+        bool, msgspec.Meta(description="An update that destroys data has to carry the hash of its plan.")
     ] = False
 
 
@@ -55,53 +47,70 @@ class PolicyPath(Parameters, frozen=True, rename={"organization": "organizationI
 
 
 MAY_READ = permission("instances", "read")
-"""The right to know a policy, in its project."""
+"""The permission to read a policy, in its project."""
 MAY_WRITE = Permission("identity:projects", "update")
-"""The right to set a policy, in its organization."""
+"""The permission to set a policy, in its organization."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFound:
-    """A policy as it stands, and its tag."""
+async def policy_of(store: Store, project: str) -> Protection:
+    """Return the protection that a project demands for its instances: none without a stored policy."""
+    found = await find(store, ProjectPolicy, project, marked=False)
+    return Protection() if found is None else found.spec
 
-    policy: PolicyWire
-    etag: str
+
+async def protection_of(store: Store, instance: ComputeInstance) -> Protection:
+    """Return the protection of an instance, by its own specification or by its project's policy."""
+    own, policy = instance.spec.protection, await policy_of(store, project_of(instance))
+    return Protection(deletion=own.deletion or policy.deletion, plan=own.plan or policy.plan)
+
+
+async def refuse_if_protected(store: Store, instance: ComputeInstance) -> None:
+    """Raise Forbidden if an instance is protected from deletion; the message says how to remove the protection."""
+    if instance.spec.protection.deletion:
+        raise Forbidden(
+            "the instance is protected from deletion: set spec.protection.deletion to false, then delete it"
+        )
+    if (await policy_of(store, project_of(instance))).deletion:
+        raise Forbidden(
+            "the policy of its project protects every instance from deletion: have deletion set to false in the "
+            "project's policy, then delete it"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """The room."""
+    """Policies of all projects."""
 
     store: Store
     identity: Ledger
 
-    async def get(self, context: Context, organization: str, project: str) -> PolicyFound:
-        """Return what holds in a project: nothing in particular, until somebody has set it."""
+    async def get(self, context: Context, organization: str, project: str) -> Rendered[PolicyWire]:
+        """Return the policy of a project, which demands nothing until it is set."""
         allow_in_project(context.principal, MAY_READ, organization, project)
         await self._check_there(organization, project)
-        return _found(await find(self.store, ProjectPolicy, project))
+        return _rendered(await find(self.store, ProjectPolicy, project))
 
-    async def put(self, context: Context, organization: str, project: str, wanted: PolicyWire) -> PolicyFound:
-        """Set what holds in a project."""
+    async def put(self, context: Context, organization: str, project: str, body: PolicyWire) -> Rendered[PolicyWire]:
+        """Set the policy of a project."""
         allow_in_organization(context.principal, MAY_WRITE, organization)
         await self._check_there(organization, project)
 
-        async def write() -> PolicyFound:
+        async def write() -> Rendered[PolicyWire]:
             found = await find(self.store, ProjectPolicy, project)
-            check_match(context, _found(found).etag, kind="ProjectPolicy", name=project)
-            return _found(await self._written(context, found or _new(organization, project), wanted))
+            check_match(context, _etag(found), kind="ProjectPolicy", name=project)
+            return _rendered(await self._write(context, found or _new(organization, project), body))
 
         return await until_written(write)
 
-    async def _written(self, context: Context, policy: ProjectPolicy, wanted: PolicyWire) -> ProjectPolicy:
-        spec = Protection(deletion=wanted.deletion, plan=wanted.plan)
+    async def _write(self, context: Context, policy: ProjectPolicy, body: PolicyWire) -> ProjectPolicy:
+        spec = Protection(deletion=body.deletion, plan=body.plan)
         changed = ProjectPolicy(metadata=policy.metadata, spec=spec)
         log = witnessed(context, POLICY.plural, changed)
         if policy.version:
             return await self.store.update(changed, log=log)
         try:
             return await self.store.create(changed, log=log)
-        except AlreadyExists:  # somebody else was faster: look at what they wrote
+        except AlreadyExists:  # another request has created it: try again with what it wrote
             raise Conflict("ProjectPolicy", policy.name) from None
 
     async def _check_there(self, organization: str, project: str) -> None:
@@ -113,81 +122,50 @@ def _new(organization: str, project: str) -> ProjectPolicy:
     return ProjectPolicy(metadata=Metadata(name=project, labels={ORGANIZATION: organization, PROJECT: project}))
 
 
-def _found(policy: ProjectPolicy | None) -> PolicyFound:
-    """Return a policy as clients read it. That of nobody yet has a tag, too: so two who set it first are told apart."""
-    spec, uid = (Protection(), "") if policy is None else (policy.spec, policy.uid)
-    read = PolicyWire(deletion=spec.deletion, plan=spec.plan)
-    return PolicyFound(read, etag_of(uid, read))
+def _read(policy: ProjectPolicy | None) -> PolicyWire:
+    spec = Protection() if policy is None else policy.spec
+    return PolicyWire(deletion=spec.deletion, plan=spec.plan)
 
 
-async def get(policies: Policies, call: Call[PolicyPath, Nothing, Nothing]) -> Rendered[PolicyWire]:
-    """Read a project's policy."""
-    return _rendered(await policies.get(call.context, call.path.organization, call.path.project))
+def _etag(policy: ProjectPolicy | None) -> str:
+    """Return the ETag of a policy. One that is not stored has one too, so that of two first writes one is rejected."""
+    return etag_of("" if policy is None else policy.uid, _read(policy))
 
 
-async def put(policies: Policies, call: Call[PolicyPath, Nothing, PolicyWire]) -> Rendered[PolicyWire]:
-    """Set a project's policy."""
-    return _rendered(await policies.put(call.context, call.path.organization, call.path.project, call.body))
-
-
-def _rendered(found: PolicyFound) -> Rendered[PolicyWire]:
-    return Rendered(msgspec.json.encode(found.policy), etag=found.etag)
+def _rendered(policy: ProjectPolicy | None) -> Rendered[PolicyWire]:
+    return Rendered(msgspec.json.encode(_read(policy)), etag=_etag(policy))
 
 
 _POLICY = "/api/v2/organizations/{organizationID}/projects/{projectID}/policy"
 
-
-def routes() -> list[AnyRoute]:
-    """Return all of them."""
-    return [
-        Route(
-            method="GET",
-            path=_POLICY,
-            name="get_project_policy",
-            summary="Read what a project demands of its instances",
-            scope="project",
-            permission=MAY_READ,
-            path_type=PolicyPath,
-            answer_type=PolicyWire,
-            handler=get,
-        ),
-        Route(
-            method="PUT",
-            path=_POLICY,
-            name="update_project_policy",
-            summary="Set what a project demands of its instances",
-            description="It holds at once, for every instance of the project. What is left out is not demanded.",
-            scope="organization",
-            permission=MAY_WRITE,
-            path_type=PolicyPath,
-            body_type=PolicyWire,
-            answer_type=PolicyWire,
-            is_conditional=True,
-            handler=put,
-        ),
-    ]
-
-
-async def policy_of(store: Store, project: str) -> Protection:
-    """Return what a project demands of its instances: nothing, if it has never said."""
-    found = await find(store, ProjectPolicy, project, marked=False)
-    return Protection() if found is None else found.spec
-
-
-async def protection_of(store: Store, instance: ComputeInstance) -> Protection:
-    """Return what an instance is protected from, by itself or by its project."""
-    own, policy = instance.spec.protection, await policy_of(store, project_of(instance))
-    return Protection(deletion=own.deletion or policy.deletion, plan=own.plan or policy.plan)
-
-
-async def refuse_if_protected(store: Store, instance: ComputeInstance) -> None:
-    """Raise Forbidden if an instance is not to be deleted; the sentence says who can change that, and how."""
-    if instance.spec.protection.deletion:
-        raise Forbidden(
-            "the instance is protected from deletion: set spec.protection.deletion to false, then delete it"
-        )
-    if (await policy_of(store, project_of(instance))).deletion:
-        raise Forbidden(
-            "the policy of its project protects every instance from deletion: have deletion set to false in the "
-            "project's policy, then delete it"
-        )
+ROUTES: list[AnyRoute] = [
+    Route(
+        method="GET",
+        path=_POLICY,
+        name="get_project_policy",
+        summary="Read the policy of a project",
+        scope="project",
+        permission=MAY_READ,
+        path_type=PolicyPath,
+        answer_type=PolicyWire,
+        service=Policies,
+        calls=Policies.get,
+    ),
+    Route(
+        method="PUT",
+        path=_POLICY,
+        name="update_project_policy",
+        summary="Set the policy of a project",
+        description="The policy takes effect at once, for every instance of the project. A field that is left out is "
+        "false.",
+        scope="organization",
+        permission=MAY_WRITE,
+        path_type=PolicyPath,
+        body_type=PolicyWire,
+        answer_type=PolicyWire,
+        is_conditional=True,
+        service=Policies,
+        calls=Policies.put,
+    ),
+]
+"""The routes of `Policies`."""

@@ -1,6 +1,6 @@
-"""The words every other package speaks: time, chance, ids, errors, conditions, tags, secrets and canonical JSON.
+"""Basic types that every other package uses: time, randomness, ids, errors, conditions, tags, secrets, canonical JSON.
 
-A module may live here when it knows nothing about storage, networks or the services above it, and when all it needs
-beyond its arguments is the standard library, msgspec or cryptography. Time and chance are ports, so that a simulation
-can own both. The one module that touches a file is ``keyfile``, because a sealing key must live outside every store.
+A module belongs here if it knows nothing about storage, networks or the services, and needs only the standard library,
+msgspec or cryptography. Time and randomness are ports, so that a simulation controls both. Only `sealing` and `files`
+touch the file system, because sealing keys must live outside every store.
 """

@@ -1,56 +1,53 @@
-"""Trying again, less and less often, and never all at the same time.
-
-How long to wait before trying again: each time up to twice as long, and never all at the same time.
-"""
+"""Exponential backoff with jitter: the delays between attempts at an operation that fails."""
 
 from dataclasses import dataclass
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 
-_MOST_DOUBLINGS = 30
+_MAX_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The pauses between attempts at one thing, as a function of how often it failed in a row."""
+    """The delays between attempts, as a function of the number of consecutive failures."""
 
     first_s: float
     longest_s: float
 
     def pause_s(self, failures: int, randomness: Randomness) -> float:
-        """Return the pause after that many failures, of which chance takes away up to a half."""
-        doubled_s = self.first_s * float(1 << min(failures - 1, _MOST_DOUBLINGS))
+        """Return the delay after this many failures. Jitter shortens it by up to a half."""
+        doubled_s = self.first_s * float(1 << min(failures - 1, _MAX_DOUBLINGS))
         return min(doubled_s, self.longest_s) * randomness.uniform(0.5, 1.0)
 
 
 class RetryTimer:
-    """The pauses between attempts at one thing: each up to twice as long as the one before."""
+    """The delays between attempts at one operation: each up to twice as long as the one before."""
 
     def __init__(self, clock: Clock, randomness: Randomness, *, first_s: float, longest_s: float) -> None:
         self._clock = clock
         self._randomness = randomness
         self._first_s, self._longest_s = first_s, longest_s
         self.next_s = first_s
-        """The longest that the next pause can be."""
+        """Upper bound of the next delay."""
 
     async def pause(self) -> None:
-        """Wait a part of the next pause that chance decides."""
+        """Wait for the next delay, shortened by jitter."""
         await self._clock.sleep(self.next_s * self._randomness.uniform(0.5, 1.0))
         self.next_s = min(2 * self.next_s, self._longest_s)
 
     def reset(self) -> None:
-        """It worked: begin with short pauses again."""
+        """Return to the first delay, after a success."""
         self.next_s = self._first_s
 
 
 class RetryTimers:
-    """Makes them, with the time and the chance of one store."""
+    """Factory of retry timers that share a clock and a source of randomness."""
 
     def __init__(self, clock: Clock, randomness: Randomness) -> None:
         self._clock = clock
         self._randomness = randomness
 
     def new(self, *, first_s: float, longest_s: float) -> RetryTimer:
-        """Return the pauses for something that is about to be tried."""
+        """Return a timer for an operation that is about to be attempted."""
         return RetryTimer(self._clock, self._randomness, first_s=first_s, longest_s=longest_s)

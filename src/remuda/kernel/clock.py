@@ -1,9 +1,7 @@
-"""Time as a port.
+"""Clock: time as a port.
 
-Whoever needs the time or wants to wait asks a Clock it was given. Production passes SystemClock; a simulation passes a
-clock it moves by hand, so hours of waiting cost nothing and every run can be repeated exactly.
-
-Giving up the loop, for whoever has much to do and nothing to wait for.
+Code that reads the time or waits uses the Clock it was given. Production passes SystemClock; a simulation passes a
+clock that it advances itself, so hours of waiting cost nothing and every run is repeatable.
 """
 
 import asyncio
@@ -14,23 +12,23 @@ from typing import Any, Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of time."""
 
     def now(self) -> datetime:
-        """Return the wall time, aware and in UTC; it may jump, so never measure with it."""
+        """Return the wall time, aware and in UTC. It may jump, so durations are never measured with it."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds since an arbitrary start that never run backwards, for measuring and for deadlines."""
+        """Return seconds since an arbitrary start. They never decrease: use them for durations and deadlines."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Let others run until that many seconds have passed."""
+        """Suspend the caller for this many seconds."""
         ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the machine."""
 
     def now(self) -> datetime:
         """Return the machine's wall time in UTC."""
@@ -47,5 +45,5 @@ class SystemClock:
 
 @coroutine
 def let_others_run() -> Any:
-    """Give up the loop for a turn. No time passes, so no clock is asked."""
+    """Suspend the caller for one iteration of the event loop. No time passes, so no clock is involved."""
     yield

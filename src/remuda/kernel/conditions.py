@@ -1,7 +1,7 @@
-"""Conditions: what a controller has observed about an object, one statement per type.
+"""Conditions: observations of a controller about an object, one per type.
 
-The transition time tells since when a statement has been true or false, so it moves only when the status flips. Setting
-what is already said gives back the very same tuple, which lets a caller see by identity that there is nothing to write.
+The transition time says since when the status has had its value, so it changes only with the status. Setting a
+condition that is already there returns the same tuple: a caller sees by identity that there is nothing to write.
 """
 
 from datetime import datetime
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """One statement about an object, in the stored form Kubernetes users know."""
+    """One observation about an object, stored in the form that Kubernetes uses."""
 
     type: str
     status: Literal["True", "False", "Unknown"]
@@ -30,7 +30,7 @@ def find_condition(conditions: tuple[Condition, ...], type: str) -> Condition | 
 
 
 def set_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
-    """Return the conditions with the new one in the place of its type, or at the end if its type is new."""
+    """Return the conditions with the one of this type replaced, or appended if its type is new."""
     old = find_condition(conditions, new.type)
     if old is None:
         return (*conditions, new)

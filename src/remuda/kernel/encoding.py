@@ -1,13 +1,10 @@
-"""One JSON text for one value.
+"""Encodings with exactly one text per value: canonical JSON, and base64url without padding (RFC 4648).
 
-The order in which a mapping was filled leaves no trace: keys are sorted, nothing is padded, text is UTF-8. That makes
-the bytes fit for comparing and for hashing. What JSON cannot say is refused rather than blurred: a number that is not
-finite raises Invalid, a key that is no text TypeError.
+Canonical JSON sorts keys, pads nothing and is UTF-8, so its bytes can be compared and hashed. A value that JSON cannot
+express is an error: a number that is not finite raises Invalid, a key that is not a string TypeError.
 
-Bytes as text that fits a URL: base64url without padding (RFC 4648).
-
-Each sequence of bytes has one text, and only that is read back: padding, other letters, blanks and unused bits at the
-end are refused. So nobody can write one secret, or one signed header, in two ways.
+Decoding base64url rejects padding, other characters, blanks and unused bits at the end, so that a secret or a signed
+header cannot be written in two ways.
 """
 
 import base64
@@ -20,23 +17,23 @@ import msgspec
 
 from remuda.kernel.errors import Invalid
 
-_UNLIKE = "not base64url without padding"
+_NOT_BASE64URL = "not base64url without padding"
 
 
 def encode(raw: bytes) -> str:
-    """Return bytes as text."""
+    """Return bytes as base64url."""
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def decode(text: str | bytes) -> bytes:
-    """Return the bytes whose text this is, or raise ValueError, which does not quote it."""
-    written = text if isinstance(text, bytes) else text.encode("ascii", "replace")
+    """Return the bytes of a base64url text, or raise ValueError. The error does not quote the text."""
+    encoded_text = text if isinstance(text, bytes) else text.encode("ascii", "replace")
     try:
-        raw = base64.urlsafe_b64decode(written + b"=" * (-len(written) % 4))
+        raw = base64.urlsafe_b64decode(encoded_text + b"=" * (-len(encoded_text) % 4))
     except binascii.Error:
-        raise ValueError(_UNLIKE) from None
-    if encode(raw).encode() != written:
-        raise ValueError(_UNLIKE)
+        raise ValueError(_NOT_BASE64URL) from None
+    if encode(raw).encode() != encoded_text:
+        raise ValueError(_NOT_BASE64URL)
     return raw
 
 
@@ -44,8 +41,8 @@ def canonical_json(value: Any) -> bytes:
     """Return the canonical JSON of a value made of builtins and msgspec structs."""
     encoded = msgspec.json.encode(value, order="sorted")
     # msgspec writes NaN and infinities as null, so only a text with a null in it can hide one.
-    if b"null" in encoded and _holds_infinite(msgspec.to_builtins(value)):
-        raise Invalid("value", "holds a number that is not finite", remedy="use finite numbers, or leave it out")
+    if b"null" in encoded and _has_infinite(msgspec.to_builtins(value)):
+        raise Invalid("value", "contains a number that is not finite", remedy="use finite numbers, or leave it out")
     return encoded
 
 
@@ -54,13 +51,13 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
-def _holds_infinite(value: Any) -> bool:
+def _has_infinite(value: Any) -> bool:
     match value:
         case float():
             return not math.isfinite(value)
         case dict():
-            return any(map(_holds_infinite, value.values()))
+            return any(map(_has_infinite, value.values()))
         case list() | tuple() | set() | frozenset():
-            return any(map(_holds_infinite, value))
+            return any(map(_has_infinite, value))
         case _:
             return False

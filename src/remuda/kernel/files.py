@@ -1,4 +1,4 @@
-"""Files that only their owner may read, written whole or not at all."""
+"""Private files: readable only by their owner, and replaced atomically."""
 
 import os
 import tempfile
@@ -9,7 +9,7 @@ from typing import IO
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file; raise OSError if that cannot be. A crash leaves the one that was there, or the new one."""
+    """Write a file atomically, or raise OSError. A crash leaves either the previous content or the new one."""
     with _temporary_beside(path) as file:
         file.write(content)
         file.flush()
@@ -18,7 +18,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def move_over(source: Path, target: Path) -> None:
-    """Give a file the name of another one in its directory, which it replaces, and keep that over a power cut."""
+    """Rename a file over another one in the same directory, and flush that to disk."""
     source.replace(target)
     directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:

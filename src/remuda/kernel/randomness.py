@@ -1,7 +1,7 @@
-"""Chance as a port.
+"""Randomness as a port.
 
-Ids, keys and retry jitter draw from a Randomness they were given. Production passes SystemRandomness, which nobody can
-predict; a simulation passes SeededRandomness, so that one number repeats a whole run.
+Ids, keys and retry jitter use the Randomness they were given. Production passes SystemRandomness, which is
+unpredictable; a simulation passes SeededRandomness, so that a seed repeats a whole run.
 """
 
 import random
@@ -9,49 +9,49 @@ from typing import Protocol
 
 
 class Randomness(Protocol):
-    """Where chance comes from."""
+    """A source of random values."""
 
     def token_bytes(self, count: int) -> bytes:
         """Return that many random bytes."""
         ...
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a number between low and high, all equally likely."""
+        """Return a number between low and high, uniformly distributed."""
         ...
 
     def randrange(self, stop: int) -> int:
-        """Return a whole number from 0 up to but not including stop."""
+        """Return an integer from 0 up to but not including stop."""
         ...
 
 
-class _Drawn:
-    """Draws from one source of Python's random family."""
+class _PythonRandomness:
+    """A source of random values that uses one of Python's generators."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
 
     def token_bytes(self, count: int) -> bytes:
-        """Return that many bytes from the source."""
+        """Return that many bytes of the generator."""
         return self._source.randbytes(count)
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a number between low and high from the source."""
+        """Return a number between low and high of the generator."""
         return self._source.uniform(low, high)
 
     def randrange(self, stop: int) -> int:
-        """Return a whole number below stop from the source."""
+        """Return an integer below stop of the generator."""
         return self._source.randrange(stop)
 
 
-class SystemRandomness(_Drawn):
-    """The operating system's generator: fit for keys, impossible to repeat."""
+class SystemRandomness(_PythonRandomness):
+    """The generator of the operating system: suitable for keys, not repeatable."""
 
     def __init__(self) -> None:
         super().__init__(random.SystemRandom())
 
 
-class SeededRandomness(_Drawn):
-    """A generator for simulations: the same seed gives the same draws, so it must never make a real key."""
+class SeededRandomness(_PythonRandomness):
+    """A generator for simulations. The same seed gives the same values, so it must never create a real key."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(random.Random(seed))  # noqa: S311  repeatable on purpose

@@ -1,24 +1,21 @@
-"""Secrets made fit for storing.
+"""Sealing: authenticated encryption of secrets before they are stored, and the file with its keys.
 
-A sealed text is ``sealed:v1:<key id>:<nonce and ciphertext>``. The cipher is AES-256-GCM, and the context, which says
-where the secret belongs, is authenticated with it: a sealed text moved elsewhere does not open. The store's context is
-the object, its kind and name: between the fields of one object a sealed text can be moved.
+A sealed text is ``sealed:v1:<key id>:<nonce and ciphertext>``. The cipher is AES-256-GCM. The context, which names the
+object a secret belongs to, is authenticated with it: a sealed text that is copied to another object does not open.
+Between the fields of one object it can be moved.
 
-The nonce is not drawn but computed, as a keyed hash of context and secret. So the same secret in the same place under
-the same key always seals to the same text, and writing it again changes nothing: the store's rule that a write without
-a change is no write holds for secrets too. The price is that whoever compares two copies of a store can see that a
-secret did not change between them; like every seal without padding it also shows the secret's length. Two different
-secrets share a nonce only if 96 bits of the hash collide.
+The nonce is a keyed hash of context and secret instead of a random number. So the same secret in the same context under
+the same key always has the same sealed text, and the store's rule that a write without a change is no write holds for
+secrets too. The price: a reader of two copies of a store can see that a secret did not change between them. As the text
+is not padded, it also shows the secret's length. Two different secrets share a nonce only if 96 bits of the hash
+collide.
 
-A keyring has one current key, which seals, and the previous ones, which only open. Sealing always seals, even a text
-that looks sealed already.
+A keyring has one current key, which seals, and previous ones, which only open. A text that already looks sealed is
+sealed like any other.
 
-The file that holds the sealing keys, outside every store.
-
-It is JSON: a format number, and the keys with the current one first. Only its owner may read it; a file that others can
-read is refused, since its keys may be known already. Every write goes to a second file that is flushed and then renamed
-over the first, so a crash leaves the old keys or the new ones. Writers hold a lock on the directory from reading to
-renaming: without it, two that create or rotate at once would lose a key, and with it all that it had sealed.
+The key file is JSON: a format number, and the keys with the current one first. A file that other users can read is
+rejected, since its keys may already be known. Writers hold a lock on the directory from reading to renaming: otherwise
+two of them that create or rotate keys concurrently would lose a key, and everything it had sealed.
 """
 
 import fcntl
@@ -51,7 +48,7 @@ _NONCE_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class SealingKey:
-    """A named key; its material never shows in a repr."""
+    """A key with an id. Its material is not part of its repr."""
 
     id: str
     material: bytes = field(repr=False)
@@ -65,7 +62,7 @@ class SealingKey:
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """The key that seals, and the earlier ones that still open."""
+    """The current key, which seals, and the previous ones, which still open."""
 
     current: SealingKey
     previous: tuple[SealingKey, ...] = ()
@@ -81,22 +78,22 @@ class Keyring:
 
 
 class Sealer:
-    """Seals with the current key of a keyring, and opens with any of its keys."""
+    """Seals secrets with the current key of a keyring, and opens them with any of its keys."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._current_id = keyring.current.id
         self._ciphers = {key.id: _Cipher(key) for key in keyring.keys}
 
     def seal(self, secret: Secret, *, context: str) -> str:
-        """Return the sealed text of the secret, which opens only in this context."""
+        """Return the sealed text of a secret, which opens only in this context."""
         if "\0" in context:
-            # It ends the context in the nonce's hash: inside, it would let two secrets share a nonce.
-            raise Invalid("context", "holds a NUL character", remedy="name the place of the secret in plain text")
+            # NUL ends the context in the hash for the nonce: inside the context it would let two secrets share a nonce.
+            raise Invalid("context", "contains a NUL character", remedy="use a context without it")
         payload = self._ciphers[self._current_id].encrypt(_to_bytes(secret.reveal()), context=_to_bytes(context))
         return f"sealed:v1:{self._current_id}:{base64url.encode(payload)}"
 
     def open(self, sealed: str, *, context: str) -> Secret:
-        """Return the secret, or raise Unsealable if key, context or text are not those of the sealing."""
+        """Return the secret, or raise Unsealable if the key, the context or the text is a different one."""
         parts = _SEALED.fullmatch(sealed)
         if parts is None:
             raise Unsealable("unknown")
@@ -111,7 +108,7 @@ class Sealer:
 
 
 class _Cipher:
-    """One key at work, split into a key that encrypts and a key that makes nonces."""
+    """One key, split into an encryption key and a key for nonces."""
 
     def __init__(self, key: SealingKey) -> None:
         self._aead = AESGCM(_derive(key.material, purpose=b"remuda sealing v1 encryption"))
@@ -134,18 +131,18 @@ def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-_OPEN_TO_OTHERS = 0o077
+_OTHERS_PERMISSIONS = 0o077
 
 
 class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of the file; the keys' own repr hides their material."""
+    """The content of the key file. The keys' own repr hides their material."""
 
     format: Literal[1]
     keys: tuple[SealingKey, ...]
 
 
 def load_keyring(path: Path) -> Keyring:
-    """Read the keyring; refuse a file that is open to others or that is no key file."""
+    """Read the keyring. Raise Invalid if other users can read the file, or if it is not a key file."""
     content = _read_private(path)
     try:
         current, *previous = msgspec.json.decode(content, type=_KeyFile).keys
@@ -156,7 +153,7 @@ def load_keyring(path: Path) -> Keyring:
 
 
 def create_keyring_file(path: Path, randomness: Randomness) -> Keyring:
-    """Make a file with one new key, unless there is a file already, and return the keyring it holds."""
+    """Create a file with one new key unless there is one already, and return its keyring."""
     with _directory_lock(path):
         if path.exists():
             return load_keyring(path)
@@ -166,7 +163,7 @@ def create_keyring_file(path: Path, randomness: Randomness) -> Keyring:
 
 
 def rotate_keyring_file(path: Path, randomness: Randomness) -> Keyring:
-    """Put a new current key in front; all earlier keys stay, so that what they sealed still opens."""
+    """Add a new current key. All earlier keys stay, so that what they sealed still opens."""
     with _directory_lock(path):
         keyring = Keyring(_new_key(randomness), load_keyring(path).keys)
         _replace(path, keyring)
@@ -180,7 +177,7 @@ def _new_key(randomness: Randomness) -> SealingKey:
 def _read_private(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_mode & _OPEN_TO_OTHERS:
+            if os.fstat(file.fileno()).st_mode & _OTHERS_PERMISSIONS:
                 raise Invalid(str(path), "can be read or written by other users", remedy=f"run chmod 600 {path}")
             return file.read()
     except FileNotFoundError:

@@ -1,11 +1,9 @@
-"""A text that does not slip out.
+"""Secret: a text that is not shown by accident, and the hooks with which msgspec reads and writes it.
 
-Tokens and private keys travel through the program as a Secret. Whatever prints, formats, logs, pickles or encodes one
-sees no value: only an explicit ``reveal()`` gives it, so every place that does can be found by searching for the word.
+Tokens and private keys are passed around as a Secret. Printing, formatting, logging, pickling or encoding it does not
+show the value. Only ``reveal()`` returns it, so every use can be found by searching for that word.
 
-Secrets on the wire: text in a body or an answer, and never anywhere else.
-
-msgspec knows no such type, so these are its hooks, the same for requests and answers, server and client.
+The hooks are for request and response bodies, on the server and in clients.
 """
 
 import hmac
@@ -13,7 +11,7 @@ from typing import Any, NoReturn
 
 
 class Secret:
-    """One secret text: immutable, comparable in constant time, and mute unless revealed."""
+    """A secret text: immutable, compared in constant time, and hidden unless revealed."""
 
     __slots__ = ("_value",)
     _value: str
@@ -22,7 +20,7 @@ class Secret:
         object.__setattr__(self, "_value", value)
 
     def reveal(self) -> str:
-        """Return the text itself; keep it no longer than its use."""
+        """Return the text. The caller keeps it no longer than it is used."""
         return self._value
 
     def __repr__(self) -> str:
@@ -40,10 +38,10 @@ class Secret:
         return hash((Secret, self._value))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("A Secret cannot be changed: make a new one.")
+        raise AttributeError("A Secret cannot be changed: create a new one.")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("A Secret cannot be changed: make a new one.")
+        raise AttributeError("A Secret cannot be changed: create a new one.")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A Secret cannot be pickled or copied: seal it, or pass the same object on.")
@@ -54,7 +52,7 @@ class Secret:
 
 
 def reveal(value: Any) -> str:
-    """Return a secret as text, for an encoder that may send it."""
+    """Return a secret as text, for an encoder of a body that may contain it."""
     if isinstance(value, Secret):
         return value.reveal()
     raise TypeError(f"a {type(value).__name__} cannot be sent")

@@ -1,10 +1,4 @@
-"""Which known name somebody meant.
-
-Addresses and domains compare without regard to case, and only the 26 letters have one here.
-
-Unicode's own lowering makes some foreign letters into these: the sign for kelvin becomes a k, and somebody else's
-address another person's.
-"""
+"""Text comparison: case folding for addresses and domains, and suggestions for misspelled names."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -13,27 +7,31 @@ _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 def folded(text: str) -> str:
-    """Return the text with A to Z as a to z, and everything else as it is."""
+    """Return the text with A to Z as a to z, and everything else unchanged.
+
+    Only these 26 letters are folded. Unicode's own lower-casing maps some foreign letters to them: the Kelvin sign
+    becomes a k, and one user's address another user's.
+    """
     return text.translate(_LOWER)
 
 
-_LIKENESS = 0.6
+_MIN_SIMILARITY = 0.6
 
 
-def nearest(name: str, known: Iterable[str], *, likeness: float = _LIKENESS) -> str | None:
-    """Return the known name that somebody most likely meant, if there is one.
+def nearest(name: str, known: Iterable[str], *, likeness: float = _MIN_SIMILARITY) -> str | None:
+    """Return the known name that was most likely meant, or None.
 
-    What is right but for its place is nearest of all; then what is alike in the same place; where the place itself is
-    not known, what is alike as a whole.
+    A name that differs only in its prefix is preferred, then a similar name with the same prefix. If the prefix is
+    unknown, whole names are compared.
     """
     names = list(known)
-    place, _, last = name.rpartition(".")
+    prefix, _, last = name.rpartition(".")
     for each in names:
         if each.rpartition(".")[2] == last:
             return each
-    beside = [each.rpartition(".")[2] for each in names if each.rpartition(".")[0] == place]
-    if beside:
-        found = get_close_matches(last, beside, n=1, cutoff=likeness)
-        return ".".join(filter(None, (place, found[0]))) if found else None
+    siblings = [each.rpartition(".")[2] for each in names if each.rpartition(".")[0] == prefix]
+    if siblings:
+        found = get_close_matches(last, siblings, n=1, cutoff=likeness)
+        return ".".join(filter(None, (prefix, found[0]))) if found else None
     found = get_close_matches(name, names, n=1, cutoff=likeness)
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""The journal: reads and writes of Operation records, each a compare-and-swap."""
+"""Journal: reads and compare-and-swap writes of Operation records."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,17 +12,17 @@ from remuda.store.logs import Record
 
 
 class TakenError(Exception):
-    """There is a record of this name already; unlike AlreadyExists, no step can raise it."""
+    """There is already a record with this name. Unlike AlreadyExists, no step can raise it."""
 
 
 class Journal:
-    """The records of a store, with a reporter that hears of each."""
+    """The operation records of a store, with a reporter for each change."""
 
     def __init__(self, store: Store, reporter: Reporter, clock: Clock) -> None:
         self._store, self._reporter, self._clock = store, reporter, clock
 
     async def begin(self, operation: Operation) -> Operation:
-        """Write the record of a run that is about to start."""
+        """Write the record of a run before its first step."""
         try:
             written = await self._store.create(operation, log=self._reporter.records(operation))
         except AlreadyExists:
@@ -31,26 +31,26 @@ class Journal:
         return written
 
     async def read(self, name: str) -> Operation:
-        """Return a record as it is now."""
+        """Return the current record."""
         return await self._store.get(Operation, name)
 
     async def read_again(self, operation: Operation) -> Operation:
-        """Return a record as somebody else may have left it; one that is gone counts as undone."""
+        """Return the record as another process may have left it; a deleted one counts as undone."""
         try:
             found = await self.read(operation.name)
         except NotFound:
             found = None
         if found is None or found.uid != operation.uid:
-            return operation.moved("undone")  # somebody deleted it: nobody may believe that it is done
+            return operation.moved("undone")  # it was deleted, so it must not count as done
         return found
 
     async def move(
         self, operation: Operation, phase: Phase, *, among: Sequence[Phase], log: Sequence[Record] = (), **changes: Any
     ) -> Operation:
-        """Bring a record into `phase` from one of those `among`; return what it is then.
+        """Change the phase of a record from one of those `among`; return the current record.
 
-        If somebody else has moved it elsewhere, that stands, and it is returned as they left it: look at its phase.
-        A write that failed may have happened, and then it counts.
+        If another process has changed the phase, that counts, and its record is returned: check the phase. A write that
+        raised an error may have succeeded, and then it counts.
         """
         while operation.phase in among:
             moved = operation.moved(phase, **changes)
@@ -66,11 +66,11 @@ class Journal:
                 written = await self.read_again(operation)
                 if written.status != moved.status:
                     raise
-            self._tell(operation, written)
+            self._report(operation, written)
             return written
         return operation
 
-    def _tell(self, before: Operation, after: Operation) -> None:
+    def _report(self, before: Operation, after: Operation) -> None:
         if after.phase in CLOSED_PHASES:
             self._reporter.closed(after)
         elif after.phase == "stuck" != before.phase:

@@ -1,22 +1,21 @@
-"""The Operation: the record of one run of a saga.
+"""Operation: the stored record of one run of a saga.
 
-It is written before the first effect, again if the run turns to undoing, and when it closes::
+It is written before the first effect, again when the run turns to undoing, and when it is closed::
 
-    running ──► done
-       │
-       ▼
-    undoing ──► undone
-       │          ▲
-       ▼          │
-     stuck ───────┘
-       │
-       ▼
-   abandoned
+   running ──► done
+      │
+      ▼
+   undoing ──► undone
+      │          ▲
+      ▼          │
+    stuck ───────┘
+      │
+      ▼
+  abandoned
 
-`running` is the status of a record that was just created. An open operation (running, undoing, stuck) whose process is
-gone is undone by recovery. A closed one never opens again: a second attempt is a second record (see `attempt_id`).
-Nothing in a record is there to be read that is secret: an input that holds one is sealed, and of an error only code and
-sentence are kept.
+`running` is the phase of a new record. An open operation (running, undoing, stuck) whose process is gone is undone by
+recovery. A closed one never opens again: a second attempt is a second record (see `attempt_id`). No field that can be
+read contains a secret: an input with a secret is sealed, and of an error only the code and the message are stored.
 """
 
 from datetime import datetime
@@ -32,98 +31,99 @@ from remuda.store.logs import subject_of
 from remuda.store.objects import Resource, StoredStruct
 
 Phase = Literal["running", "undoing", "done", "undone", "stuck", "abandoned"]
-"""Where an operation stands."""
+"""The phase of an operation."""
 
 OPEN_PHASES: tuple[Phase, ...] = ("running", "undoing", "stuck")
-"""Somebody still has to do something."""
+"""The phases in which work remains."""
 
 CLOSED_PHASES: tuple[Phase, ...] = ("done", "undone", "abandoned")
-"""Nobody touches it any more."""
+"""The final phases."""
 
 OPEN = ("state", "open")
-"""The index and value under which open operations are found."""
+"""The index and value of open operations."""
 
 CLOSED = ("state", "closed")
-"""The index and value under which closed operations are found."""
+"""The index and value of closed operations."""
 
 Obstacle = Literal["unreadable", "unreadable_input", "unknown_saga"]
-"""Why a process cannot undo an operation: it cannot read the record, or its input, or does not know the saga."""
+"""The reason why a process cannot undo an operation: it cannot read the record or its input, or does not know the saga.
+"""
 
 OBSTACLES: tuple[Obstacle, ...] = get_args(Obstacle)
 """All obstacles."""
 
-_ATTEMPTS = "f3b1c5de-0d5c-4f0e-9a55-6f1d6f0a7c11"  # a namespace of our own for ids of later attempts
+_ATTEMPTS = "f3b1c5de-0d5c-4f0e-9a55-6f1d6f0a7c11"  # our own namespace, for the ids of later attempts
 
 
 class Failure(StoredStruct, frozen=True):
-    """Why something failed, fit for everybody's eyes."""
+    """The cause of a failure, readable for all users."""
 
     code: str
     sentence: str
 
 
 class OperationSpec(StoredStruct, frozen=True):
-    """What was asked, by whom, and who works on it until when."""
+    """The request, its actor, and the process that runs it until a deadline."""
 
     saga: str
     subject_kind: str
-    """The qualified plural of what it is about."""
+    """The qualified plural of the object it is about."""
     subject: str
-    """The name of what it is about."""
+    """The name of the object it is about."""
     actor: str
     input: str
-    """The saga's input, as JSON; empty where it holds a secret."""
+    """The saga's input, as JSON; empty if it contains a secret."""
     deadline: datetime
     """The process that runs it stops by then."""
     process: str
-    """Who runs it: an `Operations` of one boot of a process."""
+    """The `Operations` instance that runs it, of one start of a process."""
     request: str = ""
-    """The id the caller gave; that of the record too, unless an earlier attempt was undone."""
+    """The id that the caller gave; also that of the record, unless an earlier attempt was undone."""
     trace_id: str = ""
     sealed_input: Secret | None = None
-    """The saga's input where it holds a secret."""
+    """The saga's input if it contains a secret."""
 
 
 class OperationStatus(StoredStruct, frozen=True):
-    """What became of it."""
+    """The progress and outcome."""
 
     phase: Phase = "running"
     incarnation: str = ""
-    """The uid of the subject that it made or changed, as far as its steps came to one."""
+    """The uid of the object that it created or changed, once that is known."""
     failed_step: str = ""
     error: Failure | None = None
-    """Why it is undone."""
+    """The reason why it is undone."""
     undo_attempts: int = 0
-    """How often undoing failed."""
+    """The number of failed attempts to undo it."""
     undo_error: Failure | None = None
-    """Why undoing failed the last time."""
+    """The error of the last one."""
     next_try: datetime | None = None
-    """When undoing is tried again."""
+    """The time of the next attempt to undo it."""
     turned: datetime | None = None
-    """When it turned to undoing."""
+    """The time when it turned to undoing."""
     closed: datetime | None = None
     abandoned_by: str = ""
     abandoned_because: str = ""
 
 
 class Operation(Resource, frozen=True):
-    """One run of a saga. Its name is what the steps name their results after."""
+    """One run of a saga. Steps name the objects they create after its name."""
 
     spec: OperationSpec
     status: OperationStatus = OperationStatus()
 
     @property
     def phase(self) -> Phase:
-        """Where it stands."""
+        """The phase."""
         return self.status.phase
 
     @property
     def is_open(self) -> bool:
-        """Somebody still has to do something."""
+        """Whether work remains."""
         return self.status.phase in OPEN_PHASES
 
     def moved(self, phase: Phase, **changes: object) -> "Operation":
-        """Return it in another phase."""
+        """Return the operation in another phase."""
         return msgspec.structs.replace(self, status=msgspec.structs.replace(self.status, phase=phase, **changes))
 
 
@@ -152,14 +152,17 @@ OPERATION = Kind(
 def attempt_id(request: str, attempt: int) -> str:
     """Return the name of the record of an attempt, counted from 1.
 
-    The first is the caller's own id. A later attempt gets a name of its own, and with it all that its steps make: a
-    trace that an undone attempt left, such as a released row that keeps its name, cannot be taken for the new one's.
+    The first is the caller's own id. A later attempt has another name, and so has everything that its steps create:
+    what an undone attempt left, such as a released allocation that keeps its name, cannot be mistaken for the new
+    one's.
     """
     return request if attempt == 1 else derived_id(_ATTEMPTS, f"{request}/{attempt}")
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what may be told of an error: of one that is not ours only its type, since its text may hold anything."""
+    """Return the readable part of an error: of one that is not ours only its type, since its text may be secret."""
     if isinstance(error, RemudaError):
         return Failure(code=error.code, sentence=error.sentence)
-    return Failure(code="internal", sentence=f"It failed unexpectedly ({type(error).__name__}): see the log.")
+    return Failure(
+        code="internal", sentence=f"The operation failed unexpectedly ({type(error).__name__}): see the log."
+    )

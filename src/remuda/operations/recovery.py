@@ -1,19 +1,19 @@
-"""Recovery: undoes what a process that is gone has left open.
+"""Recovery: undoes the open operations of processes that are gone.
 
-Every open operation that nobody works on is turned to undoing by compare-and-swap and undone. Of the sagas that are
+Every open operation that no process works on is turned to undoing by compare-and-swap and undone. Of the sagas that are
 bound here,
 
-- those of this very `Operations` that it does not have in hand are taken over at once;
-- where this process is the only one (embedded), so are all others that it does not have in hand: a saga belongs to one
-  `Operations` of a process, so nobody else has them;
-- where others may live, theirs are taken over once their deadline and the grace have passed: a living run ends before
-  that, and one that slept through it loses the swap and answers 503.
+- those of this very `Operations` instance that it is not running are taken over at once;
+- if this process is the only one (embedded), so are all others that it is not running: a saga belongs to one
+ `Operations` instance of a process, so no other instance runs them;
+- if there may be other processes, theirs are taken over once their deadline and the grace period have passed: a live
+ run ends before that, and one that was suspended loses the compare-and-swap and responds 503.
 
-A saga that is not bound here is another service's, which undoes it, or one that a former release knew. Nothing is
-written on it where others may live: it is told in the log and counted. Alone it is marked as stuck, so that somebody
-looks; but only when those who might know it, in this process too, have had two graces of time since the start.
+A saga that is not bound here belongs to another service, which undoes it, or to a former release. If there may be other
+processes, it is only logged and counted. Otherwise it is marked as stuck, so that an operator notices; but only after
+two grace periods since the start, in which another service of this process may have taken it.
 
-A record that cannot be read is told, counted and left; it holds up nobody.
+A record that cannot be read is logged, counted and skipped.
 """
 
 import asyncio
@@ -31,55 +31,55 @@ from remuda.operations.runner import ObstructedError
 from remuda.operations.service import Operations
 
 _PAGE = 100
-_FORGET_EVERY_S = 3600.0
-_BREATH_S = 0.05
+_RETENTION_INTERVAL_S = 3600.0
+_PAGE_PAUSE_S = 0.05
 
 
 @dataclass
-class _Look:
-    """What one look has found so far."""
+class _Scan:
+    """The findings of one scan so far."""
 
     open: Counter[tuple[str, Phase]] = field(default_factory=Counter)
     obstructed: dict[str, Obstacle] = field(default_factory=dict)
-    """What keeps us from undoing which operations."""
+    """The operations that cannot be undone here, with the obstacle."""
     tries: set[asyncio.Future[None]] = field(default_factory=set)
-    """The first tries that are under way."""
+    """The first attempts that are running."""
 
 
 class Recovery:
-    """Looks after the operations that nobody works on."""
+    """Undoes the operations that no process works on."""
 
     def __init__(self, operations: Operations, *, is_alone: bool) -> None:
         self._operations = operations
         self._is_alone = is_alone
-        """No other process uses this store."""
+        """Whether no other process uses this store."""
         self._began = operations.clock.now()
-        self._last = _Look()
+        self._last = _Scan()
 
     async def keep(self) -> None:
-        """Look at once and then now and then, for ever: a duty."""
+        """Scan at once and then at an interval, for ever: a background task."""
         while True:
             await self.recover()
             await self._operations.clock.sleep(self._operations.settings.look_s)
 
     async def recover(self) -> None:
-        """Look once; return when everything that was found has been tried once."""
-        look = _Look()
-        await self._each(OPEN, partial(self._look_at, look))
-        if look.tries:
-            await asyncio.wait(look.tries)
-        self._last = look
-        self._operations.reporter.open(look.open)
-        self._operations.reporter.obstructed(look.obstructed, self._operations.sagas)
+        """Scan once; return when every operation that was found has been attempted once."""
+        scan = _Scan()
+        await self._each(OPEN, partial(self._examine, scan))
+        if scan.tries:
+            await asyncio.wait(scan.tries)
+        self._last = scan
+        self._operations.reporter.open(scan.open)
+        self._operations.reporter.obstructed(scan.obstructed, self._operations.sagas)
 
     async def keep_forgetting(self) -> None:
-        """Forget at once and then now and then, for ever: a duty."""
+        """Delete old records at once and then at an interval, for ever: a background task."""
         while True:
             await self.forget()
-            await self._operations.clock.sleep(_FORGET_EVERY_S)
+            await self._operations.clock.sleep(_RETENTION_INTERVAL_S)
 
     async def forget(self) -> None:
-        """Delete the records that closed longer ago than they are kept."""
+        """Delete the closed records whose retention has passed."""
         before = self._operations.clock.now() - self._operations.settings.retention
         unreadable: list[str] = []
         await self._each(CLOSED, partial(self._forget, before, unreadable))
@@ -97,32 +97,32 @@ class Recovery:
             after = page.next
             if after is None:
                 return
-            await self._operations.clock.sleep(_BREATH_S)
+            await self._operations.clock.sleep(_PAGE_PAUSE_S)
 
-    async def _look_at(self, look: _Look, name: str) -> None:
+    async def _examine(self, scan: _Scan, name: str) -> None:
         try:
             operation = await self._operations.journal.read(name)
         except NotFound:
             return
         except Unreadable as error:
-            self._tell(look, name, "unreadable", error.sentence)
+            self._record_obstacle(scan, name, "unreadable", error.sentence)
             return
         if not operation.is_open:
-            return  # it was when the page was made
-        look.open[operation.spec.saga, operation.phase] += 1
-        if self._is_left(operation):
-            await self._take_over(look, operation)
+            return  # closed since the page was read
+        scan.open[operation.spec.saga, operation.phase] += 1
+        if self._is_orphaned(operation):
+            await self._take_over(scan, operation)
 
-    async def _take_over(self, look: _Look, operation: Operation) -> None:
+    async def _take_over(self, scan: _Scan, operation: Operation) -> None:
         try:
-            look.tries.add(self._operations.take_over(operation).tried)
+            scan.tries.add(self._operations.take_over(operation).tried)
         except ObstructedError as error:
-            self._tell(look, operation.name, error.obstacle, error.failure.sentence)
-            await self._strand(operation, error)
-        if len(look.tries) >= self._operations.settings.together:
-            _, look.tries = await asyncio.wait(look.tries, return_when=asyncio.FIRST_COMPLETED)
+            self._record_obstacle(scan, operation.name, error.obstacle, error.failure.sentence)
+            await self._mark_stuck(operation, error)
+        if len(scan.tries) >= self._operations.settings.together:
+            _, scan.tries = await asyncio.wait(scan.tries, return_when=asyncio.FIRST_COMPLETED)
 
-    def _is_left(self, operation: Operation) -> bool:
+    def _is_orphaned(self, operation: Operation) -> bool:
         operations = self._operations
         if operations.is_stopping or operation.name in operations.in_hand:
             return False
@@ -131,17 +131,17 @@ class Recovery:
             return True
         grace = timedelta(seconds=operations.settings.grace_s)
         due = max(operation.spec.deadline, operation.status.next_try or operation.spec.deadline)
-        waited_until = due + grace if is_known else max(due, self._began) + 2 * grace
-        return operations.clock.now() > waited_until
+        taken_over_at = due + grace if is_known else max(due, self._began) + 2 * grace
+        return operations.clock.now() > taken_over_at
 
-    def _tell(self, look: _Look, name: str, obstacle: Obstacle, sentence: str) -> None:
-        """Note an operation that we cannot undo, and tell of it once."""
-        look.obstructed[name] = obstacle
+    def _record_obstacle(self, scan: _Scan, name: str, obstacle: Obstacle, sentence: str) -> None:
+        """Record an operation that cannot be undone here, and log it once."""
+        scan.obstructed[name] = obstacle
         if self._last.obstructed.get(name) != obstacle:
             structlog.get_logger().error("operation cannot be undone", operation=name, error=sentence)
 
-    async def _strand(self, operation: Operation, error: ObstructedError) -> None:
-        """Mark an operation as stuck that nobody else can undo, once."""
+    async def _mark_stuck(self, operation: Operation, error: ObstructedError) -> None:
+        """Mark an operation that no other process can undo as stuck, once."""
         is_others = error.obstacle == "unknown_saga" and not self._is_alone
         if not is_others and operation.status.undo_error != error.failure:
             await self._operations.journal.move(operation, "stuck", among=OPEN_PHASES, undo_error=error.failure)
@@ -155,4 +155,4 @@ class Recovery:
         except Unreadable:
             unreadable.append(name)
         except (NotFound, Conflict):
-            return  # somebody else was faster
+            return  # another process was faster

@@ -1,12 +1,10 @@
-"""Reporters: who hears what becomes of operations.
+"""Reporters of operations: the port, timeline events, and Prometheus metrics.
 
-A reporter is asked for `records` before each write that brings an Operation into a phase, and they are kept in that
-very write; the other methods tell what has happened already. None of them may wait or fail.
+A reporter is asked for `records` before each write that changes the phase of an Operation, and they are stored in that
+write; the other methods report what has happened. None of them may wait or fail.
 
-Operations as Prometheus metrics. Every label value of every registered saga is there from the start, at zero.
-
-The services of a process that have one store share them. Each has a recovery of its own, and all of these see the same
-operations: what one cannot undo because it does not know the saga is nobody's only if no other knows it either.
+The services of a process that have one store share the metrics. Each has its own recovery, and all of these see the
+same operations: one whose saga a recovery does not know is unknown only if no other recovery knows it.
 """
 
 from collections import Counter as Numbers
@@ -20,49 +18,49 @@ from remuda.operations.saga import AnySaga, Sagas
 from remuda.store.logs import Record, subject_of
 
 Obstructed = Mapping[str, Obstacle]
-"""The open operations that recovery cannot undo, by name, and what keeps it from that."""
+"""The open operations that recovery cannot undo, by name, with the obstacle."""
 
 OpenCounts = Mapping[tuple[str, Phase], int]
-"""How many operations are open, by saga and phase."""
+"""The number of open operations, by saga and phase."""
 
 
 class Reporter:
-    """Hears of operations, and by itself says nothing: override what you care for."""
+    """Observes operations. Its methods do nothing: override those you need."""
 
-    def records(self, operation: Operation) -> Sequence[Record]:  # noqa: ARG002  for those who keep some
-        """Return what to keep in the write that brings the operation into its present phase."""
+    def records(self, operation: Operation) -> Sequence[Record]:  # noqa: ARG002  for subclasses
+        """Return the records to store in the write that brings the operation into its phase."""
         return ()
 
     def started(self, operation: Operation) -> None:
-        """The record is there, and the first step is next."""
+        """Observe that the record exists, before the first step."""
 
     def step_done(self, operation: Operation, step: str) -> None:
-        """A step has done its effect."""
+        """Observe that a step has succeeded."""
 
     def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """A step failed, and undoing is next; `step` is empty if it was none of them."""
+        """Observe that a step failed, before undoing; `step` is empty if it was outside of any."""
 
     def undone(self, operation: Operation, step: str) -> None:
-        """A step's effect is taken back."""
+        """Observe that a step was undone."""
 
     def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """A step's effect could not be taken back this time; `step` is empty if it was none of them."""
+        """Observe that undoing a step failed; `step` is empty if it was outside of any."""
 
     def closed(self, operation: Operation) -> None:
-        """It is done, undone or abandoned."""
+        """Observe that an operation is done, undone or abandoned."""
 
     def stuck(self, operation: Operation) -> None:
-        """Undoing failed so often that somebody should look."""
+        """Observe that undoing failed so often that an operator should act."""
 
     def open(self, counts: OpenCounts) -> None:
-        """Recovery has looked, and so many are open."""
+        """Observe the number of open operations that recovery has found."""
 
     def obstructed(self, found: Obstructed, sagas: Sagas) -> None:
-        """Recovery of these sagas has looked, and these cannot be undone by it."""
+        """Observe the operations that the recovery of these sagas cannot undo."""
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the timeline of a subject says of an operation."""
+    """An operation in the timeline of its subject."""
 
     event: str
     """`OperationStarted`, `OperationUndoing`, `OperationDone`, `OperationUndone`, `OperationStuck` or
@@ -72,20 +70,20 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     phase: Phase
     actor: str
     uid: str = ""
-    """Of the subject, once that is known."""
+    """The uid of the subject, once it is known."""
     trace_id: str = ""
     failed_step: str = ""
     error: Failure | None = None
 
 
 class Timeline(Reporter):
-    """Keeps every phase of an operation in the timeline of its subject, in the Operation's own writes."""
+    """Records every phase of an operation in the timeline of its subject, in the Operation's own writes."""
 
     def __init__(self) -> None:
         self._encoder = msgspec.json.Encoder()
 
     def records(self, operation: Operation) -> Sequence[Record]:
-        """Return the entry for the operation's phase."""
+        """Return the record of the operation's phase."""
         spec, status = operation.spec, operation.status
         entry = TimelineEntry(
             event=_event(status.phase),
@@ -113,51 +111,51 @@ class Reporters(Reporter):
         self._all = reporters
 
     def records(self, operation: Operation) -> Sequence[Record]:
-        """Return what any of them wants kept."""
+        """Return the records of all."""
         return [record for each in self._all for record in each.records(operation)]
 
     def started(self, operation: Operation) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.started(operation)
 
     def step_done(self, operation: Operation, step: str) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.step_done(operation, step)
 
     def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.step_failed(operation, step, failure)
 
     def undone(self, operation: Operation, step: str) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.undone(operation, step)
 
     def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.undo_failed(operation, step, failure)
 
     def closed(self, operation: Operation) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.closed(operation)
 
     def stuck(self, operation: Operation) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.stuck(operation)
 
     def open(self, counts: OpenCounts) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.open(counts)
 
     def obstructed(self, found: Obstructed, sagas: Sagas) -> None:
-        """Tell all."""
+        """Call all."""
         for each in self._all:
             each.obstructed(found, sagas)
 
@@ -166,7 +164,7 @@ _NO_STEP = "journal"
 
 
 class Metrics(Reporter):
-    """Counts what operations come to, where they fail, and how many are open."""
+    """Counts outcomes, failures and open operations. All label values of the sagas exist from the start."""
 
     def __init__(self, sagas: Sagas, registry: CollectorRegistry) -> None:
         self._closed = Counter(
@@ -192,41 +190,41 @@ class Metrics(Reporter):
         )
         self._shown: set[str] = set()
         self._found: dict[Sagas, Obstructed] = {}
-        """What each recovery found last, by the sagas that it knows."""
+        """The last findings of each recovery, by the sagas that it knows."""
         self.show(sagas)
         self._show_obstructed()
 
     def show(self, sagas: Sagas) -> None:
-        """Show these sagas, too: those of another service of the process."""
+        """Add the sagas of another service of the process."""
         for saga in sagas:
             self._shown.add(saga.name)
             self._prepare(saga)
 
-    def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002  as the port has it
-        """Count it."""
+    def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002  part of the port
+        """Count a failed step."""
         self._failed.labels(operation.spec.saga, step or _NO_STEP).inc()
 
-    def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002  as the port has it
-        """Count it."""
+    def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002  part of the port
+        """Count a failed undo."""
         self._undo_failed.labels(operation.spec.saga, step or _NO_STEP).inc()
 
     def closed(self, operation: Operation) -> None:
-        """Count it."""
+        """Count an outcome."""
         self._closed.labels(operation.spec.saga, operation.phase).inc()
 
     def stuck(self, operation: Operation) -> None:
-        """Count it."""
+        """Count an operation that got stuck."""
         self._stuck.labels(operation.spec.saga).inc()
 
     def open(self, counts: OpenCounts) -> None:
-        """Show how many are open. A saga of somebody else that was shown once is shown at zero when it has none."""
+        """Set the number of open operations. A saga that was once shown is set to zero when it has none."""
         self._shown |= {saga for saga, _ in counts}
         for saga in self._shown:
             for phase in OPEN_PHASES:
                 self._open.labels(saga, phase).set(counts.get((saga, phase), 0))
 
     def obstructed(self, found: Obstructed, sagas: Sagas) -> None:
-        """Show how many cannot be undone by anybody here."""
+        """Set the number of operations that no recovery of this process can undo."""
         self._found[sagas] = dict(found)
         self._show_obstructed()
 
@@ -240,7 +238,7 @@ class Metrics(Reporter):
             self._obstructed.labels(obstacle).set(counts[obstacle])
 
     def _common(self, obstacles: Sequence[Obstacle]) -> Obstacle | None:
-        """Return what keeps everybody from undoing an operation, by what each says of it who cannot."""
+        """Return the obstacle that all recoveries have with an operation, or None if one can undo it."""
         known = [each for each in obstacles if each != "unknown_saga"]
         if known:
             return known[0]

@@ -1,15 +1,12 @@
-"""The runner: does the steps of a run, and undoes them if it must.
+"""Runner: does the steps of an operation, and undoes them if one fails.
 
-A run is a task of its own, so that a caller who is cut off takes nothing down: the step under way is left, and what was
-begun is undone. Whatever fails, undoing is tried until the record closes; a process that dies in between leaves an open
-record to recovery. A caller whose run fails hears of it after the first try to undo, whatever that came to.
+A run is a task of its own, so that a cancelled caller does no harm: the current step is interrupted, and the steps
+before are undone. After any failure, undoing is attempted until the record is closed; a process that ends before leaves
+an open record to recovery. A caller whose run fails gets the error after the first attempt to undo, whatever its
+outcome.
 
-A run that was overtaken (its process slept through the deadline, and recovery undid it) finds its record closed by
-somebody else. It undoes once more what it did meanwhile, and its caller is told 503, never success.
-
-A run: one operation in the hands of this process.
-
-How patient operations are.
+A run that was overtaken (its process was suspended past the deadline, and recovery undid it) finds its record closed by
+another process. It undoes its later effects, and its caller gets 503, never success.
 """
 
 import asyncio
@@ -33,7 +30,7 @@ from remuda.store.logs import Record
 
 
 class StoppedError(Exception):
-    """The caller went away: what was begun is undone."""
+    """The caller was cancelled, so the steps are undone."""
 
 
 class ObstructedError(Exception):
@@ -41,15 +38,15 @@ class ObstructedError(Exception):
 
     def __init__(self, obstacle: Obstacle, problem: str, remedy: str) -> None:
         self.obstacle, self.problem, self.remedy = obstacle, problem, remedy
-        self.failure = Failure(code=obstacle, sentence=f"It {problem}: {remedy}.")
+        self.failure = Failure(code=obstacle, sentence=f"The operation {problem}: {remedy}.")
         super().__init__(self.failure.sentence)
 
 
 class Run:
-    """What this process knows of an operation beyond its record.
+    """The state of an operation in this process, beyond its record.
 
-    A live run was begun here, and somebody waits for its `answer`. One that was taken over is only undone, and since
-    nobody knows how far it came, all its steps may have started.
+    A live run was started here, and a caller waits for its `answer`. One that was taken over is only undone. It is
+    unknown how far that one came, so all its steps may have started.
     """
 
     def __init__(self, bound: AnyBound, work: Work[Any], operation: Operation, *, is_live: bool) -> None:
@@ -58,47 +55,47 @@ class Run:
         self.operation = operation
         self.is_live = is_live
         self.started = 0 if is_live else len(self.saga.steps)
-        """How many steps may have had their effect."""
+        """The number of steps that may have had their effect."""
         self.step = ""
         """The step that is being done or undone."""
         self.error: BaseException | None = None
-        """Why it is undone."""
+        """The reason why it is undone."""
         self.attempts = operation.status.undo_attempts
         self.answer: asyncio.Future[Operation] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
         self.tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the try to undo that is under way, or the first one, has ended."""
+        """Resolved at the end of the current attempt to undo, or of the first one."""
         self.wake = asyncio.Event()
-        """Set to end the pause before the next try."""
+        """Set to end the delay before the next attempt."""
         self.pause_s = 0.0
-        """How long to wait before the next try."""
+        """The delay before the next attempt."""
         self.is_pausing = False
         self.is_stopped = False
-        """The caller went away."""
+        """Whether the caller was cancelled."""
         self.is_ending = False
-        """The process stops: nothing is tried after the present try."""
+        """Whether the process stops: there is no attempt after the current one."""
         self._is_stepping = False
         self._is_interrupted = False
 
     @property
     def owes_undo(self) -> bool:
-        """It is open, or it was overtaken: what this process did after others had undone it is still to be undone."""
+        """Whether it is open, or was overtaken: then later effects of this process are still to be undone."""
         return self.operation.is_open or (self.is_live and self.operation.phase == "undone")
 
     async def do(self, step: AnyStep) -> None:
-        """Do a step. Only in here does `stop` interrupt, and whatever the step makes of that ends in here too."""
+        """Do a step. Only here does `stop` interrupt, and the cancellation does not leave this method."""
         self.step = step.name
         self.started += 1
         self._is_stepping = True
         try:
             await step.do(self.ports, self.work)
         except asyncio.CancelledError:
-            if self._take_back():
+            if self._withdraw_cancellation():
                 raise StoppedError from None
             raise
         finally:
             self._is_stepping = False
-            self._take_back()
+            self._withdraw_cancellation()
 
     async def undo(self, step: AnyStep) -> None:
         """Undo a step."""
@@ -106,45 +103,45 @@ class Run:
         await step.undo(self.ports, self.work)
 
     def stop(self) -> None:
-        """Nobody waits any more: leave the step that is under way, and begin no other."""
+        """Interrupt the current step and begin no other, because the caller was cancelled."""
         self.is_stopped = True
         if self._is_stepping and self.task is not None:
             self._is_interrupted = True
             self.task.cancel()
 
     def begin_try(self) -> None:
-        """A try to undo begins, or is about to."""
+        """Record that an attempt to undo begins, or is about to."""
         if self.tried.done():
             self.tried = asyncio.get_running_loop().create_future()
 
     def end_try(self) -> None:
-        """A try to undo has ended, or there will be none."""
+        """Record that an attempt to undo has ended, or that there will be none."""
         if not self.tried.done():
             self.tried.set_result(None)
 
     def hurry(self) -> None:
-        """Make no pause before the next try."""
+        """Skip the delay before the next attempt."""
         if self.is_pausing:
             self.begin_try()
         self.wake.set()
 
     def end(self) -> None:
-        """The process stops: make no further try."""
+        """Make no further attempt, because the process stops."""
         self.is_ending = True
         self.wake.set()
 
     def succeed(self) -> None:
-        """Tell the caller that it is done."""
+        """Return success to the caller."""
         if not self.answer.done():
             self.answer.set_result(self.operation)
 
     def fail(self, error: BaseException) -> None:
-        """Tell the caller, if there is one, why it is not done."""
+        """Raise an error at the caller, if there is one."""
         if self.is_live and not self.answer.done():
             self.answer.set_exception(error)
 
-    def _take_back(self) -> bool:
-        """Take back that `stop` cancelled the task; tell whether it did, and nobody else."""
+    def _withdraw_cancellation(self) -> bool:
+        """Withdraw the cancellation by `stop`; return whether there was one, and no other."""
         if not self._is_interrupted or self.task is None:
             return False
         self._is_interrupted = False
@@ -153,34 +150,35 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationSettings:
-    """What an operator may set. `grace_s` is longer than `undo_s`, or the living would be overtaken."""
+    """Settings for operators. `grace_s` is longer than `undo_s`, otherwise live runs would be taken over."""
 
     run_s: float = 30.0
-    """All steps of a run together take no longer, or it is undone."""
+    """Maximum duration of all steps of a run together; after that it is undone."""
     undo_s: float = 30.0
-    """One try to undo takes no longer."""
+    """Maximum duration of one attempt to undo."""
     grace_s: float = 90.0
-    """Where other processes may live, theirs are taken over so long after the deadline or the next try was due."""
+    """Time after the deadline or the next attempt after which a run of another process is taken over."""
     pause_s: float = 0.5
-    """The longest pause after the first failed undo; each is up to twice as long as the one before."""
+    """Maximum delay after the first failed undo; each is up to twice as long as the one before."""
     longest_pause_s: float = 300.0
-    """The longest pause between two tries: a stuck operation is still tried so often."""
+    """Maximum delay between two attempts, also of a stuck operation."""
     stuck_after: int = 8
-    """Failed tries after which an operation is stuck, about a minute after the first."""
+    """Failed attempts after which an operation is stuck, about a minute after the first."""
     look_s: float = 15.0
-    """How often recovery looks for open operations that nobody works on."""
+    """The interval at which recovery scans for open operations that no process works on."""
     together: int = 32
-    """How many operations recovery takes over at once."""
+    """The number of operations that recovery takes over concurrently."""
     retention: timedelta = timedelta(days=30)
-    """How long closed operations are kept: longer than idempotency keys, or a request sent again would run again."""
+    """Retention of closed operations: longer than of idempotency keys, so that a repeated request does not run again.
+    """
 
     def __post_init__(self) -> None:
         if self.grace_s <= self.undo_s:
             raise ValueError("grace_s must be longer than undo_s")
 
 
-_LEFT = Failure(code="caller_left", sentence="The caller went away before it was done.")
-_CRASHED = Failure(code="process_ended", sentence="The process that ran it ended before it was done.")
+_CALLER_LEFT = Failure(code="caller_left", sentence="The caller disconnected before the operation was done.")
+_CRASHED = Failure(code="process_ended", sentence="The process ended before the operation was done.")
 
 
 class Runner:
@@ -202,7 +200,7 @@ class Runner:
         self._log = structlog.get_logger()
 
     async def run(self, run: Run, log: Sequence[Record]) -> None:
-        """Do what was asked, or undo what was begun."""
+        """Do the steps of a run, or undo them if one fails."""
         try:
             run.operation = await self._journal.begin(run.operation)
         except (RemudaError, TakenError) as error:
@@ -212,7 +210,7 @@ class Runner:
         if run.error is None:
             run.succeed()
             return
-        self._reporter.step_failed(run.operation, run.step, _told(run))
+        self._reporter.step_failed(run.operation, run.step, _failure(run))
         await self.undo(run)
 
     async def undo(self, run: Run) -> None:
@@ -221,7 +219,7 @@ class Runner:
             run.begin_try()
             is_over = await self._try_undo(run)
             run.end_try()
-            self._answer(run)
+            self._resolve(run)
             if is_over:
                 return
             await self._pause(run)
@@ -229,7 +227,7 @@ class Runner:
                 return
 
     async def _do(self, run: Run) -> BaseException | None:
-        """Do the steps; return what went wrong."""
+        """Do the steps; return the error, if any."""
         try:
             async with _within(self._settings.run_s):
                 for step in run.saga.steps:
@@ -241,21 +239,21 @@ class Runner:
             return _cancelled(error)
         except (RemudaError, StoppedError) as error:
             return error
-        except Exception as error:  # noqa: BLE001  whatever it was, it is undone and then told
-            self._log.exception("a step failed unexpectedly", saga=run.saga.name, step=run.step)
+        except Exception as error:  # noqa: BLE001  the steps are undone, then the caller gets the error
+            self._log.exception("step failed unexpectedly", saga=run.saga.name, step=run.step)
             return error
         run.step = ""
         return None
 
     def _check(self, run: Run) -> None:
-        """Raise if nobody waits any more, or if the machine slept: the loop's time may stand still meanwhile."""
+        """Raise if the caller was cancelled, or if the machine was suspended, when the loop's time may stand still."""
         if run.is_stopped:
             raise StoppedError
         if self._clock.now() > run.operation.spec.deadline:
             raise TimedOut(self._settings.run_s)
 
     async def _close(self, run: Run, log: Sequence[Record]) -> BaseException | None:
-        """Close the record as done; return why that was not possible."""
+        """Close the record as done; return the error that prevents it, if any."""
         try:
             about = run.work.about.uid
             run.operation = await self._journal.move(
@@ -271,9 +269,9 @@ class Runner:
         try:
             await self._undo_once(run)
         except asyncio.CancelledError as error:
-            await self._note(run, _cancelled(error))
-        except Exception as error:  # noqa: BLE001  whatever it was, it is tried again
-            await self._note(run, error)
+            await self._record_undo_failure(run, _cancelled(error))
+        except Exception as error:  # noqa: BLE001  undoing is retried after every error
+            await self._record_undo_failure(run, error)
         else:
             return True
         return False
@@ -287,7 +285,7 @@ class Runner:
                 among=("running",),
                 incarnation=run.work.about.uid,
                 failed_step=run.step,
-                error=_told(run),
+                error=_failure(run),
                 turned=self._clock.now(),
             )
         if not run.owes_undo:
@@ -299,8 +297,8 @@ class Runner:
         run.step = ""
         run.operation = await self._journal.move(run.operation, "undone", among=("undoing", "stuck"))
 
-    async def _note(self, run: Run, error: BaseException) -> None:
-        """Remember that undoing failed, and when it is tried again."""
+    async def _record_undo_failure(self, run: Run, error: BaseException) -> None:
+        """Record that undoing failed, and the time of the next attempt."""
         failure = failure_of(error)
         run.attempts += 1
         run.pause_s = self._backoff.pause_s(run.attempts, self._randomness)
@@ -308,7 +306,7 @@ class Runner:
         is_stuck = run.attempts >= self._settings.stuck_after
         tell = self._log.error if is_stuck else self._log.warning
         tell("undo failed", saga=run.saga.name, step=run.step, attempts=run.attempts, error=failure.sentence)
-        with contextlib.suppress(RemudaError):  # the record says less than there is; the next try says more
+        with contextlib.suppress(RemudaError):  # the record is outdated until the next attempt
             run.operation = await self._journal.move(
                 run.operation,
                 "stuck" if is_stuck else "undoing",
@@ -326,8 +324,8 @@ class Runner:
         run.wake.clear()
         run.is_pausing = False
 
-    def _answer(self, run: Run) -> None:
-        """Tell the caller, who after all may have been served: the close that failed may have happened."""
+    def _resolve(self, run: Run) -> None:
+        """Return the outcome to the caller. The write that closes the record may have succeeded despite an error."""
         if run.is_live and run.operation.phase == "done":
             self._reporter.closed(run.operation)
             run.succeed()
@@ -347,14 +345,14 @@ async def _within(limit_s: float) -> AsyncIterator[None]:
 
 
 def _cancelled(error: asyncio.CancelledError) -> Exception:
-    """Tell apart who cancelled: something within a step, or the end of the process, which goes on."""
+    """Return an error if something inside a step was cancelled; raise if this task was."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise error
     return Unavailable("Something that a step waited for was cancelled: try again.")
 
 
-def _told(run: Run) -> Failure:
+def _failure(run: Run) -> Failure:
     if run.error is None:
         return _CRASHED
-    return _LEFT if isinstance(run.error, StoppedError) else failure_of(run.error)
+    return _CALLER_LEFT if isinstance(run.error, StoppedError) else failure_of(run.error)

@@ -1,17 +1,13 @@
-"""Sagas: tables of steps, each with its undo.
+"""Sagas: sequences of steps, each with its undo, and the registry that binds them to their ports.
 
-A step and its undo are idempotent, and whatever a step makes is named after the operation (`work.id`), never after a
-name that another operation could share. So a step that may or may not have run can be undone without looking, and the
-undo of one operation cannot touch what another made.
+A step and its undo are idempotent, and everything a step creates is named after the operation (`work.id`), never by a
+name that another operation could use. So a step that may or may not have run can be undone without a check, and the
+undo of one operation cannot touch what another created.
 
-All sagas there are, and each with its ports.
+Only a registered saga can be run, because the generic tests cover every saga of a registry.
 
-The generic proofs run on every saga of a registry, so a saga that is in none cannot be run.
-
-The input of a run as its record keeps it: as JSON for everybody's eyes, or sealed where it holds a secret.
-
-A saga says itself that its input holds one (`Saga.holds_secret`). If it does not say so, a `Secret` in its input is
-refused: it would be stored for everybody to read.
+A record stores its input as readable JSON, or sealed if the saga declares a secret in it (`Saga.holds_secret`). Without
+that declaration a `Secret` in the input is rejected: it would be stored readable.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -29,10 +25,10 @@ InputT = TypeVar("InputT", bound=msgspec.Struct)
 
 @dataclass(slots=True)
 class About:
-    """What a run is about, as its steps find it."""
+    """The subject of a run, as its steps find it."""
 
     uid: str = ""
-    """The incarnation of the subject that was made or changed, once there is one: the record says so, too."""
+    """The incarnation of the created or changed object, once there is one. It is stored in the record, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +36,11 @@ class Work(Generic[InputT]):
     """One run of a saga."""
 
     id: str
-    """The operation's id: name after it what the steps make."""
+    """The operation's id, after which steps name the objects they create."""
     input: InputT
-    """What the run was asked to do. It is stored: a secret in it has to be declared (`Saga.holds_secret`)."""
+    """The input of the run. It is stored: a secret in it has to be declared (`Saga.holds_secret`)."""
     actor: str
-    """For whom it is done."""
+    """The user or service on whose behalf it runs."""
     about: About = field(default_factory=About, compare=False)
 
 
@@ -54,7 +50,7 @@ Effect = Callable[[PortsT, Work[InputT]], Awaitable[None]]
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Generic[PortsT, InputT]):
-    """One effect, and how to take it back."""
+    """One effect, and its undo."""
 
     name: str
     do: Effect[PortsT, InputT]
@@ -63,39 +59,39 @@ class Step(Generic[PortsT, InputT]):
 
 @dataclass(frozen=True, kw_only=True)
 class Saga(Generic[PortsT, InputT]):
-    """Steps that happen in order, and all or none."""
+    """Steps that happen in order, all or none."""
 
     name: str
-    """Such as `mount.create`: stable, because stored operations name it."""
+    """The name, such as `mount.create`: stable, because stored operations contain it."""
     input_type: type[InputT]
     subject: Callable[[InputT], tuple[str, str]]
     """The qualified plural and name of the object the operation is about."""
     steps: tuple[Step[PortsT, InputT], ...]
     holds_secret: bool = False
-    """Its input holds a secret: the record keeps it sealed."""
+    """Whether its input contains a secret, so that the record stores it sealed."""
 
 
 AnyStep = Step[Any, Any]
-"""Some step, where its types do not matter."""
+"""A step of any types."""
 
 AnySaga = Saga[Any, Any]
-"""Some saga, where its types do not matter."""
+"""A saga of any types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound(Generic[PortsT]):
-    """A saga with what its steps reach the world through."""
+    """A saga with the ports that its steps use."""
 
     saga: Saga[PortsT, Any]
     ports: PortsT
 
 
 AnyBound = Bound[Any]
-"""Some saga with its ports, where their types do not matter."""
+"""A saga with its ports, of any types."""
 
 
 class Sagas:
-    """A closed set of sagas. Checks at construction what would otherwise fail in the first run."""
+    """A closed set of sagas. The constructor checks what would otherwise fail in the first run."""
 
     def __init__(self, sagas: Iterable[AnySaga]) -> None:
         self._by_name: dict[str, AnySaga] = {}
@@ -111,19 +107,19 @@ class Sagas:
         return iter(self._by_name.values())
 
     def get(self, name: str) -> AnySaga | None:
-        """Return the saga of this name, if there is one."""
+        """Return the saga of this name, or None."""
         return self._by_name.get(name)
 
 
 def stored_input(saga: AnySaga, input: msgspec.Struct) -> tuple[str, Secret | None]:  # noqa: A002  as in `Operations.run`
-    """Return what a record keeps of an input: the part to be read by all, and the part to be sealed."""
+    """Return an input as a record stores it: the readable text, and the secret to seal."""
     if not saga.holds_secret:
         return msgspec.json.encode(input).decode(), None
     return "", Secret(msgspec.json.encode(input, enc_hook=Secret.reveal).decode())
 
 
 def read_input(saga: AnySaga, spec: OperationSpec) -> Any:
-    """Return the input that a record keeps, or raise msgspec.MsgspecError."""
+    """Return the input of a record, or raise msgspec.MsgspecError."""
     text = spec.input if spec.sealed_input is None else spec.sealed_input.reveal()
     return msgspec.json.decode(text, type=saga.input_type, dec_hook=_hide)
 

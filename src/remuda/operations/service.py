@@ -1,18 +1,18 @@
-"""Operations: run sagas, and look after those that could not be undone.
+"""Operations: runs sagas, and retries or abandons those that could not be undone.
 
-The id of a run comes from the caller and is the same when a request is sent again:
+The id of a run comes from the caller and is the same when a request is repeated:
 
-- it is being worked on, here or elsewhere: InFlight;
+- it is running, here or elsewhere: InFlight;
 - it is done: the closed record, and nothing runs;
-- it was undone or abandoned: a fresh attempt, with a record and a `work.id` of its own, so that nothing it makes can be
-  mistaken for what the last attempt left. Read the name to go by from the record that `run` returns;
-- it is stuck: Unavailable, until it is undone or somebody abandons it;
+- it was undone or abandoned: a new attempt, with its own record and `work.id`, so that nothing it creates can be
+ mistaken for what the last attempt left. Use the name in the record that `run` returns;
+- it is stuck: Unavailable, until it is undone or an operator abandons it;
 - it was another request, of another saga or with another input: KeyReused.
 
-A stuck operation is still tried now and then. `retry` tries it at once, `abandon` ends it with a reason and leaves what
-it made behind.
+A stuck operation is still retried at an interval. `retry` does so at once; `abandon` ends it with a reason and leaves
+what it created behind.
 
-A process may have several, such as one for each service in it; then each saga belongs to one of them.
+A process may have several instances, such as one for each service in it; then each saga belongs to one of them.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ from remuda.store.objects import Metadata
 
 InputT = TypeVar("InputT", bound=msgspec.Struct)
 
-_ASKED = ("saga", "input", "sealed_input")
+_REQUEST_FIELDS = ("saga", "input", "sealed_input")
 _RETRY_AFTER_S = 1
-_CUT_OFF_S = 5.0
+_CANCEL_TIMEOUT_S = 5.0
 
 
 class Operations:
-    """The sagas of a process, and the runs it has in hand."""
+    """The sagas of a service, and the runs in progress."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Operations:
         self.sagas = Sagas(each.saga for each in bound)
         self.settings = settings or OperationSettings()
         self.process = random_id(randomness)
-        """What its records say of who runs them: no other `Operations` has this id, in this process or another."""
+        """The id of this instance in its records; no other instance has it, in this process or another."""
         self.store, self.clock, self.reporter = store, clock, reporter or Reporter()
         self.journal = Journal(store, self.reporter, clock)
         self.is_stopping = False
@@ -74,16 +74,15 @@ class Operations:
         self,
         saga: Saga[Any, InputT],
         *,
-        id: str,  # noqa: A002  what it is called everywhere else
+        id: str,  # noqa: A002  the usual name
         actor: str,
-        input: InputT,  # noqa: A002  same
+        input: InputT,  # noqa: A002  the usual name
         trace_id: str = "",
         log: Sequence[Record] = (),
     ) -> Operation:
-        """Do what the saga says, all or nothing; return the record, closed as done, or raise what a step raised.
+        """Run a saga, all or nothing; return the record, closed as done, or raise what a step raised.
 
-        `log` is kept in the write that closes it as done. A caller that is cancelled meanwhile leaves nothing behind:
-        what was begun is undone all the same.
+        `log` is stored in the write that closes it as done. If the caller is cancelled meanwhile, the steps are undone.
         """
         bound = self._bound.get(saga.name)
         if bound is None or bound.saga is not saga:
@@ -100,7 +99,7 @@ class Operations:
         raise AssertionError("there is always a next attempt")
 
     async def retry(self, id: str) -> Operation:  # noqa: A002  as in `run`
-        """Try now to undo an operation that is stuck or waits for its next try; return what came of it."""
+        """Try now to undo an operation that is stuck or waits for its next attempt; return the record after it."""
         operation = await self.journal.read(id)
         if operation.phase not in {"undoing", "stuck"}:
             raise Invalid(f"the operation {id}", f"is {operation.phase}", remedy="retry one that is stuck or undoing")
@@ -114,7 +113,7 @@ class Operations:
         return await self.journal.read(id)
 
     async def abandon(self, id: str, *, reason: str, actor: str) -> Operation:  # noqa: A002  as in `run`
-        """Give up undoing an operation: what it made stays until somebody removes it by hand."""
+        """Stop undoing an operation: what it created stays until an operator removes it."""
         if not reason.strip():
             raise Invalid("reason", "is empty", remedy="say why it is abandoned and what was left behind")
         found = await self.journal.read(id)
@@ -130,29 +129,29 @@ class Operations:
 
     @property
     def in_hand(self) -> Collection[str]:
-        """The operations that this process works on."""
+        """The operations that this process is running."""
         return self._runs.keys()
 
     def take_over(self, operation: Operation) -> Run:
-        """Begin to undo an operation whose process is gone, and return the run; raise ObstructedError if we cannot."""
+        """Begin to undo an operation whose process is gone; raise ObstructedError if that is impossible."""
         if operation.name in self._runs:
             return self._runs[operation.name]
         self._check_going()
         bound = self._bound.get(operation.spec.saga)
         if bound is None:
-            remedy = "turn to the service whose it is or a release that knows it, or abandon it"
-            raise ObstructedError("unknown_saga", f"is of the saga {operation.spec.saga}, unknown here", remedy)
+            remedy = "use its service or a release that knows it, or abandon it"
+            raise ObstructedError("unknown_saga", f"has the saga {operation.spec.saga}, which is unknown here", remedy)
         try:
             decoded = read_input(bound.saga, operation.spec)
         except msgspec.MsgspecError as error:
-            problem, remedy = f"has an input that cannot be read ({error})", "mend the record, or abandon it"
+            problem, remedy = f"has an input that cannot be read ({error})", "correct the record, or abandon it"
             raise ObstructedError("unreadable_input", problem, remedy) from None
         run = Run(bound, Work(operation.name, decoded, operation.spec.actor), operation, is_live=False)
         self._start(run, self._runner.undo(run))
         return run
 
     async def stop(self, grace_s: float = 10.0) -> None:
-        """Begin nothing new, let what is under way end within the grace, and leave the rest to the next start."""
+        """Begin nothing new, let runs end within the grace period, and leave the rest to the next start."""
         self.is_stopping = True
         for run in self._runs.values():
             run.end()
@@ -160,9 +159,9 @@ class Operations:
         for run in self._runs.values():
             if run.task is not None:
                 run.task.cancel()
-        await self._wait(_CUT_OFF_S)
+        await self._wait(_CANCEL_TIMEOUT_S)
         if self._runs:
-            structlog.get_logger().error("operations do not end", operations=sorted(self._runs))
+            structlog.get_logger().error("operations did not end in time", operations=sorted(self._runs))
 
     def _spec(
         self,
@@ -174,13 +173,13 @@ class Operations:
         trace_id: str,
     ) -> OperationSpec:
         subject_kind, subject = saga.subject(input)
-        told, sealed = stored_input(saga, input)
+        readable, sealed = stored_input(saga, input)
         return OperationSpec(
             saga=saga.name,
             subject_kind=subject_kind,
             subject=subject,
             actor=actor,
-            input=told,
+            input=readable,
             sealed_input=sealed,
             deadline=self.clock.now() + timedelta(seconds=self.settings.run_s),
             process=self.process,
@@ -200,20 +199,22 @@ class Operations:
             run.stop()
             raise
 
-    async def _found(self, name: str, wanted: OperationSpec) -> Operation | None:
-        """Return what the caller gets who sends a request again; None if it is to be tried again."""
+    async def _found(self, name: str, requested: OperationSpec) -> Operation | None:
+        """Return the result of a repeated request, or None if it is to be attempted again."""
         try:
             found = await self.journal.read(name)
         except NotFound:
             raise InFlight(_RETRY_AFTER_S) from None
-        if any(getattr(found.spec, name) != getattr(wanted, name) for name in _ASKED):
+        if any(getattr(found.spec, name) != getattr(requested, name) for name in _REQUEST_FIELDS):
             raise KeyReused
         if found.phase == "done":
             return found
         if found.phase in {"running", "undoing"}:
             raise InFlight(_RETRY_AFTER_S)
         if found.phase == "stuck":
-            raise Unavailable(f"The operation {name} could not be undone yet: try again later, or have it looked at.")
+            raise Unavailable(
+                f"The operation {name} could not be undone yet: try again later, or ask an operator to check it."
+            )
         return None
 
     def _start(self, run: Run, work: Coroutine[Any, Any, None]) -> None:
@@ -228,15 +229,17 @@ class Operations:
         run.end_try()
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            structlog.get_logger().error("operation broke off", operation=run.work.id, exc_info=error)
-        run.fail(error or Unavailable("This process is stopping: read what became of it before trying again."))
+            structlog.get_logger().error("operation failed unexpectedly", operation=run.work.id, exc_info=error)
+        run.fail(error or Unavailable("This process is stopping: read the resource before trying again."))
 
     async def _wait(self, seconds: float) -> None:
-        """Let the runs end, but no longer than this."""
+        """Wait for the runs, up to this time."""
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
             done, _ = await asyncio.wait(tasks, timeout=seconds)
-            while any(run.task in done for run in self._runs.values()):  # `_ended` is called soon, not at once
+            while any(
+                run.task in done for run in self._runs.values()
+            ):  # `_ended` is called in a later iteration of the loop
                 await let_others_run()
 
     def _check_going(self) -> None:

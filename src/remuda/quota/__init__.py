@@ -1,1 +1,1 @@
-"""What objects cost: who pays, and how something is made, changed and given up together with what is held for it."""
+"""Quota: the payer of a resource, and its reservation, confirmation, change and release together with the resource."""

@@ -1,10 +1,8 @@
-"""What is asked of whoever keeps the accounts: identity, in this process or in another.
+"""Ports of the quota ledger, which is identity, in this process or in another.
 
-Who pays for what is made.
-
-That is whom the caller's credentials name, if they name all of it: an organization, and a project of it. Otherwise it
-is whoever it is made for. What is charged is read from an object's labels later on, so what no label can hold names
-nobody.
+The payer of a new resource is the organization and project of the caller's credentials, if they name both. Otherwise it
+is the project of the resource. The payer is later read from the object's labels, so a value that is not a valid label
+is ignored.
 """
 
 from dataclasses import dataclass
@@ -16,12 +14,12 @@ from remuda.kernel.ids import is_id
 
 
 class Late(Conflict):
-    """Raised when what something costs was changed, or given back, in a later turn than the one this was read in."""
+    """Raised when an allocation was changed or released with a higher fencing token than this one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A project, and the organization it is in."""
+    """A project and its organization."""
 
     organization: str
     project: str
@@ -29,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of a kind of quota."""
+    """An amount of one kind of quota."""
 
     kind: str
     committed: int
@@ -37,65 +35,65 @@ class Amount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What something of ours costs whom. The operation that made it names the allocation."""
+    """The quota of one resource and its payer. The operation that created the resource names the allocation."""
 
     payer: Place
     operation: str
     kind: str
-    """The qualified plural of what it is for."""
+    """The qualified plural of the resource."""
     id: str
     amounts: tuple[Amount, ...]
     turn: int = 0
-    """In which turn of what it is for that was read (`in_hand`)."""
+    """The fencing token with which it was computed (`lock`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSeen:
-    """A project as it stands now."""
+    """The observed state of a project."""
 
     place: Place
     is_marked: bool = False
-    """It is being deleted."""
+    """Whether it is being deleted."""
 
 
 class Ledger(Protocol):
-    """Knows projects, and what is held for them.
+    """Knows projects and their quota allocations.
 
-    Everything may be repeated, and raises Unavailable if nobody can say.
+    All methods are idempotent, and raise Unavailable if the ledger does not respond.
     """
 
     async def has_project(self, organization: str, project: str) -> bool:
-        """Tell whether an organization has a project."""
+        """Return whether an organization has a project."""
         ...
 
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
-        """Hold what something costs, or raise Forbidden if that exceeds a quota. `payer` is who asked, if one did.
+        """Reserve quota, or raise Forbidden if that exceeds a limit. `payer` is the caller, if there is one.
 
-        Raise Late if it was held before, and changed or given back for good in a later turn.
+        Raise StaleTokenError if it was changed or released permanently with a higher fencing token.
         """
         ...
 
     async def confirm(self, charge: Charge) -> bool:
-        """Say that it is there; tell whether what it costs is held. If not, it has to be allocated again."""
+        """Confirm that the resource exists; return whether its quota is allocated. If not, allocate it again."""
         ...
 
     async def change(self, charge: Charge) -> None:
-        """Hold what it costs now, or raise Forbidden if that exceeds a quota.
+        """Change an allocation, or raise Forbidden if that exceeds a limit.
 
-        Raise Late if it was changed in a later turn.
+        Raise StaleTokenError if it was changed with a higher fencing token.
         """
         ...
 
     async def release(self, charge: Charge, *, for_good: bool = False) -> None:
-        """Hold nothing any more; what is not held is fine.
+        """Release an allocation, if there is one.
 
-        If it is `for_good`, whoever has seen its owner in this turn or an earlier one is late from now on.
+        With `for_good`, all later requests with this fencing token or a lower one are rejected.
         """
         ...
 
 
 def paying_for(principal: Principal, place: Place) -> Principal:
-    """Return the caller as the one who pays for something new at a place."""
+    """Return the caller as the payer of a new resource in a project."""
     if is_id(principal.organization or "") and is_id(principal.project or ""):
         return principal
     return principal.paying(place.organization, place.project)

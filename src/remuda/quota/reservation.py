@@ -1,7 +1,4 @@
-"""What the controllers of everything that costs something have in common: when to begin.
-
-What an operation made is left alone until that operation is done. What was not charged for yet is confirmed first.
-"""
+"""Reservations in controllers: no work before the create operation is done and the quota is confirmed."""
 
 from typing import Any
 
@@ -21,19 +18,19 @@ from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
 CHARGED = "Charged"
-"""The condition that says that what an object costs is held for good."""
+"""The condition that says that the quota of an object is confirmed."""
 SOON_S = 0.5
-"""When to look again at what somebody else is doing, if nothing tells by itself."""
+"""The delay before another process's work is checked again, if there is no event."""
 
 
-OPERATION_OPEN = Blocked("OperationOpen", "the operation that makes it has not ended", patience_s=2.0)
-"""Why an object is left alone for now. Controllers meet every new object before its operation has ended."""
+OPERATION_OPEN = Blocked("OperationOpen", "its create operation is still running", patience_s=2.0)
+"""The result for an object whose create operation is open. Controllers see every new object before that ends."""
 
 
 async def begins(store: Store, resource: ResourceT, operation: str, run: Run) -> Result | Outcome[ResourceT] | None:
-    """Return why nothing is made of an object yet, or None if all is well with the operation that made it.
+    """Return the result that a controller must return before provisioning, or None if the create operation is done.
 
-    What an operation has made and then taken back is deleted, should it still be there.
+    If the operation was undone and its object still exists, the object is deleted.
     """
     phase = await _phase(store, operation)
     if phase == "undone":
@@ -41,24 +38,24 @@ async def begins(store: Store, resource: ResourceT, operation: str, run: Run) ->
         try:
             marked = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
         except NotFound:
-            return Done()  # it went meanwhile
-        return Outcome(Again(0, "Deprovisioning", "the operation that made it was undone"), marked or resource)
+            return Done()  # it was removed meanwhile
+        return Outcome(Again(0, "Deprovisioning", "its create operation was rolled back"), marked or resource)
     return None if phase == "done" else OPERATION_OPEN
 
 
 async def is_being_made(store: Store, operation: str) -> bool:
-    """Tell whether the operation that makes an object has not ended."""
+    """Return whether an operation is open."""
     return await _phase(store, operation) in OPEN_PHASES
 
 
 async def _phase(store: Store, operation: str) -> Phase:
-    """Return how an operation stands; one that nobody remembers is long done."""
+    """Return the phase of an operation; one without a record was done long ago."""
     found = await find(store, Operation, operation) if operation else None
     return "done" if found is None else found.phase
 
 
 def payer_of(resource: Resource) -> Place:
-    """Return who pays for an object: whom its labels name, or where it is."""
+    """Return the payer of an object: the one in its labels, or its own project."""
     found = resource.metadata.labels
     organization = found.get(labels.PAYING_ORGANIZATION)
     if organization is None:
@@ -67,44 +64,44 @@ def payer_of(resource: Resource) -> Place:
 
 
 def is_charged(resource: Resource) -> bool:
-    """Tell whether what an object costs is known to be held."""
+    """Return whether the quota of an object is confirmed."""
     found = find_condition(_conditions(resource), CHARGED)
     return found is not None and found.status == "True"
 
 
 def is_provisioned(resource: Resource) -> bool:
-    """Tell whether an object is as it is wanted, as far as its controller has said."""
+    """Return whether an object is in its desired state, according to its controller."""
     found = find_condition(_conditions(resource), "Available")
     return found is not None and found.status == "True"
 
 
 async def hold(ledger: Ledger, charge: Charge, payer: Principal) -> None:
-    """Hold what is about to be made. Whoever comes with the operation of something that is gone has to try again."""
+    """Reserve quota for a new resource. After a release of the operation's earlier resource it must be retried."""
     try:
         await ledger.allocate(charge, payer)
     except Late:
-        raise Unavailable("What this operation held was given back for good: try again.") from None
+        raise Unavailable("The quota reservation of this operation has expired. Retry the request.") from None
 
 
 async def settle_charge(ledger: Ledger, charge: Charge) -> Result | None:
-    """Confirm what an object costs, or hold it again; return what keeps it from that, or None."""
+    """Confirm the quota of an object, or reserve it again; return the result that blocks it, or None."""
     try:
         if not await ledger.confirm(charge):
             await ledger.allocate(charge)
             if not await ledger.confirm(charge):
-                return Again(SOON_S, message="what it costs is being held")
+                return Again(SOON_S, message="its quota is being reserved")
     except Forbidden:
-        return Blocked("QuotaExceeded", "its organization or project may not have another")
+        return Blocked("QuotaExceeded", "the quota of its organization or project is exhausted")
     return None
 
 
 def with_charged(resource: ResourceT, clock: Clock) -> ResourceT:
-    """Return an object that says that what it costs is held."""
+    """Return an object with the condition that its quota is confirmed."""
     charged = Condition(
         type=CHARGED,
         status="True",
         reason="Confirmed",
-        message="what it costs is held",
+        message="its quota is confirmed",
         last_transition_time=clock.now().replace(microsecond=0),
     )
     status: Any = resource.status  # type: ignore[attr-defined]  # every kind with a controller has one

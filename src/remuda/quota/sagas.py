@@ -1,11 +1,10 @@
-"""Changing something together with what it costs: an operation has the object in hand meanwhile.
+"""Sagas that update an object together with its quota, under an operation lock, and the rollback of a create.
 
-More is held before the object is changed, and less after it, so nobody has what is not paid for.
+An increase is reserved before the object is updated, and a decrease released after it, so that no object uses quota
+that is not allocated.
 
-What cannot be put back, because a network that the object named before has gone meanwhile, or because others have what
-it cost before, stays as it was changed to, and costs what that costs.
-
-Taking back what an operation made and nobody has seen yet.
+If the previous state cannot be restored, because a network that it referred to was deleted meanwhile, or because its
+quota is used by others, the object keeps the new state, and its quota.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,28 +28,28 @@ from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, ResourceT
 
-_TOO_LATE = "The change took too long, and was taken back: try again."
+_TOO_LATE = "The change took too long and was rolled back: try again."
 SpecT = TypeVar("SpecT")
 WantedT = TypeVar("WantedT")
 ChangeT = TypeVar("ChangeT", bound="Change[Any, Any]")
 
 
 class ChangingPorts(Protocol):
-    """What the steps reach the world through."""
+    """The ports of the steps."""
 
     @property
     def store(self) -> Store:
-        """Where the objects are."""
+        """The store of the objects."""
         ...
 
     @property
     def identity(self) -> Ledger:
-        """Where it is known what they cost."""
+        """The ledger of their quota."""
         ...
 
 
 class Change(msgspec.Struct, Generic[SpecT, WantedT], frozen=True, kw_only=True):
-    """What is needed to change an object that is to cost something else."""
+    """The input of an update that changes the quota of an object."""
 
     id: str
     before: Before[SpecT]
@@ -60,7 +59,7 @@ class Change(msgspec.Struct, Generic[SpecT, WantedT], frozen=True, kw_only=True)
 
 
 def about(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
-    """Map an operation to the object of this kind that it makes or changes, for a source of its controller."""
+    """Map an operation to the object of this kind that it creates or updates, for a watch source."""
 
     def subject(operation: Operation) -> Iterable[str]:
         spec = operation.spec
@@ -70,7 +69,7 @@ def about(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
 
 
 def made_by(store: Store, kind: type[Resource], about: Kind[Any]) -> Keys[Operation]:
-    """Map an operation about something of one kind to what it has made of another, or of the same."""
+    """Map an operation about an object of one kind to the objects of another kind that it has created."""
     made = through(store, kind, "operation", lambda operation: operation.name)
     return lambda operation: made(operation) if operation.spec.subject_kind == about.qualified else ()
 
@@ -84,7 +83,7 @@ def change_saga(
     charge: Callable[[ResourceT], Charge],
     holds_secret: bool = False,
 ) -> Saga[ChangingPorts, ChangeT]:
-    """Return the saga that changes objects of a kind together with what they cost."""
+    """Return the saga that updates objects of a kind together with their quota."""
     steps = _Steps(kind.type, changed, charge)
     return Saga(
         name=name,
@@ -95,7 +94,7 @@ def change_saga(
             Step(name="take-in-hand", do=steps.take, undo=steps.let_go),
             Step(name="hold-more", do=steps.hold_more, undo=steps.settle_back),
             Step(name="change", do=steps.change, undo=steps.put_back),
-            Step(name="hold-what-it-costs", do=steps.settle, undo=_leave),
+            Step(name="hold-what-it-costs", do=steps.settle, undo=_do_nothing),
         ),
     )
 
@@ -112,7 +111,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
         self._kind, self._changed, self._charge = kind, changed, charge
 
     async def take(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Take the object that was judged in hand; another one is not changed."""
+        """Lock the object, if it is still the one that was validated."""
         while True:
             found = await ports.store.get(self._kind, work.input.id)
             work.about.uid = found.uid
@@ -126,30 +125,35 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def let_go(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Leave the object to others."""
+        """Unlock the object."""
         await self._rewrite(ports, work, lambda found: in_hand_of(found, ""))
 
     async def hold_more(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Hold what it costs before and after, whichever is more of each kind."""
-        found = await self._taken(ports, work)
-        await _hold(ports.identity, _greatest(self._charge(found), self._charge(self._changed(found, work.input))))
+        """Reserve the maximum of the old and the new quota."""
+        found = await self._get_locked(ports, work)
+        await _change_allocation(
+            ports.identity, _greatest(self._charge(found), self._charge(self._changed(found, work.input)))
+        )
 
     async def settle(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Hold what it costs as it stands. What is being deleted is its controller's; so is what another has."""
+        """Set the allocation to the quota of the current state.
+
+        An object that is being deleted is left to its controller, and one that is locked to its lock holder.
+        """
         found = await find(ports.store, self._kind, work.input.id, marked=False)
         if found is not None and hand_of(found) == work.id and is_taken_back(found):
             raise Unavailable(_TOO_LATE)
-        await self._settle(ports, work, found)
+        await self._set_allocation(ports, work, found)
 
     async def settle_back(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Hold what it costs as it stands again."""
+        """Set the allocation to the quota of the restored state."""
         await self._rewrite(ports, work, taken_back)
-        await self._settle(ports, work, await find(ports.store, self._kind, work.input.id, marked=False))
+        await self._set_allocation(ports, work, await find(ports.store, self._kind, work.input.id, marked=False))
 
     async def change(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Change it, unless that was done before."""
+        """Update the object, unless that was done before."""
         while True:
-            found = await self._taken(ports, work)
+            found = await self._get_locked(ports, work)
             if found.is_marked:
                 raise Conflict(self._kind.__name__, found.name)
             if before_of(found) != work.input.before:
@@ -159,25 +163,25 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def put_back(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Make it again what it was. Less may be held already, so that is held first.
+        """Restore the previous state. A decrease may be released already, so it is reserved first.
 
-        Whoever else puts it back begins another turn by that, so what was held here no longer counts: it is held anew.
+        Another process that restores the object increments the fencing token, so the reservation is made again.
         """
         with suppress(ReferenceRefused, Forbidden):
             while (found := await self._rewrite(ports, work, taken_back)) is not None:
                 was = restored(found, work.input.before)
                 if not found.is_marked:
-                    await _hold(ports.identity, _greatest(self._charge(found), self._charge(was)))
+                    await _change_allocation(ports.identity, _greatest(self._charge(found), self._charge(was)))
                 with suppress(Conflict):
                     await ports.store.update(was)
                     return
 
-    async def _settle(self, ports: ChangingPorts, work: Work[ChangeT], found: ResourceT | None) -> None:
+    async def _set_allocation(self, ports: ChangingPorts, work: Work[ChangeT], found: ResourceT | None) -> None:
         if found is None or (hand_of(found) != work.id and await is_in_hand(ports.store, found)):
             return
-        await _hold(ports.identity, self._charge(found))
+        await _change_allocation(ports.identity, self._charge(found))
 
-    async def _taken(self, ports: ChangingPorts, work: Work[ChangeT]) -> ResourceT:
+    async def _get_locked(self, ports: ChangingPorts, work: Work[ChangeT]) -> ResourceT:
         found = await ports.store.get(self._kind, work.input.id)
         if hand_of(found) != work.id or is_taken_back(found):
             raise Unavailable(_TOO_LATE)
@@ -186,7 +190,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
     async def _rewrite(
         self, ports: ChangingPorts, work: Work[ChangeT], write: Callable[[ResourceT], ResourceT]
     ) -> ResourceT | None:
-        """Write to the object if this operation has it in hand, and return it then."""
+        """Update the object if this operation holds its lock, and return it then."""
         while True:
             found = await find(ports.store, self._kind, work.input.id)
             if found is None or hand_of(found) != work.id:
@@ -195,35 +199,35 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return await ports.store.update(write(found))
 
 
-async def _leave(ports: ChangingPorts, work: Work[ChangeT]) -> None:
-    """Do nothing: what it costs is settled when the object is put back."""
+async def _do_nothing(ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    """Do nothing: the allocation is set when the object is restored."""
 
 
-async def _hold(identity: Ledger, charge: Charge) -> None:
+async def _change_allocation(identity: Ledger, charge: Charge) -> None:
     try:
-        await _held(identity, charge)
+        await _change_or_allocate(identity, charge)
     except Late:
         raise Unavailable(_TOO_LATE) from None
 
 
-async def _held(identity: Ledger, charge: Charge) -> None:
+async def _change_or_allocate(identity: Ledger, charge: Charge) -> None:
     try:
         await identity.change(charge)
-    except NotFound:  # it lapsed, since nobody said in time that the object is there
+    except NotFound:  # it expired, because it was not confirmed in time
         await identity.allocate(charge)
         await identity.change(charge)
 
 
 def _greatest(one: Charge, other: Charge) -> Charge:
-    most: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for amount in (*one.amounts, *other.amounts):
-        most[amount.kind] = max(most.get(amount.kind, 0), amount.committed)
+        amounts[amount.kind] = max(amounts.get(amount.kind, 0), amount.committed)
     return Charge(
         payer=one.payer,
         operation=one.operation,
         kind=one.kind,
         id=one.id,
-        amounts=tuple(Amount(kind, committed) for kind, committed in most.items()),
+        amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items()),
         turn=one.turn,
     )
 
@@ -231,10 +235,10 @@ def _greatest(one: Charge, other: Charge) -> Charge:
 async def unmake(
     store: Store, kind: type[ResourceT], name: str, is_own: Callable[[ResourceT], bool] = lambda _: True
 ) -> None:
-    """Remove an object with its finalizer: while its operation is open, no controller has made anything of it.
+    """Remove an object with its finalizer. While its operation is open, no controller has acted on it.
 
-    `is_own` tells whether this operation made it, where its name does not. If somebody has seen it already and made
-    something that belongs to it or names it, it is left marked, and goes when that does.
+    `is_own` says whether this operation created it, if the name does not. If another object already refers to it or
+    belongs to it, its deletion stays pending until that one is removed.
     """
     while (found := await find(store, kind, name)) is not None and is_own(found):
         left = tuple(each for each in found.metadata.finalizers if each != IN_CARE)
@@ -245,5 +249,5 @@ async def unmake(
         except Conflict:
             continue
         except NotFound:
-            pass  # it went meanwhile
+            pass  # it was removed meanwhile
         return

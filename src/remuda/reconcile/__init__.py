@@ -1,1 +1,1 @@
-"""Reconciling: controllers make intent true. A keyed queue, watch sources, results, and the driver that joins them."""
+"""Reconciliation: controllers that make the desired state true, with their queue, watch sources, results and leader."""

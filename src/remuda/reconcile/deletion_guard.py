@@ -1,20 +1,18 @@
-"""The breaker: mass destruction that nobody has asked for stops, and asks.
+"""Deletion guard: stops mass deletion that was not requested, until an operator releases it.
 
-Before a controller destroys something at a provider it asks `allow`. A deletion mark on the object, or on any owner of
-it, is a user's request: it always passes and does not count. Whatever else is destroyed (a replacement, what looks like
-an orphan, the result of a misread answer) is counted twice: by group, a project unless set otherwise, and over all
-groups, since many small ones can go without any of them losing much. More than a set share of the objects within the
-window trips the breaker of that group, or of everything: from then on nothing of it is destroyed unasked, until an
-operator releases it. A few always pass, since a share of a handful says nothing.
+A controller calls `allow` before it deletes something at a provider. A deletion that was requested, of the object or of
+any of its owners, always passes and is not counted. Any other (a replacement, an apparent orphan, the result of a
+misread response) is counted twice: by group, which is a project by default, and over all groups, since many small ones
+can lose everything without any of them losing much. More than a configured share of the objects within the window trips
+the guard of that group, or of everything: from then on nothing of it is deleted without a request. A few deletions
+always pass, since a share of a handful says nothing.
 
-The counts and the trips are stored objects, written by compare-and-swap before anything is destroyed. So neither a
-restart nor a crash loop resets them, and two processes that both believe to lead count together. The one record of
-everything is no bottleneck: within a process callers take turns, and only another process makes one try again.
+The counts and trips are stored objects, written by compare-and-swap before anything is deleted. So neither a restart
+nor a crash loop resets them, and two processes that both believe to lead count together. The one record of everything
+is no bottleneck: within a process callers wait for a lock, and only another process causes a conflict.
 
-What counts is young by the wall's clock, or by that of this process: a jump of the former forgets nothing that this
-process knew of. Only a jump together with a restart does.
-
-How many objects a group has, for shares of it: counted by name, so that one that cannot be read stops nothing.
+The age of a count is measured by the wall clock or by the monotonic clock of this process: a jump of the former loses
+nothing that this process has counted. Only a jump together with a restart does.
 """
 
 import asyncio
@@ -35,11 +33,14 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata, Resource
 
-_COUNTED_ANEW_S = 60.0
+_RECOUNT_AFTER_S = 60.0
 
 
 class Population:
-    """The objects of one kind, by the value of a label."""
+    """The number of objects of one kind, by the value of a label.
+
+    Objects are counted by name, so that an unreadable one does not matter.
+    """
 
     def __init__(self, kind: type[Resource], label: str, *, store: Store, clock: Clock) -> None:
         self._kind = kind
@@ -49,9 +50,9 @@ class Population:
         self._counts: dict[str, tuple[float, int]] = {}
 
     async def of(self, group: str) -> int:
-        """Return how many objects the group has; counted anew when the last count is old."""
+        """Return the number of objects of a group; counted again when the last count is old."""
         now = self._clock.monotonic()
-        self._counts = {each: known for each, known in self._counts.items() if now - known[0] < _COUNTED_ANEW_S}
+        self._counts = {each: known for each, known in self._counts.items() if now - known[0] < _RECOUNT_AFTER_S}
         if group not in self._counts:
             self._counts[group] = now, await self._count(group)
         return self._counts[group][1]
@@ -64,7 +65,7 @@ class Population:
         return count
 
     async def _has_no_label(self, name: str) -> bool:
-        """Tell whether an object is of no group, which no index knows; of one that cannot be read nobody knows."""
+        """Return whether an object has no group, which no index knows. An unreadable one does not count."""
         try:
             resource = await self._store.get(self._kind, name)
         except (NotFound, Unreadable, Unsealable):
@@ -73,40 +74,40 @@ class Population:
 
 
 PROJECT_LABEL = "unikorn-cloud.org/project"
-"""The label whose value is the group of an object, unless another is set."""
+"""The label whose value is the group of an object, by default."""
 
 MASS_DESTRUCTION = "MassDestruction"
-"""The reason by which a blocked destruction is known."""
+"""The reason of a blocked deletion."""
 
-_NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # a namespace of our own, for the names of breakers
+_NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # our own namespace, for the names of guard records
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """How much may be destroyed unasked within the window."""
+    """A limit for deletions that were not requested, within the window."""
 
     share: float = 0.2
     """More than this share of the objects is too much."""
     always: int = 3
-    """So many pass in any case."""
+    """This many always pass."""
     most: int = 1000
-    """More than so many are too much in any case."""
+    """More than this many never pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerSettings:
-    """What an operator may set."""
+    """Settings for operators."""
 
     group: Limit = Limit()
-    """Of one group."""
+    """The limit of one group."""
     overall: Limit = Limit(always=20)
-    """Of all groups together."""
+    """The limit of all groups together."""
     window: timedelta = timedelta(minutes=30)
-    """What was destroyed longer ago no longer counts."""
+    """The time for which a deletion is counted."""
 
 
 class Breaker:
-    """Guards what one controller destroys of one kind. Hand it to the driver, which reports what it has stopped."""
+    """Guards the deletions of one controller and kind. The controller reports the groups that it has stopped."""
 
     def __init__(
         self,
@@ -125,19 +126,19 @@ class Breaker:
         self._label = label
         self._population = Population(kind, label, store=ports.store, clock=ports.clock)
         self._destroyed: dict[str, float] = {}
-        """When what counts was destroyed, by uid and in monotonic time."""
-        self._turn = asyncio.Lock()
+        """The monotonic time of each counted deletion, by uid."""
+        self._lock = asyncio.Lock()
         tell(ports.reporter.armed, controller)
 
     async def allow(self, resource: Resource, run: Run) -> Blocked | None:
-        """Return None if it may be destroyed, otherwise what to return instead of destroying it.
+        """Return None if an object may be deleted, or else the result that the controller must return instead.
 
-        Asking again for the same object counts once. Raises Conflict when another process was counting: try again.
+        Several calls for one object count once. Raises Conflict when another process counted concurrently: retry.
         """
-        if await self._is_asked_for(resource):
+        if await self._is_deletion_requested(resource):
             return None
         group = resource.metadata.labels.get(self._label, "")
-        async with self._turn:
+        async with self._lock:
             records = [await self._record(group), await self._record(EVERYTHING)]
             stopped = next((each.spec.group for each in records if each.spec.tripped is not None), None)
             if stopped is not None:
@@ -146,7 +147,7 @@ class Breaker:
             return await self._count(records, resource, run)
 
     async def release(self, group: str) -> None:
-        """Let a controller go on in a group, or in `EVERYTHING`, and count from nothing again."""
+        """Allow deletions in a group, or in `EVERYTHING`, again, and reset its count."""
         while True:
             record = await self._record(group)
             if not record.version:
@@ -159,16 +160,16 @@ class Breaker:
             return
 
     async def tripped(self) -> list[str]:
-        """Return the groups in which nothing is destroyed unasked; `EVERYTHING` may be one of them."""
+        """Return the groups in which nothing is deleted without a request; `EVERYTHING` may be one of them."""
         page = await self._store.list(BreakerRecord, index=("tripped", self._controller))
         return [record.spec.group for record in page.items]
 
     async def report(self) -> None:
-        """Tell the reporter how many groups have tripped."""
+        """Report the number of tripped groups."""
         tell(self._reporter.tripped, self._controller, len(await self.tripped()))
 
-    async def _is_asked_for(self, resource: Resource) -> bool:
-        """Tell whether the object or an owner of it, near or far, is marked for deletion."""
+    async def _is_deletion_requested(self, resource: Resource) -> bool:
+        """Return whether deletion of the object, or of a direct or indirect owner, was requested."""
         if resource.is_marked:
             return True
         seen, pending = {resource.uid}, list(resource.metadata.owner_references)
@@ -194,7 +195,7 @@ class Breaker:
             recent = self._recent(record)
             if any(each.uid == resource.uid for each in recent):
                 continue
-            if await self._is_too_much(record.spec.group, len(recent) + 1):
+            if await self._exceeds_limit(record.spec.group, len(recent) + 1):
                 return await self._trip(record, resource, run)
             destroyed = (*recent, Destruction(uid=resource.uid, time=self._clock.now()))
             counted.append(replace(record, spec=replace(record.spec, destroyed=destroyed)))
@@ -205,7 +206,7 @@ class Breaker:
         return None
 
     def _recent(self, record: BreakerRecord) -> tuple[Destruction, ...]:
-        """Return what still counts."""
+        """Return the deletions within the window."""
         now, ticks, window_s = self._clock.now(), self._clock.monotonic(), self._settings.window.total_seconds()
         self._destroyed = {uid: at for uid, at in self._destroyed.items() if ticks - at < window_s}
         for each in record.spec.destroyed:
@@ -214,7 +215,7 @@ class Breaker:
                 self._destroyed.setdefault(each.uid, ticks - age_s)
         return tuple(each for each in record.spec.destroyed if each.uid in self._destroyed)
 
-    async def _is_too_much(self, group: str, count: int) -> bool:
+    async def _exceeds_limit(self, group: str, count: int) -> bool:
         limit = self._settings.overall if group == EVERYTHING else self._settings.group
         if count <= limit.always:
             return False
@@ -224,7 +225,7 @@ class Breaker:
         group, destroyed = record.spec.group, len(record.spec.destroyed)
         tripped = replace(record, spec=replace(record.spec, tripped=self._clock.now()))
         await self._write(tripped, [_entry(tripped, resource, run, "MassDestructionStopped")])
-        run.log.error("mass destruction stopped", group=group, destroyed=destroyed)
+        run.log.error("mass deletion stopped", group=group, deleted=destroyed)
         await self.report()
         return _blocked(group)
 
@@ -251,5 +252,8 @@ def _entry(record: BreakerRecord, resource: Resource, run: Run, event: str) -> R
 
 
 def _blocked(group: str) -> Blocked:
-    where = {"": "", EVERYTHING: "in all "}.get(group, f"in {group} ")
-    return Blocked(MASS_DESTRUCTION, f"too much {where}would go without a request, an operator has to release it")
+    where = {"": "", EVERYTHING: "in all groups "}.get(group, f"in {group} ")
+    return Blocked(
+        MASS_DESTRUCTION,
+        f"too many objects {where}would be deleted without a request, an operator has to allow it",
+    )

@@ -1,4 +1,4 @@
-"""The kinds that reconciling keeps for itself. Every registry whose services use them holds them."""
+"""Kinds of reconciliation: leases and deletion guard records, registered with every service that uses them."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,18 +10,18 @@ _GROUP, _VERSION = "core.remuda", "v1alpha1"
 
 
 class LeaseSpec(StoredStruct, frozen=True):
-    """Who controls, and how often that was confirmed."""
+    """The holder of a lease, and the number of its renewals."""
 
     holder: str = ""
-    """The process that leads; empty when the last one has let go."""
+    """The process that leads; empty after a release."""
     duration_s: float = 0.0
-    """For how long after a renewal nobody else takes over."""
+    """Time after a renewal during which no other process takes over."""
     renewals: int = 0
-    """Moves with every renewal: whoever sees it stand still for the duration may take over."""
+    """Increases with every renewal: a process that sees no change for the duration may take over."""
     transitions: int = 0
-    """How often the holder has changed."""
+    """The number of changes of the holder."""
     acquired: datetime | None = None
-    """When the holder began, by its own clock: for people, never compared."""
+    """The time when the holder acquired it, by its own clock: for humans, never compared."""
 
 
 class LeaseRecord(Resource, frozen=True):
@@ -37,33 +37,33 @@ LEASE = Kind(
     plural="leases",
     columns={"Holder": ".spec.holder", "Transitions": ".spec.transitions"},
 )
-"""One lease for each service that is to have one controlling process."""
+"""One lease for each service that needs a single controlling process."""
 
 
 EVERYTHING = "*"
-"""The group of a breaker that stands for all groups together: no label can have this value."""
+"""The group of a deletion guard for all groups together: no label can have this value."""
 
 
 class Destruction(StoredStruct, frozen=True):
-    """Something that was let go at a provider although no user had asked for it."""
+    """A deletion at a provider that no user requested."""
 
     uid: str
     time: datetime
 
 
 class BreakerSpec(StoredStruct, frozen=True):
-    """What one controller has destroyed in one group lately, and whether that was too much."""
+    """The recent deletions of one controller in one group, and whether they exceeded the limit."""
 
     controller: str = ""
     group: str = ""
     """The value of a label, empty for objects without it, or `EVERYTHING`."""
     destroyed: Annotated[tuple[Destruction, ...], keyed("uid")] = ()
     tripped: datetime | None = None
-    """Since when nothing more is destroyed; None while it may be."""
+    """The time since when nothing more is deleted; None while deletion is allowed."""
 
 
 class BreakerRecord(Resource, frozen=True):
-    """The state of a mass-destruction breaker. It is stored so that no restart can reset it."""
+    """The state of a deletion guard. It is stored so that a restart does not reset it."""
 
     spec: BreakerSpec = BreakerSpec()
 
@@ -76,4 +76,4 @@ BREAKER = Kind(
     indexes=(Index(name="tripped", values=lambda record: [record.spec.controller] if record.spec.tripped else []),),
     columns={"Controller": ".spec.controller", "Group": ".spec.group", "Tripped": ".spec.tripped"},
 )
-"""Those of a controller that have tripped are found by `("tripped", controller)`."""
+"""The tripped ones of a controller are found by `("tripped", controller)`."""

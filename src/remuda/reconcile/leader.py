@@ -1,14 +1,14 @@
-"""Who controls: a port, the answer for a process that is alone, and a lease for those that are not.
+"""Leader election: a port, the implementation for a single process, and a lease for several.
 
-Correctness never rests on leading but on optimistic writes, and at the provider on names it refuses twice. Leading
-only keeps two processes from doing the same work.
+Correctness never depends on leadership but on optimistic writes, and at the provider on unique names. Leadership only
+prevents two processes from doing the same work.
 
-A lease is an object that its holder renews by compare-and-swap. Whoever sees it stand still for its whole duration, by
-the own clock and from when it was first seen so, may take it over: clocks of two machines are never compared. A holder
-counts from before it asked for the last renewal that succeeded, and stops after a shorter time. So no two lead at once
-as long as their clocks do not differ in speed by more than these two times do.
+A lease is an object that its holder renews by compare-and-swap. A process that sees no change for the whole duration,
+by its own clock and since it first saw that version, may take it over: clocks of two machines are never compared. A
+holder counts from before its last successful renewal was sent, and stops after a shorter time. So two processes never
+lead at once unless their clocks differ in speed by more than these two times do.
 
-When monitors work: only in the process that leads, and slowly enough that nobody notices.
+`while_leading`, `every` and `Pace` run monitors: only in the process that leads, and slowly enough not to disturb.
 """
 
 import asyncio
@@ -33,19 +33,19 @@ from remuda.store.objects import Metadata
 
 
 class Leader(Protocol):
-    """Tells a process whether it controls. Many drivers may share one."""
+    """Tells a process whether it leads. Many controllers may share one."""
 
     @property
     def is_leading(self) -> bool:
-        """Whether it controls at this moment, by its own clock."""
+        """Whether it leads now, by its own clock."""
         ...
 
     async def won(self) -> None:
-        """Return when this process controls."""
+        """Return when this process leads."""
         ...
 
     async def lost(self) -> None:
-        """Return when this process no longer controls, or did not in between: what it does must end at once."""
+        """Return when this process does not lead, or did not in between: its work must end at once."""
         ...
 
 
@@ -54,7 +54,7 @@ class Alone:
 
     @property
     def is_leading(self) -> bool:
-        """Always."""
+        """Whether it leads: always."""
         return True
 
     async def won(self) -> None:
@@ -67,23 +67,23 @@ class Alone:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseSettings:
-    """What an operator may set, alike in all processes."""
+    """Settings for operators, the same in all processes."""
 
     duration_s: float = 15.0
-    """For how long after a renewal nobody else takes over."""
+    """Time after a renewal during which no other process takes over."""
     renew_deadline_s: float = 10.0
-    """For how long after a renewal its holder leads."""
+    """Time after a renewal during which its holder leads."""
     retry_s: float = 2.0
-    """How often the holder renews, and the others look."""
+    """The interval at which the holder renews, and the others check."""
 
     def __post_init__(self) -> None:
-        """Refuse times under which two could lead, or nobody for long."""
+        """Reject times with which two processes could lead, or none for long."""
         if not 0 < 2 * self.retry_s < self.renew_deadline_s < self.duration_s:
             raise ValueError("a lease needs 2 * retry_s < renew_deadline_s < duration_s")
 
 
 class Lease:
-    """A share in the right to control. `start` it to compete, `stop` it after the drivers that rely on it."""
+    """A candidate for leadership. `start` it to compete, `stop` it after the controllers that depend on it."""
 
     def __init__(
         self,
@@ -97,72 +97,72 @@ class Lease:
     ) -> None:
         self.name = name
         self.identity = random_id(randomness)
-        """What this process is called as a holder: new at each start, so nobody inherits a lease from the dead."""
+        """The name of this process as a holder. It is new at each start, so that a lease is never inherited."""
         self._store = store
         self._clock = clock
         self._randomness = randomness
         self._reporter = reporter or Silent()
         self._settings = settings or LeaseSettings()
-        self._duties = Duties(clock)
+        self._tasks = Duties(clock)
         self._leads_until = float("-inf")
         self._term = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._seen = ("", "")
-        """The incarnation and version of the lease as it was last seen."""
+        """The incarnation and version of the lease when it was last read."""
         self._seen_since = 0.0
         self._reported = False
 
     @property
     def is_leading(self) -> bool:
-        """Whether the last renewal that succeeded was asked for recently enough."""
+        """Whether the last successful renewal was sent recently enough."""
         return self._clock.monotonic() < self._leads_until
 
     async def start(self) -> None:
-        """Compete."""
+        """Begin to compete."""
         tell(self._reporter.leading, self.name, False)  # noqa: FBT003  see the protocol
-        self._duties.start(f"lease {self.name}", self._compete)
+        self._tasks.start(f"lease {self.name}", self._compete)
 
     async def stop(self) -> None:
-        """Compete no longer, and let go of the lease at once, so that nobody has to wait for its end."""
-        await self._duties.stop()
+        """Stop competing, and release the lease, so that other processes need not wait for its end."""
+        await self._tasks.stop()
         was_leading = self.is_leading
         self._lose()
         if was_leading:
             with suppress(RemudaError, TimeoutError):
                 async with asyncio.timeout(self._settings.retry_s):
-                    await self._let_go()
+                    await self._release()
 
     async def won(self) -> None:
-        """Return when this process controls."""
+        """Return when this process leads."""
         while not self.is_leading:
-            await self._news.wait()
+            await self._changed.wait()
 
     async def lost(self) -> None:
-        """Return when this process no longer controls, or did not in between."""
+        """Return when this process does not lead, or did not in between."""
         term = self._term
         while self.is_leading and self._term == term:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._leads_until - self._clock.monotonic()):
-                    await self._news.wait()
+                    await self._changed.wait()
 
     async def _compete(self) -> None:
         while True:
-            asked = self._clock.monotonic()
+            sent_at = self._clock.monotonic()
             try:
                 async with asyncio.timeout(self._settings.renew_deadline_s):
                     is_ours = await self._claim()
             except (RemudaError, TimeoutError):
-                pass  # nobody knows: what was renewed before still counts, until its time is over
+                pass  # unknown outcome: the previous renewal counts until its time is over
             else:
                 if is_ours:
-                    self._lead(asked)
+                    self._lead(sent_at)
                 else:
                     self._lose()
             self._report()
             await self._clock.sleep(self._settings.retry_s * self._randomness.uniform(0.75, 1.0))
 
     async def _claim(self) -> bool:
-        """Renew the lease if it is ours, take it if it is nobody's; tell whether it is ours now."""
+        """Renew the lease if it is ours, take it if it is free; return whether it is ours now."""
         try:
             record = await self._store.get(LeaseRecord, self.name)
         except NotFound:
@@ -172,7 +172,7 @@ class Lease:
             return False
         if record.spec.holder == self.identity:
             spec = replace(record.spec, renewals=record.spec.renewals + 1)
-        elif record.spec.holder and not self._stands_still(record):
+        elif record.spec.holder and not self._is_expired(record):
             return False
         else:
             spec = self._taken(record.spec)
@@ -188,58 +188,59 @@ class Lease:
             acquired=self._clock.now(),
         )
 
-    def _stands_still(self, record: LeaseRecord) -> bool:
-        """Tell whether the lease was not renewed for its whole duration, as far as we have seen."""
+    def _is_expired(self, record: LeaseRecord) -> bool:
+        """Return whether the lease was not renewed for its whole duration, as far as we have seen."""
         now, seen = self._clock.monotonic(), (record.uid, record.version)
         if seen != self._seen:
             self._seen, self._seen_since = seen, now
         return now - self._seen_since >= record.spec.duration_s
 
-    async def _let_go(self) -> None:
+    async def _release(self) -> None:
         record = await self._store.get(LeaseRecord, self.name)
         if record.spec.holder == self.identity:
             await self._store.update(replace(record, spec=replace(record.spec, holder="")))
 
-    def _lead(self, asked: float) -> None:
+    def _lead(self, sent_at: float) -> None:
         if not self.is_leading:
             self._term += 1
-        self._leads_until = asked + self._settings.renew_deadline_s
-        self._tell()
+        self._leads_until = sent_at + self._settings.renew_deadline_s
+        self._notify()
 
     def _lose(self) -> None:
         self._leads_until = float("-inf")
         self._report()
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def _report(self) -> None:
-        """Say it once when it has changed."""
+        """Report a change of leadership once."""
         if self.is_leading != self._reported:
             self._reported = self.is_leading
             tell(self._reporter.leading, self.name, self._reported)
-            said = "lease won" if self._reported else "lease lost"
-            structlog.get_logger().info(said, lease=self.name, identity=self.identity)
+            event = "lease won" if self._reported else "lease lost"
+            structlog.get_logger().info(event, lease=self.name, identity=self.identity)
 
 
 _STRIDE = 50
-"""After so many things there is a pause, unless told otherwise. The first few after a pause cost two to three times as
-much as those that follow, since processor and kernel have forgotten them meanwhile: so pauses are few and long."""
+"""The default number of steps between pauses. The first few after a pause cost two to three times as much as the
+others, because caches of processor and kernel are cold: so pauses are few and long.
+"""
 Work = Callable[[], Awaitable[None]]
 """The function that a leader-only loop calls."""
 
 
 class Pace:
-    """Holds back whoever goes through many things."""
+    """Limits the rate of a loop over many items."""
 
     def __init__(self, clock: Clock, per_s: float, *, stride: int = _STRIDE) -> None:
-        """Let so many pass in a second, on the average, and wait after each `stride` of them."""
+        """Allow `per_s` steps per second on average, with a pause after each `stride` of them."""
         self._clock, self._stride, self._pause_s, self._count = clock, stride, stride / per_s, 0
 
     async def step(self) -> None:
-        """Count one more thing, and wait a little after some; after each others get their turn on the loop."""
+        """Count a step, and pause after some. After each, other tasks can run."""
         self._count += 1
         if self._count % self._stride == 0:
             await self._clock.sleep(self._pause_s)
@@ -248,7 +249,7 @@ class Pace:
 
 
 async def every(period: timedelta, clock: Clock, work: Work, *, at_once: bool = False, **facts: str) -> None:
-    """Do something for ever, now and then; a provider or store in trouble is told in the log, with these facts."""
+    """Call a function at an interval, for ever. Our errors are logged as warnings, with these facts."""
     pause_s = 0.0 if at_once else period.total_seconds()
     while True:
         await clock.sleep(pause_s)
@@ -256,11 +257,11 @@ async def every(period: timedelta, clock: Clock, work: Work, *, at_once: bool = 
         try:
             await work()
         except RemudaError as error:
-            structlog.get_logger().warning("monitor could not look", error=error.code, **facts)
+            structlog.get_logger().warning("monitor failed", error=error.code, **facts)
 
 
 async def while_leading(leader: Leader, work: Work) -> None:
-    """Do something, and begin it anew whenever this process has come to lead; end it at once when it does not."""
+    """Run a function while this process leads: start it at each win, and cancel it at each loss."""
     while True:
         await leader.won()
         tasks = [asyncio.ensure_future(work()), asyncio.ensure_future(leader.lost())]

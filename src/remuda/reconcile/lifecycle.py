@@ -1,28 +1,24 @@
-"""The life of an object that has something at a provider, made of two functions: provision and deprovision.
+"""Lifecycle: a reconciler for objects that have something at a provider, made of two functions.
 
-One pass, in this order::
+One reconcile, in this order::
 
-    gone                        nothing
-    marked, not held by us      nothing
-    marked, others hold it      Blocked, with who holds it
-    marked                      deprovision; when that is Done, let go of it
-    paused                      nothing
-    not held by us              hold it, before the first effect
-    otherwise                   provision
+   not found                             nothing
+   deleting, without our finalizer       nothing
+   deleting, with deletion blockers      Blocked, with the blockers
+   deleting                              deprovision; when that is Done, remove our finalizer
+   paused                                nothing
+   without our finalizer                 add it, before the first effect
+   otherwise                             provision
 
-Both functions are idempotent, do at most one effect, and wait for nothing. What they say becomes conditions (see
-`status`), in at most one status write per pass, together with whatever they changed in the status themselves and the
-timeline entries they return; nothing is written if nothing changed. An error nobody thought of is told in full in the
-log and to the world only as such. An error that a retry may cure says nothing about the object, so the conditions stay
-as they are, but for the deadline; only what was said of another generation is over, for from now on it may stall.
+Both functions are idempotent, have at most one effect, and do not wait for its outcome. Their results become conditions
+(see `status`), in at most one status write per reconcile, together with their own changes of the status and the
+timeline events they return; nothing is written if nothing changed. An unexpected error is logged in full and reported
+to users only as such. An error that a retry may cure says nothing about the object, so the conditions stay as they are,
+except for the deadline; only a condition about another generation is replaced, because from now on this one may stall.
 
-Who keeps a marked object from going: what refers to it from outside or inside the store, or what it owns.
-
-Telling timelines of effects exactly once, also where the write that should have told of them fails.
-
-What a pass did took place whether or not its write succeeds, so a failed write is followed by telling of it alone. The
-next pass may come to the same effect once more, because what it read was old: that is known here, and not told again.
-A write whose answer is lost may have been made; then what it told is in the timeline, and is looked for there.
+An effect took place whether or not the status write succeeds, so after a failed write its events are recorded alone.
+The next reconcile may repeat the effect, because it read an old state: the recorder knows that, and does not record it
+again. If the response to a write was lost, the events may be in the timeline and are searched there.
 """
 
 import asyncio
@@ -58,142 +54,146 @@ from remuda.store.logs import Log, Record
 from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, OURS, Resource, ResourceT
 
 WaitsFor = Callable[[ResourceT], Awaitable[str]]
-"""Says, for people, what a marked owner waits for while something of its own is still there."""
+"""Describes, for humans, what an owner that is being deleted waits for."""
 
 InWords = Callable[[Sequence[str]], str]
-"""Says, for people, what those are that refer to an object, each of them as `plural.group/name`."""
+"""Describes, for humans, the referrers of an object, each given as `plural.group/name`."""
 
 _NAMED = 5
 
 
-def as_written(holders: Sequence[str]) -> str:
-    """Name those who refer to an object as they are written there."""
-    return ", ".join(holders[:_NAMED]) + (" and more" if len(holders) > _NAMED else "")
+def as_written(blockers: Sequence[str]) -> str:
+    """Return the referrers as they are given."""
+    return ", ".join(blockers[:_NAMED]) + (" and more" if len(blockers) > _NAMED else "")
 
 
 async def its_children(_: Resource) -> str:
-    """Say no more than that something is there."""
-    return "waiting for what it owns to go"
+    """Return a description that names no child."""
+    return "waiting for its children to be deleted"
 
 
 async def blocked_by_holders(
     store: Store,
     resource: ResourceT,
     *,
-    no_references: AbstractSet[str],
+    not_references: AbstractSet[str],
     waits_for: WaitsFor[ResourceT] = its_children,
     in_words: InWords = as_written,
 ) -> Blocked | None:
-    """Return what to say of an object that others keep; all its finalizers are references but for those named."""
+    """Return a result that names the deletion blockers of an object, or None.
+
+    All its finalizers are references, except the given ones.
+    """
     finalizers = resource.metadata.finalizers
-    holders = [each for each in finalizers if each not in no_references]
+    blockers = [each for each in finalizers if each not in not_references]
     if IN_USE in finalizers:
         found = await store.referrers(type(resource), resource.name, limit=_NAMED + 1)
-        holders += [f"{referrer.kind.qualified}/{referrer.name}" for referrer in found]
-    if holders or IN_USE in finalizers:
-        return Blocked("InUse", f"in use by {in_words(holders) if holders else 'others'}")
+        blockers += [f"{referrer.kind.qualified}/{referrer.name}" for referrer in found]
+    if blockers or IN_USE in finalizers:
+        return Blocked("InUse", f"in use by {in_words(blockers) if blockers else 'others'}")
     if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
         return Blocked("HasChildren", await waits_for(resource))
     return None
 
 
 _RECENT = 50
-_OF_THE_PASS = ("reconcileId", "cause")
+_OF_THE_RECONCILE = ("reconcileId", "cause")
 
 
-class Retelling:
-    """Knows what was told without a write, by the uid of its object, until the next write of that one."""
+class EventRecorder:
+    """Records timeline events exactly once. It knows those recorded without a write, by uid, until the next write."""
 
     def __init__(self, log: Log | None) -> None:
         self._log = log
-        self._told: dict[str, list[tuple[str, bytes]]] = {}
+        self._recorded: dict[str, list[tuple[str, bytes]]] = {}
 
-    def untold(self, uid: str, effects: Sequence[Record]) -> list[Record]:
-        """Return the effects that were not told before."""
-        told = self._told.get(uid)
-        return [*effects] if told is None else [each for each in effects if _what(each) not in told]
+    def unrecorded(self, uid: str, effects: Sequence[Record]) -> list[Record]:
+        """Return the events that were not recorded before."""
+        recorded = self._recorded.get(uid)
+        return [*effects] if recorded is None else [each for each in effects if _content(each) not in recorded]
 
     async def alone(self, uid: str, effects: Sequence[Record]) -> None:
-        """Tell of effects where there is nothing to write."""
+        """Record events when there is nothing to write."""
         if effects and self._log is not None:
             await self._log.append(effects)
-        self._told.pop(uid, None)
+        self._recorded.pop(uid, None)
 
     async def with_write(self, uid: str, write: Awaitable[object], effects: Sequence[Record]) -> None:
-        """Write, which tells of these effects; if that fails they still took place, and are told all the same."""
+        """Write an object together with these events; if that fails, record the events alone."""
         try:
             await write
         except RemudaError:
-            await self._tell_of(uid, effects)
+            await self._record(uid, effects)
             raise
-        self._told.pop(uid, None)
+        self._recorded.pop(uid, None)
 
-    async def _tell_of(self, uid: str, effects: Sequence[Record]) -> None:
+    async def _record(self, uid: str, effects: Sequence[Record]) -> None:
         if not effects or self._log is None:
             return
-        missing = [each for each in effects if not await _is_there(self._log, each)]
+        missing = [each for each in effects if not await _is_recorded(self._log, each)]
         if missing:
             await self._log.append(missing)
-        self._told.setdefault(uid, []).extend(map(_what, effects))
+        self._recorded.setdefault(uid, []).extend(map(_content, effects))
 
 
-async def _is_there(log: Log, record: Record) -> bool:
-    """Tell whether a record was kept by the write whose answer was lost. A pass tells nothing twice by itself."""
+async def _is_recorded(log: Log, record: Record) -> bool:
+    """Return whether a record was stored by a write whose response was lost. A reconcile records nothing twice."""
     page = await log.read_back(record.stream, record.subject, limit=_RECENT)
     return any(bytes(entry.data) == bytes(record.data) for entry in page.entries)
 
 
-def _what(record: Record) -> tuple[str, bytes]:
-    """Return what an entry tells, whichever pass does."""
-    said = msgspec.json.decode(record.data, type=dict[str, msgspec.Raw])
-    kept = {name: value for name, value in said.items() if name not in _OF_THE_PASS}
+def _content(record: Record) -> tuple[str, bytes]:
+    """Return the content of a record, independent of the reconcile."""
+    result = msgspec.json.decode(record.data, type=dict[str, msgspec.Raw])
+    kept = {name: value for name, value in result.items() if name not in _OF_THE_RECONCILE}
     return record.subject, msgspec.json.encode(kept, order="deterministic")
 
 
 LET_GO = "LetGo"
-"""The event with which the life of an incarnation ends, if nobody else holds it: it tells what labels that one had."""
+"""The last event of an incarnation, if there are no other finalizers. It contains the object's labels."""
 
 PAUSED = "remuda/paused"
-"""The annotation that, as `true`, keeps controllers from provisioning an object. It can still be deleted."""
+"""The annotation that, with the value `true`, pauses the provisioning of an object. It can still be deleted."""
 
-_TRIED_AGAIN = Again(0, message="it could not be done yet and is tried again")
+_RETRIED = Again(0, message="the last attempt failed and is retried")
 _ROUNDING_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[ResourceT]):
-    """A result, the object with the status fields that the step wants written, and what to tell in its timeline."""
+    """A result, the object with its new status, and events for its timeline."""
 
     result: Result
     resource: ResourceT
     entries: Sequence[Record] = ()
-    """Effects, as `run.entry` made them: told with the write of the pass, or by themselves if it writes nothing."""
+    """Events of effects: recorded with the write of the reconcile, or alone if there is none."""
     news: Sequence[Record] = ()
-    """What the new status shows: told with its write or not at all, since a pass whose write fails finds it again."""
+    """Events that the new status shows: recorded only with its write. If it fails, the next reconcile finds them again.
+    """
 
 
 Step = Callable[[ResourceT, Run], Awaitable[Result | Outcome[ResourceT]]]
-"""Provisions or deprovisions: at most one effect, then what came of it."""
+"""Provisions or deprovisions: at most one effect, then its result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LifecycleSettings:
-    """What an operator may set."""
+    """Settings for operators."""
 
     deadline_s: float = 1800.0
-    """By when an object should be available, or gone: after that it is Stalled."""
+    """Time after which an object that is not available, or not removed, is Stalled."""
     step_s: float = 45.0
-    """How long a step may take; less than a pass may, which has to say so if the deadline is over."""
+    """Maximum duration of a step; less than that of a reconcile, which has to report the deadline."""
 
 
 def is_paused(resource: Resource) -> bool:
-    """Tell whether provisioning is to leave an object alone: by `spec.pause`, or by the annotation."""
+    """Return whether provisioning is paused, by `spec.pause` or by the annotation."""
     spec = getattr(resource, "spec", None)
     return bool(getattr(spec, "pause", False)) or resource.metadata.annotations.get(PAUSED) == "true"
 
 
 class Lifecycle(Generic[ResourceT]):
-    """A reconciler: call it with a key and a run. The kind's status must have `conditions`, keyed by type."""
+    """A reconciler: call it with a key and a context. The kind's status must have `conditions`, keyed by type."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class Lifecycle(Generic[ResourceT]):
         waits_for: WaitsFor[ResourceT] = its_children,
         in_words: InWords = as_written,
     ) -> None:
-        """Hold objects by `finalizer`. Those named `unordered` are other controllers' own, which wait for nobody."""
+        """Protect objects by `finalizer`. The `unordered` finalizers of other controllers do not block deletion."""
         _check_has_conditions(ports.store.registry.of(kind))
         self._kind = kind
         self._provision = provision
@@ -218,94 +218,94 @@ class Lifecycle(Generic[ResourceT]):
         self._store = ports.store
         self._clock = ports.clock
         self._log = ports.log
-        self._retelling = Retelling(ports.log)
+        self._recorder = EventRecorder(ports.log)
         self._settings = settings or LifecycleSettings()
         self._deadline = timedelta(seconds=self._settings.deadline_s)
         self._is_paused = paused
-        no_references = OURS | {finalizer, *unordered}
-        self._holders = partial(
-            blocked_by_holders, ports.store, no_references=no_references, waits_for=waits_for, in_words=in_words
+        not_references = OURS | {finalizer, *unordered}
+        self._find_blockers = partial(
+            blocked_by_holders, ports.store, not_references=not_references, waits_for=waits_for, in_words=in_words
         )
 
     async def __call__(self, key: str, run: Run) -> Result:
-        """Look after one object."""
+        """Reconcile one object."""
         try:
-            return await self._look_after(await self._store.get(self._kind, key), run)
+            return await self._reconcile(await self._store.get(self._kind, key), run)
         except NotFound as error:
             if error.name != key:
                 raise
-            return Done()  # or it went meanwhile: another process that believes to lead was faster
+            return Done()  # also if it was removed meanwhile, by another process that believes to lead
 
-    async def _look_after(self, resource: ResourceT, run: Run) -> Result:
+    async def _reconcile(self, resource: ResourceT, run: Run) -> Result:
         if resource.is_marked:
-            return await self._let_go(resource, run)
+            return await self._delete(resource, run)
         if self._is_paused(resource):
             return Done()
-        held = await self._held(resource, run)
-        outcome = await self._attempt(self._provision, held, run)
-        return await self._tell(held, outcome, run)
+        protected = await self._with_finalizer(resource, run)
+        outcome = await self._attempt(self._provision, protected, run)
+        return await self._report(protected, outcome, run)
 
-    async def _held(self, resource: ResourceT, run: Run) -> ResourceT:
+    async def _with_finalizer(self, resource: ResourceT, run: Run) -> ResourceT:
         finalizers = resource.metadata.finalizers
         if self._finalizer in finalizers:
             return resource
-        wanted = _held_by(resource, (*finalizers, self._finalizer))
+        desired = _with_finalizers(resource, (*finalizers, self._finalizer))
         log = [run.entry(resource, "Held", finalizer=self._finalizer)]
-        return await _unless_gone(self._store.update(wanted, log=log))
+        return await _unless_gone(self._store.update(desired, log=log))
 
-    async def _let_go(self, resource: ResourceT, run: Run) -> Result:
+    async def _delete(self, resource: ResourceT, run: Run) -> Result:
         if self._finalizer not in resource.metadata.finalizers:
             return Done()
-        blocked = await self._holders(resource)
+        blocked = await self._find_blockers(resource)
         if blocked is not None:
-            return await self._tell(resource, Outcome(blocked, resource), run)
+            return await self._report(resource, Outcome(blocked, resource), run)
         outcome = await self._attempt(self._deprovision, resource, run)
         if not isinstance(outcome.result, Done):
-            return await self._tell(resource, outcome, run)
-        left = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
-        # With the labels, since nothing else tells later to whom the object belonged, and so who may know what it was.
+            return await self._report(resource, outcome, run)
+        remaining = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
+        # With the labels: later they alone say who owned the object, and so who may read its timeline.
         gone = run.entry(resource, LET_GO, finalizer=self._finalizer, labels=resource.metadata.labels)
-        effects = self._retelling.untold(resource.uid, outcome.entries)
-        write = self._store.update(_held_by(outcome.resource, left), log=[*effects, gone])
-        await self._retelling.with_write(resource.uid, _unless_gone(write), effects)
+        effects = self._recorder.unrecorded(resource.uid, outcome.entries)
+        write = self._store.update(_with_finalizers(outcome.resource, remaining), log=[*effects, gone])
+        await self._recorder.with_write(resource.uid, _unless_gone(write), effects)
         return outcome.result
 
     async def _attempt(self, step: Step[ResourceT], resource: ResourceT, run: Run) -> Outcome[ResourceT]:
         timer = asyncio.timeout(self._settings.step_s)
         try:
             async with timer:
-                said = await step(resource, run)
+                result = await step(resource, run)
         except Exception as error:
             cause = TimedOut(self._settings.step_s) if timer.expired() else error
             if isinstance(cause, NotFound) and await self._has_changed(resource):
                 cause = Conflict(self._kind.__name__, resource.name)
             if isinstance(cause, RemudaError) and cause.retry:
-                await self._put_off(resource, cause, run)
+                await self._record_delay(resource, cause, run)
                 raise cause from None
             run.log.exception("step failed")
-            said = ERRORED
-        outcome = said if isinstance(said, Outcome) else Outcome(said, resource)
+            result = ERRORED
+        outcome = result if isinstance(result, Outcome) else Outcome(result, resource)
         if (outcome.entries or outcome.news) and self._log is None:
-            raise TypeError("a step returned timeline entries: give ReconcilePorts a log to keep them in any case")
+            raise TypeError("a step returned timeline events: ReconcilePorts needs a log to record them")
         return outcome
 
     async def _has_changed(self, resource: ResourceT) -> bool:
-        """Tell whether an object is not what it was when it was read: what it named then may have gone with that."""
+        """Return whether an object has changed since it was read: its references may be outdated then."""
         try:
             return (await self._store.get(self._kind, resource.name)).version != resource.version
         except NotFound:
             return True
 
-    async def _put_off(self, resource: ResourceT, cause: RemudaError, run: Run) -> None:
-        """Let the clock of a new generation begin; a Conflict is no trouble, and comes again at once."""
+    async def _record_delay(self, resource: ResourceT, cause: RemudaError, run: Run) -> None:
+        """Start the deadline of a new generation. A Conflict is retried at once and needs no report."""
         conditions = conditions_of(resource)
         if is_behind(resource, conditions) and not isinstance(cause, Conflict):
-            await self._tell(resource, Outcome(_TRIED_AGAIN, resource), run)
+            await self._report(resource, Outcome(_RETRIED, resource), run)
         else:
             await self._write(resource, resource, conditions, run)
 
-    async def _tell(self, read: ResourceT, outcome: Outcome[ResourceT], run: Run) -> Result:
-        """Write what has changed, if anything."""
+    async def _report(self, read: ResourceT, outcome: Outcome[ResourceT], run: Run) -> Result:
+        """Write the conditions of a result, if they have changed."""
         left_s = patience_left_s(read, outcome.result, now=self._clock.now())
         if left_s > 0:
             run.wake_after(left_s)
@@ -318,27 +318,27 @@ class Lifecycle(Generic[ResourceT]):
             generation=read.metadata.generation,
             now=self._clock.now(),
         )
-        wanted = with_observed(outcome.resource, read.metadata.generation)
-        await self._write(read, wanted, conditions, run, outcome)
+        desired = with_observed(outcome.resource, read.metadata.generation)
+        await self._write(read, desired, conditions, run, outcome)
         return outcome.result
 
     async def _write(
         self,
         read: ResourceT,
-        wanted: ResourceT,
+        desired: ResourceT,
         conditions: Conditions,
         run: Run,
         outcome: Outcome[ResourceT] | None = None,
     ) -> None:
-        """Write a status with these conditions, and what the deadline adds to them, over that which was read."""
+        """Write a status with these conditions, and the condition of the deadline."""
         now, waited_since = self._clock.now(), since(read, conditions)
         conditions = with_stalled(read, conditions, deadline=self._deadline, now=now)
         if waited_since is not None and now < waited_since + self._deadline:
             run.wake_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
-        wanted = with_conditions(wanted, conditions)
-        effects = self._retelling.untold(read.uid, () if outcome is None else outcome.entries)
-        if _status(wanted) == _status(read):
-            await self._retelling.alone(read.uid, effects)
+        desired = with_conditions(desired, conditions)
+        effects = self._recorder.unrecorded(read.uid, () if outcome is None else outcome.entries)
+        if _status(desired) == _status(read):
+            await self._recorder.alone(read.uid, effects)
             return
         run.acted = True
         news = () if outcome is None else outcome.news
@@ -347,12 +347,12 @@ class Lifecycle(Generic[ResourceT]):
         for fact in facts:
             run.log.info("condition", generation=read.metadata.generation, **fact)
         log = [*effects, *news, *(run.entry(read, "ConditionChanged", **fact) for fact in facts)]
-        write = self._store.update_status(wanted, log=log)
-        await self._retelling.with_write(read.uid, _unless_gone(write), effects)
+        write = self._store.update_status(desired, log=log)
+        await self._recorder.with_write(read.uid, _unless_gone(write), effects)
 
 
 async def _unless_gone(write: Awaitable[ResourceT]) -> ResourceT:
-    """Write; if the object has gone meanwhile, that is a change like any other: read again, and be done."""
+    """Write, and turn NotFound into Conflict: the object was removed, so the next reconcile reads it again."""
     try:
         return await write
     except NotFound as error:
@@ -361,10 +361,10 @@ async def _unless_gone(write: Awaitable[ResourceT]) -> ResourceT:
 
 def _check_has_conditions(kind: Kind[ResourceT]) -> None:
     if not hasattr(kind.blank_status, "conditions"):
-        raise TypeError(f"the status of {kind.name} needs conditions, keyed by type: a lifecycle writes them")
+        raise TypeError(f"the status of {kind.name} needs conditions, keyed by type, because a lifecycle writes them")
 
 
-def _held_by(resource: ResourceT, finalizers: tuple[str, ...]) -> ResourceT:
+def _with_finalizers(resource: ResourceT, finalizers: tuple[str, ...]) -> ResourceT:
     return replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))
 
 

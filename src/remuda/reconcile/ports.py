@@ -1,4 +1,4 @@
-"""What a controller needs from outside, and what an operator may set."""
+"""Ports and settings of a controller."""
 
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +14,7 @@ from remuda.store.logs import Log
 
 @dataclass(frozen=True, kw_only=True)
 class ReconcilePorts:
-    """Everything outside a controller that its driver touches."""
+    """Everything outside a controller that it uses."""
 
     store: Store
     clock: Clock = field(default_factory=SystemClock)
@@ -22,32 +22,32 @@ class ReconcilePorts:
     leader: Leader = field(default_factory=Alone)
     reporter: Reporter = field(default_factory=Silent)
     log: Log | None = None
-    """Keeps the timeline entries of a step whose pass has no write to keep them with: needed where steps return any."""
+    """Records the timeline events of a reconcile without a write; required if steps return any."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverSettings:
-    """What an operator may set."""
+    """Settings for operators."""
 
     workers: int = 8
-    """So many keys are looked after at once."""
+    """The number of keys that are reconciled concurrently."""
     deadline_s: float = 60.0
-    """How long a pass may take: it observes and does one thing, and waits for nothing."""
+    """Maximum duration of a reconcile: it has one effect, and does not wait for its outcome."""
     grace_s: float = 10.0
-    """How long passes under way may take to end when the driver is stopped."""
+    """Time for running reconciles to finish when the controller is stopped."""
     backoff: Backoff = field(default=Backoff(first_s=1.0, longest_s=300.0))
     """After a failure."""
     conflict_backoff: Backoff = field(default=Backoff(first_s=0.02, longest_s=1.0))
-    """After somebody else wrote first."""
+    """After a conflicting write."""
     blocked_every_s: float = 60.0
-    """How often something blocked is looked at, should the event that unblocks it be lost: give or take a tenth."""
+    """The interval at which a blocked key is reconciled, in case an event was lost, ±10 %."""
     scan: ScanSettings = field(default_factory=ScanSettings)
 
     def for_many(self) -> "DriverSettings":
-        """Return these for a kind of which many come at once: what is written at the same time shares a commit."""
+        """Return the settings for a kind with many changes at once, whose writes then share commits."""
         return replace(self, workers=4 * self.workers)
 
     @property
     def blocked_within_s(self) -> tuple[float, float]:
-        """How long it is at least and at most until something blocked is looked at again."""
+        """Minimum and maximum delay before a blocked key is reconciled again."""
         return 0.9 * self.blocked_every_s, 1.1 * self.blocked_every_s

@@ -1,13 +1,9 @@
-"""The keyed queue: which key is looked at next.
+"""Work queue of keys, with priorities, delays and retries.
 
-A key is in it at most once, and is never handed out twice at the same time: what is added while a worker has it comes
-again afterwards. Of several delayed wakes of a key the earliest counts, and whatever makes the key ready before takes
-its place. Work that users wait for goes first; but waiting counts as well, so that the lowest rank is late and never
-starved. No key comes later because a scan has added it, too. Everything is O(log n), and there is one timer in all.
-
-Keys in the order of a number, each at most once: a heap that forgets what was moved or dropped when it comes up.
-
-When most of the heap is outdated it is built anew, so that its size follows that of its content.
+A key is in it at most once, and is never given to two workers at the same time: if it is added while a worker has it,
+it is queued again afterwards. Of several delayed requests for a key the earliest counts, and a key that becomes ready
+before replaces them. Work that users wait for comes first; but the waiting time counts as well, so that low priorities
+are late and never starve. A resync never delays a key. Everything is O(log n), with a single timer.
 """
 
 import asyncio
@@ -23,89 +19,93 @@ import msgspec
 from remuda.kernel.clock import Clock
 from remuda.reconcile.results import Cause
 
-_FEW = 64
+_MIN_REBUILD = 64
 
 ValueT = TypeVar("ValueT")
 
 
 class Schedule(Generic[ValueT]):
-    """Values by key, least number first; of equal numbers the one that was put first."""
+    """Values by key, smallest number first; of equal numbers the one that was put first.
+
+    A heap with lazy deletion: outdated entries are skipped when they come up. When most of it is outdated it is
+    rebuilt, so that its size follows that of its content.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, str]] = []
-        self._places: dict[str, tuple[float, int, ValueT]] = {}
+        self._entries: dict[str, tuple[float, int, ValueT]] = {}
         self._numbers = itertools.count()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._entries)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._places
+        return key in self._entries
 
     def get(self, key: str) -> ValueT | None:
-        """Return the value of a key, if it is here."""
-        place = self._places.get(key)
-        return None if place is None else place[2]
+        """Return the value of a key, if present."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[2]
 
     def at(self, key: str) -> float | None:
-        """Return the number of a key, if it is here."""
-        place = self._places.get(key)
-        return None if place is None else place[0]
+        """Return the number of a key, if present."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
 
     def put(self, key: str, at: float, value: ValueT) -> None:
-        """Place a key, or move it if it is here."""
-        place = self._places.get(key)
-        if place is not None and place[0] == at:
-            self._places[key] = (at, place[1], value)
+        """Add a key, or move it if present."""
+        entry = self._entries.get(key)
+        if entry is not None and entry[0] == at:
+            self._entries[key] = (at, entry[1], value)
             return
         number = next(self._numbers)
-        self._places[key] = (at, number, value)
+        self._entries[key] = (at, number, value)
         heapq.heappush(self._heap, (at, number, key))
-        if len(self._heap) > 2 * len(self._places) + _FEW:
-            self._heap = [(at, number, key) for key, (at, number, _) in self._places.items()]
+        if len(self._heap) > 2 * len(self._entries) + _MIN_REBUILD:
+            self._heap = [(at, number, key) for key, (at, number, _) in self._entries.items()]
             heapq.heapify(self._heap)
 
     def drop(self, key: str) -> ValueT | None:
-        """Forget a key, and return what it had."""
-        place = self._places.pop(key, None)
-        return None if place is None else place[2]
+        """Remove a key, and return its value."""
+        entry = self._entries.pop(key, None)
+        return None if entry is None else entry[2]
 
     def first(self) -> float | None:
-        """Return the least number."""
+        """Return the smallest number."""
         while self._heap:
             at, number, key = self._heap[0]
-            place = self._places.get(key)
-            if place is not None and place[1] == number:
+            entry = self._entries.get(key)
+            if entry is not None and entry[1] == number:
                 return at
             heapq.heappop(self._heap)
         return None
 
     def pop(self, *, upto: float = math.inf) -> tuple[str, ValueT] | None:
-        """Take the key with the least number, if that is not beyond `upto`."""
+        """Remove and return the key with the smallest number, if that is not greater than `upto`."""
         first = self.first()
         if first is None or first > upto:
             return None
         key = heapq.heappop(self._heap)[2]
-        return key, self._places.pop(key)[2]
+        return key, self._entries.pop(key)[2]
 
     def longest(self) -> ValueT | None:
-        """Return the value of the key that has been here longest, however often it was moved."""
-        return next((value for _, _, value in self._places.values()), None)
+        """Return the value of the key that was added first, however often it was moved."""
+        return next((value for _, _, value in self._entries.values()), None)
 
 
 _SLACK_S = 0.001
-"""By how much a timer may come too early: clocks and the loop round differently."""
+"""Tolerance for a timer that fires too early: clocks and the event loop round differently."""
 
 
 class Rank(IntEnum):
-    """Who goes first: the number is a handicap in seconds of waiting."""
+    """The priority of a key, as a handicap in seconds of waiting."""
 
     USER = 0
-    """Somebody has changed something."""
+    """A user has changed something."""
     ROUTINE = 5
-    """Something under way goes on."""
+    """Something in progress continues."""
     SCAN = 60
-    """Just to be sure."""
+    """A resync."""
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -115,15 +115,15 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     since: float
     cause: Cause
     was_idle: bool
-    """Nothing was under way with the key, as far as the queue knew, when it was added."""
+    """Whether the queue knew of nothing in progress for the key when it was added."""
 
     def joined(self, other: "Item") -> "Item":
-        """Return this one with what came after it: the better place, and anything rather than a scan as its cause."""
+        """Return this item merged with a later one: the earlier position, and a resync as the cause only of both."""
         cause = other.cause if self.cause == "scan" else self.cause
         return Item(min(self.order, other.order), self.since, cause, self.was_idle)
 
     def by(self, order: float) -> "Item":
-        """Return this one in that place, if that is a better one."""
+        """Return this item at that position, if it is an earlier one."""
         return self if self.order <= order else Item(order, self.since, self.cause, self.was_idle)
 
 
@@ -135,49 +135,49 @@ class Queue:
         self._ready: Schedule[Item] = Schedule()
         self._delayed: Schedule[Cause] = Schedule()
         self._running: dict[str, Item | None] = {}
-        """What workers have, and what was added to it meanwhile."""
+        """The keys that workers have, with the items added meanwhile."""
         self._failures: dict[str, int] = {}
         self._scanned: set[str] = set()
-        self._takers: deque[asyncio.Future[None]] = deque()
-        self._alarm: asyncio.Handle | None = None
-        self._rings_at = math.inf
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.Handle | None = None
+        self._fires_at = math.inf
         self._is_closed = False
 
     @property
     def depth(self) -> int:
-        """How many keys wait for a worker."""
+        """The number of keys that wait for a worker."""
         return len(self._ready)
 
     @property
     def scanned(self) -> int:
-        """How many keys that scans have added no worker has taken yet."""
+        """The number of keys added by resyncs that no worker has taken yet."""
         return len(self._scanned)
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing waits for a worker and no worker has anything; delayed wakes may be set."""
+        """Whether no key waits for a worker and no worker has one; there may be delayed keys."""
         return not self._ready and not self._running
 
     def oldest_s(self) -> float:
-        """Return for how long the key that came first has waited for a worker."""
+        """Return how long the oldest key has waited for a worker."""
         oldest = self._ready.longest()
         return 0.0 if oldest is None else self._clock.monotonic() - oldest.since
 
     def failures(self, key: str) -> int:
-        """Return how often in a row a key has failed."""
+        """Return the number of consecutive failures of a key."""
         return self._failures.get(key, 0)
 
     def is_out(self, key: str) -> bool:
-        """Tell whether a worker has the key."""
+        """Return whether a worker has the key."""
         return key in self._running
 
     def add(self, key: str, cause: Cause = "event", rank: Rank = Rank.USER) -> None:
-        """Make a key ready: now, or when the worker that has it is done with it."""
+        """Make a key ready: now, or when the worker that has it is done."""
         if self._is_closed:
             return
         now = self._clock.monotonic()
         if rank is Rank.SCAN:
-            if self._comes_anyway(key, now):
+            if self._is_due_before_resync(key, now):
                 return
             self._scanned.add(key)
         is_running = key in self._running
@@ -190,23 +190,23 @@ class Queue:
         else:
             self._make_ready(key, item)
 
-    def _comes_anyway(self, key: str, now: float) -> bool:
-        """Tell whether its delayed wake is no later than a scan would be, or ends the pause after a failure."""
+    def _is_due_before_resync(self, key: str, now: float) -> bool:
+        """Return whether a delayed request is no later than a resync would be, or ends a backoff."""
         due = self._delayed.at(key)
         return due is not None and (key in self._failures or due + Rank.ROUTINE <= now + Rank.SCAN)
 
     def add_after(self, key: str, delay_s: float, cause: Cause = "wake") -> None:
-        """Wake a key after a delay, unless it is ready or is to be woken earlier anyway."""
+        """Enqueue a key after a delay, unless it is ready or has an earlier request."""
         if self._is_closed or key in self._ready:
             return
         due = self._clock.monotonic() + delay_s
         planned = self._delayed.at(key)
         if planned is None or due < planned:
             self._delayed.put(key, due, cause)
-            self._set_alarm()
+            self._set_timer()
 
     async def take(self) -> tuple[str, Item] | None:
-        """Return the next key when there is one, None when the queue is closed. Tell it when you have finished."""
+        """Return the next key when there is one, None when the queue is closed. The caller must call `finish`."""
         while not self._is_closed:
             taken = self._ready.pop()
             if taken is not None:
@@ -217,27 +217,30 @@ class Queue:
         return None
 
     def finish(self, key: str, *, again_s: float | None = None, has_failed: bool = False) -> bool:
-        """Say that a worker is done with a key, and when to wake it. Return whether it was added again meanwhile."""
+        """Record that a worker is done with a key, and when to enqueue it again.
+
+        Return whether it was added meanwhile.
+        """
         meanwhile = self._running.pop(key)
         if has_failed:
             self._failures[key] = self.failures(key) + 1
         else:
             self._failures.pop(key, None)
         if meanwhile is not None:
-            in_any_case = math.inf if again_s is None else self._clock.monotonic() + again_s + Rank.ROUTINE
-            self._make_ready(key, meanwhile.by(in_any_case))
+            latest = math.inf if again_s is None else self._clock.monotonic() + again_s + Rank.ROUTINE
+            self._make_ready(key, meanwhile.by(latest))
         elif again_s is not None:
             self.add_after(key, again_s, "retry" if has_failed else "wake")
         return meanwhile is not None
 
     def close(self) -> None:
-        """Hand out nothing more. What workers have they may finish."""
+        """Return no more keys. Workers may finish those they have."""
         self._is_closed = True
         self._ready, self._delayed, self._scanned = Schedule(), Schedule(), set()
-        if self._alarm is not None:
-            self._alarm.cancel()
-        while self._takers:
-            self._wake_one()
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._waiters:
+            self._notify_one()
 
     def _make_ready(self, key: str, item: Item) -> None:
         if self._is_closed:
@@ -247,41 +250,41 @@ class Queue:
             item = before.joined(item)
         self._ready.put(key, item.order, item)
         if before is None:
-            self._wake_one()
+            self._notify_one()
 
     async def _wait(self) -> None:
-        taker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._takers.append(taker)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         try:
-            await taker
+            await waiter
         except asyncio.CancelledError:
-            if not taker.cancelled():
-                self._wake_one()  # the turn was ours and is now somebody else's
+            if not waiter.cancelled():
+                self._notify_one()  # pass the notification on to another worker
             raise
 
-    def _wake_one(self) -> None:
-        while self._takers:
-            taker = self._takers.popleft()
-            if not taker.done():
-                taker.set_result(None)
+    def _notify_one(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 return
 
-    def _set_alarm(self) -> None:
-        """Have the loop call us when the first delay is over: one timer, moved when an earlier delay comes."""
+    def _set_timer(self) -> None:
+        """Set the timer for the earliest delay: one timer, which is moved when an earlier delay is added."""
         due = self._delayed.first()
         if due is None:
             return
-        if self._alarm is not None:
-            if self._rings_at <= due:
+        if self._timer is not None:
+            if self._fires_at <= due:
                 return
-            self._alarm.cancel()
-        # When it rings we remember ourselves: uvloop's handle of a delay that is nearly over does not tell.
-        self._rings_at = due
-        self._alarm = asyncio.get_running_loop().call_later(max(0.0, due - self._clock.monotonic()), self._ring)
+            self._timer.cancel()
+        # Stored here, because uvloop's handle does not tell the time of a timer that is about to fire.
+        self._fires_at = due
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, due - self._clock.monotonic()), self._on_timer)
 
-    def _ring(self) -> None:
-        self._alarm = None
+    def _on_timer(self) -> None:
+        self._timer = None
         now = self._clock.monotonic() + _SLACK_S
         while due := self._delayed.pop(upto=now):
             self.add(*due, Rank.ROUTINE)
-        self._set_alarm()
+        self._set_timer()

@@ -1,15 +1,14 @@
-"""One pass of a reconciler over one key.
+"""Results of a reconcile, and its context.
 
-Every pass has an id. It is in each of its log lines, in those of the provider calls it makes (through structlog's
-context variables) and in its timeline entries, so that a change can be followed from its cause to its effect. What a
-pass does not need, such as a bound logger, is not made: a settled pass logs nothing and should cost next to nothing.
+`Done` waits for the next event. `Requeue` is reconciled again after a time although nothing failed. `Blocked` waits for
+another actor and says for what: it is reconciled after the event that unblocks it, and at an interval. `Failed` is
+retried with backoff. Reasons are CamelCase words for programs, messages lower-case text for all users: without secrets
+or internals.
 
-What a reconcile may come to.
-
-`Done` waits for the next event. `Again` wants to be woken after a while although nothing failed. `Blocked` waits for
-somebody else and says for what: it is woken by the event that unblocks it, and looked at again now and then. `Failed`
-is tried again with a growing pause. Reasons are CamelCase words for programs, messages lower-case text for people, who
-may all read them: no secret, no internals.
+Every reconcile has an id. It is in its log lines, in those of its provider calls (through structlog's context
+variables) and in its timeline events, so that a change can be followed from its cause to its effect. What a reconcile
+may not need, such as a bound logger, is created lazily: one with nothing to do logs nothing and should cost next to
+nothing.
 """
 
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Something is under way: look again after this many seconds, unless an event comes first."""
+    """Something is in progress: reconcile again after this many seconds, unless an event comes first."""
 
     after_s: float
     reason: str = "Provisioning"
@@ -44,37 +43,37 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Somebody else has to act first."""
+    """Another actor has to act first."""
 
     reason: str
     message: str
     patience_s: float = 0.0
-    """Not worth a word before an object has waited so long: what it waits for is as a rule there in no time."""
+    """Do not report this before the object has waited so long: usually the wait is over in no time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It did not work this time."""
+    """The attempt failed."""
 
     reason: str
     message: str
 
 
 Result = Done | Again | Blocked | Failed
-"""What a reconcile returns."""
+"""The result of a reconcile."""
 
 
 Cause = Literal["event", "wake", "retry", "start", "scan"]
-"""Why a key is looked at: something changed, a delay passed, it failed before, just to be sure, or control began.
+"""The cause of a reconcile: an event, a delay, a failure, the begin of a term of leadership, or a resync.
 
-`start` is also when a source begins anew, since it cannot tell what it has missed.
+`start` is also used when a source restarts, since it does not know what it has missed.
 """
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Run:
-    """One pass. Made by the driver, handed to the reconciler, and of no use after it."""
+    """The context of one reconcile. The controller creates it for the reconciler, and discards it afterwards."""
 
     def __init__(self, *, controller: str, key: str, cause: Cause, registry: Registry, randomness: Randomness) -> None:
         self.id: str = random_id(randomness)
@@ -83,25 +82,24 @@ class Run:
         self.key = key
         self.cause: Cause = cause
         self.acted = False
-        """Whether the pass has changed anything: a full scan whose pass acts has found what events should have told."""
+        """Whether the reconcile has changed anything. If a resync caused it, an event was lost."""
         self.wake_s: float | None = None
-        """The earliest wake that was asked for."""
+        """The earliest requested delay."""
         self._registry = registry
 
     @cached_property
     def log(self) -> structlog.typing.FilteringBoundLogger:
-        """A logger that says which pass it speaks for."""
+        """A logger that is bound to this reconcile."""
         logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         return logger.bind(controller=self.controller, key=self.key, reconcile_id=self.id)
 
     def entry(self, subject: Resource, event: str, **facts: Any) -> Record:
-        """Return a timeline entry to hand over with a write (`log=[...]`), and mark the pass as having acted.
+        """Return a timeline event to pass to a write (`log=[...]`), and record that this reconcile has acted.
 
-        `event` is for programs: one CamelCase word that says what happened, such as `Held`. Facts are JSON, for
-        everybody's eyes.
+        `event` is for programs: one CamelCase word, such as `Held`. Facts are JSON that all users may read.
         """
         self.acted = True
-        said = {
+        data = {
             **facts,
             "event": event,
             "uid": subject.uid,
@@ -111,8 +109,8 @@ class Run:
             "cause": self.cause,
         }
         kind = self._registry.of(type(subject)).qualified
-        return Record(stream="timeline", subject=subject_of(kind, subject.name), data=msgspec.Raw(_encode(said)))
+        return Record(stream="timeline", subject=subject_of(kind, subject.name), data=msgspec.Raw(_encode(data)))
 
     def wake_after(self, seconds: float) -> None:
-        """Ask to be woken then, whatever the result: of several wishes the earliest counts."""
+        """Request another reconcile after this time, whatever the result: the earliest request counts."""
         self.wake_s = seconds if self.wake_s is None else min(self.wake_s, seconds)

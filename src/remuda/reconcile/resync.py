@@ -1,17 +1,16 @@
-"""Full scans: every object is looked at when control begins, when a source has missed something, and now and then.
+"""Resync: reconciles every object when leadership begins, when a source has missed events, and at an interval.
 
-A scan is spread out, at the lowest rank, and waits only for what it has itself handed out, so that it ends however much
-else there is to do. One that fails is begun again soon, and one that is under way when everything is to be looked at
-anew gives way to that. When control begins, workers go as fast as they can. Where the kind tells which of its objects
-are `unsettled`, they do so only for those: the others follow at the pace of every scan, because 100,000 of them at rest
-are as good as never anything to find. That takes hours, so a scan that is broken off, for whatever reason, is followed
-by one that goes on behind it and comes to what was before it last: were each to begin at the beginning, the end would
-never be looked at where sources begin anew every few minutes.
+A resync is spread out, at the lowest priority, and waits only for keys that it has enqueued itself, so that it ends
+however much other work there is. One that fails is restarted soon, and one that is running when another is requested is
+aborted. When leadership begins, workers go as fast as they can. If the kind has an index of `unsettled` objects, they
+do so only for those: the others follow at the normal rate, because 100,000 objects at rest almost never need anything.
+That takes hours, so a resync that is aborted is continued after its last key and wraps around: if each began at the
+first name, the last ones would never be reached where sources restart every few minutes.
 
-The scan now and then is there to find what events did not tell, so what it finds is a bug: a pass that it caused, over
-a key with which nothing was under way, that acted. If an event for that key comes within a moment of the pass, the scan
-had merely overtaken it, and nothing was lost. (An effect of the pass itself that comes back as such an event cannot be
-told apart: a find may so go uncounted, but none is counted that was not one.)
+The resync at an interval exists to find lost events, so what it finds is a bug: a reconcile that it caused, of an idle
+key, and that acted. If an event for that key arrives shortly after, the resync was only faster, and nothing was lost.
+(An effect of the reconcile itself that comes back as an event cannot be told apart: so a lost event may not be counted,
+but none is counted wrongly.)
 """
 
 import asyncio
@@ -28,24 +27,24 @@ from remuda.reconcile.status import UNSETTLED, finds_unsettled
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
-_OVERTAKEN_S = 2.0
-_BREATH_S = 0.01
+_EVENT_DELAY_S = 2.0
+_POLL_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanSettings:
-    """What an operator may set."""
+    """Settings for operators."""
 
     interval_s: float = 1800.0
-    """From the end of a scan to the beginning of the next, give or take a tenth."""
+    """Time from the end of a resync to the start of the next one, ±10 %."""
     keys_per_s: float = 200.0
-    """How fast a scan goes at most. When control begins, what cannot wait goes as fast as workers do."""
+    """Maximum rate of a resync. When leadership begins, urgent keys go as fast as workers do."""
     chunk: int = 50
-    """How many keys are handed out at a time, and how many of them may still wait when more are."""
+    """Keys that are enqueued at a time, and of which so many may still wait when more are."""
 
 
 class Scan:
-    """Hands out every key of a kind."""
+    """Enqueues every key of a kind."""
 
     def __init__(
         self,
@@ -56,74 +55,74 @@ class Scan:
         settings: ScanSettings,
         told: Callable[[int], None],
     ) -> None:
-        """Call `told` with the number of keys after each scan, whether it came to its end or not."""
+        """Call `told` with the number of keys after each resync, complete or not."""
         self.has_begun = False
-        """Every object that cannot wait was handed out once."""
+        """Whether every object that cannot wait was enqueued once."""
         self._kind = kind
         self._store = store
         self._queue = queue
         self._clock = clock
         self._settings = settings
-        self._told = told
-        self._came_to = ""
-        """The last name that a scan which was broken off has handed out."""
+        self._report = told
+        self._last_name = ""
+        """The last name that an aborted resync has enqueued."""
         self._due: Cause | None = None
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
 
     def ask(self) -> None:
-        """Have everything looked at, because nobody knows what has happened."""
+        """Request a resync, because events were missed."""
         self._due = "start"
-        self._asked.set()
+        self._requested.set()
 
     async def keep(self, randomness: Randomness) -> None:
-        """Scan for ever, when asked and now and then: a duty, which goes on with what failed."""
+        """Resync for ever, on request and at an interval: a background task, which continues after a failure."""
         while True:
             cause = self._due or await self._next_cause(randomness)
             self._due = None
-            self._asked.clear()
+            self._requested.clear()
             try:
                 if cause == "start":
                     await self._begin()
                 else:
-                    await self._walk(cause)
+                    await self._resync(cause)
             except Exception:
                 self._due = self._due or cause
                 raise
 
     async def once(self, cause: Cause) -> int:
-        """Hand out every key, as fast as workers go, and return how many there were."""
-        return await self._hand_out(names(self._store, self._kind), cause, None)
+        """Enqueue every key, as fast as workers go, and return their number."""
+        return await self._enqueue(names(self._store, self._kind), cause, None)
 
     async def _begin(self) -> None:
-        """Hand out at once what cannot wait, and then the rest."""
+        """Enqueue at once what cannot wait, and then the rest."""
         if finds_unsettled(self._store.registry.of(self._kind)):
-            await self._hand_out(names(self._store, self._kind, index=UNSETTLED), "start", None)
-            await self._walk("start")
+            await self._enqueue(names(self._store, self._kind, index=UNSETTLED), "start", None)
+            await self._resync("start")
         else:
             await self.once("start")
         self.has_begun = True
 
-    async def _walk(self, cause: Cause) -> None:
-        """Hand out every key, no faster than is set."""
-        await self._hand_out(self._round(), cause, self._settings.keys_per_s)
+    async def _resync(self, cause: Cause) -> None:
+        """Enqueue every key, at the configured rate."""
+        await self._enqueue(self._names_from_last(), cause, self._settings.keys_per_s)
 
-    async def _round(self) -> AsyncGenerator[str]:
-        """Yield every name once: first those behind what the last walk came to, if that was broken off."""
-        behind = self._came_to
+    async def _names_from_last(self) -> AsyncGenerator[str]:
+        """Yield every name once: first those after the last name of an aborted resync."""
+        last_name = self._last_name
         async with aclosing(names(self._store, self._kind)) as every:
             async for name in every:
-                if name > behind:
-                    self._came_to = name
+                if name > last_name:
+                    self._last_name = name
                     yield name
         async with aclosing(names(self._store, self._kind)) as every:
             async for name in every:
-                if name > behind:
+                if name > last_name:
                     break
-                self._came_to = name
+                self._last_name = name
                 yield name
-        self._came_to = ""
+        self._last_name = ""
 
-    async def _hand_out(self, keys: AsyncGenerator[str], cause: Cause, keys_per_s: float | None) -> int:
+    async def _enqueue(self, keys: AsyncGenerator[str], cause: Cause, keys_per_s: float | None) -> int:
         count = 0
         try:
             async with aclosing(keys):
@@ -131,56 +130,56 @@ class Scan:
                     self._queue.add(key, cause, Rank.SCAN)
                     count += 1
                     if count % self._settings.chunk == 0:
-                        if keys_per_s and await self._is_asked_meanwhile(keys_per_s):
+                        if keys_per_s and await self._pause(keys_per_s):
                             break
-                        await self._let_workers_follow()
+                        await self._wait_for_workers()
         finally:
-            self._told(count)
+            self._report(count)
         return count
 
-    async def _is_asked_meanwhile(self, keys_per_s: float) -> bool:
-        """Pause, and tell whether everything is to be looked at anew."""
-        self.has_begun = True  # what may wait comes after all that may not
-        return await self._is_asked_within(self._settings.chunk / keys_per_s)
+    async def _pause(self, keys_per_s: float) -> bool:
+        """Pause, and return whether another resync was requested."""
+        self.has_begun = True  # all urgent keys are enqueued before the others
+        return await self._wait_for_request(self._settings.chunk / keys_per_s)
 
     async def _next_cause(self, randomness: Randomness) -> Cause:
-        is_asked = await self._is_asked_within(self._settings.interval_s * randomness.uniform(0.9, 1.1))
-        return "start" if is_asked else "scan"
+        is_requested = await self._wait_for_request(self._settings.interval_s * randomness.uniform(0.9, 1.1))
+        return "start" if is_requested else "scan"
 
-    async def _is_asked_within(self, seconds: float) -> bool:
+    async def _wait_for_request(self, seconds: float) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._asked.wait()
-        return self._asked.is_set()
+                await self._requested.wait()
+        return self._requested.is_set()
 
-    async def _let_workers_follow(self) -> None:
+    async def _wait_for_workers(self) -> None:
         await let_others_run()
         while self._queue.scanned > self._settings.chunk:
-            await self._clock.sleep(_BREATH_S)
+            await self._clock.sleep(_POLL_S)
 
 
 class Finds:
-    """What scans have found, as soon as no event can explain it any more."""
+    """The lost events that resyncs have found, reported when no event can explain them any more."""
 
     def __init__(self, found: Callable[[Run], None]) -> None:
         self._found = found
-        self._doubtful: dict[str, asyncio.TimerHandle] = {}
+        self._suspects: dict[str, asyncio.TimerHandle] = {}
 
     def suspect(self, run: Run) -> None:
-        """A pass that a scan caused has acted."""
+        """Record that a reconcile caused by a resync has acted."""
         self.explain(run.key)
-        self._doubtful[run.key] = asyncio.get_running_loop().call_later(_OVERTAKEN_S, self._confirm, run)
+        self._suspects[run.key] = asyncio.get_running_loop().call_later(_EVENT_DELAY_S, self._confirm, run)
 
     def explain(self, key: str) -> None:
-        """An event for the key has come."""
-        if self._doubtful and (timer := self._doubtful.pop(key, None)) is not None:
+        """Record that an event for the key has arrived."""
+        if self._suspects and (timer := self._suspects.pop(key, None)) is not None:
             timer.cancel()
 
     def close(self) -> None:
-        """Confirm nothing more."""
-        for key in list(self._doubtful):
+        """Report nothing more."""
+        for key in list(self._suspects):
             self.explain(key)
 
     def _confirm(self, run: Run) -> None:
-        del self._doubtful[run.key]
+        del self._suspects[run.key]
         self._found(run)

@@ -1,13 +1,13 @@
-"""Sources: which change of which kind wakes which keys.
+"""Watch sources: the changes of a kind, mapped to the keys to reconcile.
 
-A source watches one kind from the version of a list, so that nothing between its beginning and its end goes unseen. It
-hands on keys and nothing else: what happened is read by the reconciler, never carried to it. Objects that come (unless
-they are said not to) or go always count; of the others only those whose `when` has changed since it was last seen.
+A source watches one kind from the version of a list, so that no change in between is missed. It passes on keys only:
+the reconciler reads the state itself. Added objects (unless excluded) and deleted ones always count; of modified ones
+only those whose `when` has changed.
 
-A store in trouble only delays a source: it goes on after the last change it has handed on. If the store no longer
-remembers that one (Gone), it begins anew, and says so: nobody knows what has happened meanwhile, least of all to what
-is gone, so every key of the controller is due. A change that a faulty `when` or map cannot judge is told in the log and
-passed over, since it would keep all others from coming; the next full scan looks after it.
+A failing store only delays a source: it continues after the last change it has passed on. If the store no longer has
+that version (Gone), the source restarts and reports so: any change may have been missed, deletions above all, so every
+key of the controller is due. A change for which `when` or the map raises is logged and skipped, since it would block
+all others; the next resync covers it.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Mapping
@@ -24,37 +24,37 @@ from remuda.store.contract import Change, Event, Store
 from remuda.store.objects import Resource, ResourceT
 
 Keys = Callable[[ResourceT], Iterable[str] | Awaitable[Iterable[str]]]
-"""Maps a changed object, or the last state of a deleted one, to the keys to look at."""
+"""Maps a changed object, or the last state of a deleted one, to the keys to reconcile."""
 
 When = Callable[[ResourceT], Hashable]
-"""What of an object has to change to matter. It is remembered by object, so let it be small."""
+"""Returns the part of an object whose changes matter. It is stored per object, so it should be small."""
 
 Add = Callable[[str, Cause, Rank], None]
-"""Takes a key to be looked at."""
+"""Enqueues a key."""
 
 _PAGE = 500
-_MOST_REMEMBERED = 100_000
+_MAX_STORED = 100_000
 
 
 def generation_changed(resource: Resource) -> Hashable:
-    """Let through what changes the spec or requests deletion."""
+    """Select changes of the spec, and deletion requests."""
     return resource.metadata.generation
 
 
 def intent_changed(resource: Resource) -> Hashable:
-    """Let through what a user or another controller may want of us: all but a status, and our own first finalizer.
+    """Select changes by users and other controllers: all but those of a status and of our own finalizer.
 
-    That is the spec, the deletion mark, annotations such as that of a pause, labels, and while it is marked the
-    finalizers, whose going may be what its deletion waits for.
+    These are the spec, the deletion time, annotations such as that of a pause, labels, and during deletion the
+    finalizers, whose removal may be what the deletion waits for.
     """
     metadata = resource.metadata
-    held = metadata.finalizers if resource.is_marked else ()
-    said = frozenset(metadata.annotations.items()), frozenset(metadata.labels.items())
-    return hash((metadata.generation, held, said))
+    finalizers = metadata.finalizers if resource.is_marked else ()
+    texts = frozenset(metadata.annotations.items()), frozenset(metadata.labels.items())
+    return hash((metadata.generation, finalizers, texts))
 
 
 def version_changed(resource: Resource) -> Hashable:
-    """Let every change through."""
+    """Select every change."""
     return resource.version
 
 
@@ -73,7 +73,7 @@ def owner_of(kind: type[Resource]) -> Keys[Any]:
 
 
 def through(store: Store, kind: type[Resource], index: str, value_of: Callable[[ResourceT], str]) -> Keys[ResourceT]:
-    """Map an object to all of `kind` that lie under its value in an index, such as the servers of a network."""
+    """Map an object to those of `kind` under its value in an index, such as the servers of a network."""
 
     async def under(resource: ResourceT) -> Iterable[str]:
         return [name async for name in names(store, kind, index=(index, value_of(resource)))]
@@ -82,7 +82,7 @@ def through(store: Store, kind: type[Resource], index: str, value_of: Callable[[
 
 
 def labelled(store: Store, kind: type[Resource], label: str) -> Keys[Any]:
-    """Map an object to all of `kind` that carry its name as this label, such as the servers of a network."""
+    """Map an object to those of `kind` with its name as this label, such as the servers of a network."""
 
     async def carrying(resource: Resource) -> Iterable[str]:
         return [name async for name in names(store, kind, labels={label: resource.name})]
@@ -110,21 +110,21 @@ async def names(
 
 @dataclass(frozen=True, slots=True)
 class Source(Generic[ResourceT]):
-    """A kind to watch, what of it matters, and whom it concerns."""
+    """A kind to watch, the changes that matter, and the keys they concern."""
 
     kind: type[ResourceT]
     when: When[ResourceT] = intent_changed
     keys: Keys[ResourceT] = own_name
     rank: Rank = Rank.USER
     arrivals: bool = True
-    """Whether those that come count: where others wait for one to go, they do not."""
+    """Whether added objects count; not where other objects wait for a deletion."""
 
 
 class Watcher(Generic[ResourceT]):
-    """One source at work, as a duty: call `run` again when it fails."""
+    """The watch of one source, as a background task: call `run` again when it fails."""
 
     def __init__(self, source: Source[ResourceT], store: Store, add: Add, *, began: Callable[[], None]) -> None:
-        """Hand keys to `add`; call `began` whenever it watches from a new version, and has not told what was before."""
+        """Pass keys to `add`; call `began` whenever the watch starts from a new version, without earlier changes."""
         self._source = source
         self._store = store
         self._add = add
@@ -133,13 +133,13 @@ class Watcher(Generic[ResourceT]):
         self._seen: dict[str, Hashable] = {}
 
     async def run(self) -> None:
-        """Hand on what happens, for ever."""
+        """Pass on changes, for ever."""
         while True:
             version = await self._begin() if self._version is None else self._version
             try:
                 await self._follow(version)
             except Gone:
-                structlog.get_logger().info("source begins anew", kind=self._source.kind.__name__)
+                structlog.get_logger().info("watch source restarted", kind=self._source.kind.__name__)
                 self._version = None
 
     async def _begin(self) -> str:
@@ -154,14 +154,14 @@ class Watcher(Generic[ResourceT]):
         async with aclosing(watch) as events:
             async for event in events:
                 if isinstance(event, Change):
-                    await self._notice(event)
+                    await self._handle(event)
                 self._version = event.version
 
-    async def _notice(self, change: Change[ResourceT]) -> None:
+    async def _handle(self, change: Change[ResourceT]) -> None:
         try:
             keys = await self._keys(change.resource) if self._matters(change) else ()
         except Exception as error:
-            self._seen.pop(change.resource.name, None)  # whatever comes next of it must matter
+            self._seen.pop(change.resource.name, None)  # the next change of it must count
             if isinstance(error, RemudaError) and error.retry:
                 raise
             kind = self._source.kind.__name__
@@ -180,8 +180,8 @@ class Watcher(Generic[ResourceT]):
             self._seen.pop(name, None)
             return True
         before, now = self._seen.get(name), self._source.when(change.resource)
-        if len(self._seen) >= _MOST_REMEMBERED:
-            self._seen.clear()  # costs a needless look at each that changes next, and keeps memory flat
+        if len(self._seen) >= _MAX_STORED:
+            self._seen.clear()  # bounds memory, at the cost of an unnecessary reconcile each
         self._seen[name] = now
         return change.type == "added" or before is None or before != now
 

@@ -1,25 +1,24 @@
-"""What a controller says of an object: the conditions `Available` and `Stalled`, as pure functions.
+"""Status: the conditions `Available` and `Stalled` of a reconciled object, as pure functions.
 
 ::
 
-    result     Available
-    Done       True   Provisioned  "provisioned"
-    Again      False  its reason (Provisioning, or Deprovisioning when marked) and message
-    Blocked    False  its reason and message
-    Failed     False  its reason and message
+   result     Available
+   Done       True   Provisioned  "provisioned"
+   Requeue    False  its reason (Provisioning, or Deprovisioning while deleting) and message
+   Blocked    False  its reason and message
+   Failed     False  its reason and message
 
-An object that has not become available, or has not gone after its deletion was requested, by its deadline is `Stalled`:
-since when, and what it waits for. When it moves on, Stalled turns False. The clock begins with the object, with its
-deletion, or with the first pass over a new generation that is not Done: then `Available` begins anew, with a transition
-time of its own, since somebody waits for something else now. A condition whose statement has not changed is left as it
-is, so that whoever compares finds nothing to write.
+An object that is not available, or not removed after its deletion was requested, by its deadline is `Stalled`: since
+when, and what it waits for. When it makes progress, Stalled becomes False. The time starts with the object, with its
+deletion, or with the first reconcile of a new generation that is not Done: then `Available` gets a new transition time,
+since users wait for something else now. A condition that has not changed is kept as it is, so that a comparison finds
+nothing to write.
 
-Unsettled objects: those about which a controller has something to do, or waits for something.
-
-After a start nobody knows what was missed before. Of a kind with the index `unsettled` only these are looked at at
-once, and the rest little by little: a hundred thousand objects at rest would take a minute of CPU to find nothing. The
-kind promises by it that whatever can happen to its objects while nobody watches either leaves them unsettled or is told
-by somebody else in the end, as a poll of their provider does.
+Unsettled objects are those for which a controller has something to do, or waits for something. After a start, missed
+events are unknown. Of a kind with the index `unsettled` only these are reconciled at once, and the rest gradually: a
+hundred thousand objects at rest would take a minute of CPU to find nothing. By declaring the index a kind guarantees
+that any event that may be missed either leaves the object unsettled or is reported later by another component, such as
+a poll of the provider.
 """
 
 import re
@@ -35,16 +34,16 @@ from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, ResourceT
 
 AVAILABLE = "Available"
-"""The condition that says whether an object is as its spec wants it."""
+"""The condition that says whether an object is as its spec desires."""
 
 STALLED = "Stalled"
-"""The condition that says that an object has not moved by its deadline."""
+"""The condition that says that an object has made no progress by its deadline."""
 
 ERRORED = Failed("Errored", "an unexpected error occurred")
-"""What the world is told of an error that nobody thought of."""
+"""The result of an unexpected error, as users see it."""
 
 Conditions = tuple[Condition, ...]
-"""One statement per type."""
+"""One condition per type."""
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -63,7 +62,7 @@ def with_conditions(resource: ResourceT, conditions: Conditions) -> ResourceT:
 
 
 def with_observed(resource: ResourceT, generation: int) -> ResourceT:
-    """Return an object whose status says which generation it speaks of, if it has a field for that."""
+    """Return an object whose status has this observed generation, if it has a field for that."""
     status: Any = getattr(resource, "status", None)
     if getattr(status, "observed_generation", generation) == generation:
         return resource
@@ -73,8 +72,8 @@ def with_observed(resource: ResourceT, generation: int) -> ResourceT:
 def with_available(
     conditions: Conditions, result: Result, *, is_marked: bool, generation: int, now: datetime
 ) -> Conditions:
-    """Return the conditions after a pass with this result."""
-    reason, message = _said(result, is_marked=is_marked)
+    """Return the conditions after a reconcile with this result."""
+    reason, message = _reason_and_message(result, is_marked=is_marked)
     new = Condition(
         type=AVAILABLE,
         status="True" if isinstance(result, Done) else "False",
@@ -89,7 +88,7 @@ def with_available(
     return tuple(new if each is before else each for each in conditions)
 
 
-def _said(result: Result, *, is_marked: bool) -> tuple[str, str]:
+def _reason_and_message(result: Result, *, is_marked: bool) -> tuple[str, str]:
     if isinstance(result, Done):
         return "Provisioned", "provisioned"
     if is_marked and isinstance(result, Again) and result.reason == Again(0).reason:
@@ -98,14 +97,14 @@ def _said(result: Result, *, is_marked: bool) -> tuple[str, str]:
 
 
 def is_behind(resource: Resource, conditions: Conditions) -> bool:
-    """Tell whether something else is wanted by now than that of which `Available` speaks."""
+    """Return whether `Available` is about an older generation."""
     available = find_condition(conditions, AVAILABLE)
-    spoken_of = 1 if available is None else available.observed_generation
-    return spoken_of != resource.metadata.generation
+    reported = 1 if available is None else available.observed_generation
+    return reported != resource.metadata.generation
 
 
 def since(resource: Resource, conditions: Conditions) -> datetime | None:
-    """Return since when somebody waits for the object to become available, or to go; None if that is not known yet."""
+    """Return since when users wait for the object to become available, or to be removed; None if they do not."""
     if resource.is_marked:
         return resource.metadata.deletion_timestamp
     if is_behind(resource, conditions):
@@ -117,7 +116,7 @@ def since(resource: Resource, conditions: Conditions) -> datetime | None:
 
 
 def patience_left_s(resource: Resource, result: Result, *, now: datetime) -> float:
-    """Return for how long yet nobody needs to be told what an object waits for."""
+    """Return the time until the wait of an object should be reported."""
     waited_since = since(resource, conditions_of(resource))
     if not isinstance(result, Again | Blocked) or waited_since is None:
         return 0.0
@@ -125,7 +124,7 @@ def patience_left_s(resource: Resource, result: Result, *, now: datetime) -> flo
 
 
 def with_stalled(resource: Resource, conditions: Conditions, *, deadline: timedelta, now: datetime) -> Conditions:
-    """Return the conditions with what there is to say about the deadline; nothing if it never passed."""
+    """Return the conditions with `Stalled` set or cleared by the deadline; unchanged if it never passed."""
     waited_since = since(resource, conditions)
     if waited_since is not None and now >= waited_since + deadline:
         reason, waits_for = _waits_for(resource, conditions)
@@ -148,12 +147,12 @@ def with_stalled(resource: Resource, conditions: Conditions, *, deadline: timede
 def _waits_for(resource: Resource, conditions: Conditions) -> tuple[str, str]:
     available = find_condition(conditions, AVAILABLE)
     if available is None or is_behind(resource, conditions):
-        return "Deprovisioning" if resource.is_marked else "Pending", "nothing was done yet"
+        return "Deprovisioning" if resource.is_marked else "Pending", "the controller has not started yet"
     return available.reason, available.message
 
 
 def changed_conditions(before: Conditions, after: Conditions) -> list[Condition]:
-    """Return those whose statement is another than before; a new observed generation alone is no news."""
+    """Return those with another status, reason or message; a new observed generation alone does not count."""
     known = {condition.type: (condition.status, condition.reason, condition.message) for condition in before}
     return [
         condition
@@ -163,11 +162,11 @@ def changed_conditions(before: Conditions, after: Conditions) -> list[Condition]
 
 
 UNSETTLED = ("unsettled", "yes")
-"""The index, and the value in it, under which the unsettled objects of a kind are found."""
+"""The index of the unsettled objects of a kind, and the value in it."""
 
 
 def is_unsettled(resource: Resource) -> bool:
-    """Tell whether an object is being deleted, or is not known to be as its last generation wants it."""
+    """Return whether an object is being deleted, or not known to match its last generation."""
     if resource.is_marked:
         return True
     available = find_condition(conditions_of(resource), AVAILABLE)
@@ -177,7 +176,7 @@ def is_unsettled(resource: Resource) -> bool:
 
 
 def unsettled_index(also: Callable[[ResourceT], bool] = lambda _: False) -> Index[ResourceT]:
-    """Return the index for a kind with the conditions of a lifecycle; `also` tells what else keeps one from rest."""
+    """Return the index for a kind with a lifecycle; `also` selects further objects."""
     name, value = UNSETTLED
 
     def values(resource: ResourceT) -> tuple[str, ...]:
@@ -187,5 +186,5 @@ def unsettled_index(also: Callable[[ResourceT], bool] = lambda _: False) -> Inde
 
 
 def finds_unsettled(kind: Kind[ResourceT]) -> bool:
-    """Tell whether a kind declares the index."""
+    """Return whether a kind declares the index."""
     return any(index.name == UNSETTLED[0] for index in kind.indexes)

@@ -1,1 +1,1 @@
-"""What the resources of every service have in common: their labels, their metadata on the wire, how a write is made."""
+"""Resources: what the resources of all services share: labels, metadata, queries, and the steps of a write."""

@@ -1,9 +1,4 @@
-"""The labels and annotations that objects of every service carry. Labels are what objects are found by.
-
-The labels by which region's objects are found, besides those of every service (`remuda.resources.conventions`).
-
-What all kinds with a controller have in common.
-"""
+"""Conventions: labels, annotations, finalizers and status that objects of every service have."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,99 +11,100 @@ _CLOUD = "unikorn-cloud.org"
 _PRINCIPAL = f"principal.{_CLOUD}"
 
 NAME = f"{_CLOUD}/name"
-"""Label: what people call it."""
+"""Label: the display name."""
 ORGANIZATION = f"{_CLOUD}/organization"
-"""Label: the organization it is in."""
+"""Label: the organization of the object."""
 PROJECT = f"{_CLOUD}/project"
-"""Label: the project it is in."""
+"""Label: the project of the object."""
 USER = f"{_CLOUD}/user"
-"""Label: the user that a membership is of."""
+"""Label: the user of a membership."""
 RESOURCE_KIND = f"{_CLOUD}/resource-kind"
-"""Label: the qualified plural of what an allocation is for."""
+"""Label: the qualified plural of the resource of an allocation."""
 RESOURCE_ID = f"{_CLOUD}/resource-id"
-"""Label: the id of what an allocation is for."""
+"""Label: the id of the resource of an allocation."""
 
 DESCRIPTION = f"{_CLOUD}/description"
-"""Annotation: what people say about it."""
+"""Annotation: the description by users."""
 CREATOR = f"{_CLOUD}/creator"
-"""Annotation: the subject whose credentials made it."""
+"""Annotation: the subject whose credentials created it."""
 MODIFIER = f"{_CLOUD}/modifier"
 """Annotation: the subject whose credentials changed it last."""
 MODIFIED = f"{_CLOUD}/modifiedTimestamp"
-"""Annotation: when that was."""
+"""Annotation: the time of the last change."""
 
 PAYING_ORGANIZATION = f"{_PRINCIPAL}/organization"
 """Label: the organization that pays for it; set at create, never changed."""
 PAYING_PROJECT = f"{_PRINCIPAL}/project"
-"""Label: the project that pays for it, likewise."""
+"""Label: the project that pays for it; set at create, never changed."""
 UNSOUGHT = frozenset({NAME, PAYING_ORGANIZATION, PAYING_PROJECT})
-"""Labels that are read, and by which nobody lists."""
+"""Labels without an index: objects are never listed by them."""
 PAYING_CREATOR = f"{_PRINCIPAL}/creator"
-"""Annotation: for whom it was made."""
+"""Annotation: the actor on whose behalf it was created."""
 
 UNNAMED = "undefined"
-"""The name on the wire of what has none, because clients expect one."""
+"""The name in responses of an object without one, because clients expect one."""
 
 
 def organization_of(resource: Resource) -> str:
-    """Return the organization that an object is in."""
+    """Return the organization of an object."""
     return resource.metadata.labels[ORGANIZATION]
 
 
 def project_of(resource: Resource) -> str:
-    """Return the project that an object is in."""
+    """Return the project of an object."""
     return resource.metadata.labels[PROJECT]
 
 
 _REGIONS = "regions.unikorn-cloud.org"
 
 REGION = f"{_REGIONS}/region-id"
-"""The region that it is in."""
+"""Label: the region of the object."""
 IDENTITY = f"{_REGIONS}/identity-id"
-"""The identity that it belongs to at the cloud."""
+"""Label: the identity at the cloud to which it belongs."""
 NETWORK = f"{_REGIONS}/network-id"
-"""The network that it is on."""
+"""Label: the network of the object."""
 API_VERSION = "resource.unikorn-cloud.org/api-version"
-"""The generation of the API that made it, and alone shows it."""
+"""Label: the version of the API that created the object; only that one shows it."""
 SECOND = "2"
-"""The generation that we have. What lacks it was made by the first, and is not found."""
+"""The supported version of the API. Objects of the first version are not shown."""
 
 
 def region_of(resource: Resource) -> str:
-    """Return the id of the region that an object is in."""
+    """Return the id of the region of an object."""
     return resource.metadata.labels[REGION]
 
 
 def identity_of(resource: Resource) -> str:
-    """Return the id of the identity that an object belongs to."""
+    """Return the id of the identity to which an object belongs."""
     return resource.metadata.labels[IDENTITY]
 
 
 def network_of(resource: Resource) -> str:
-    """Return the id of the network that an object is on."""
+    """Return the id of the network of an object."""
     return resource.metadata.labels[NETWORK]
 
 
 def is_second(resource: Resource) -> bool:
-    """Tell whether the API that we have made this object."""
+    """Return whether the supported version of the API created this object."""
     return resource.metadata.labels.get(API_VERSION) == SECOND
 
 
 IN_CARE = "unikorn"
-"""The finalizer of every controller of ours: it still has work to do. (Existing clusters chose the name, and take every
-other one for a reference.)"""
+"""The finalizer of all our controllers. Existing clusters use this name, and take every other finalizer for a
+reference.
+"""
 
 Conditions = Annotated[tuple[Condition, ...], keyed("type")]
-"""Statements about an object, one of each type."""
+"""Conditions of an object, one per type."""
 
 
 class LifecycleStatus(StoredStruct, frozen=True):
-    """What every controller says about its objects."""
+    """The status that every controller writes."""
 
     conditions: Conditions = ()
     observed_generation: int = 0
 
 
 def given(*values: str) -> Iterator[str]:
-    """Yield the values that are not empty: what is not said is not found by it."""
+    """Yield the values that are not empty, for an index."""
     return (value for value in values if value)

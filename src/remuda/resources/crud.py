@@ -1,26 +1,6 @@
-"""References that come over the API: what of another service keeps an object of ours, written as a finalizer.
+"""Steps of a write that all services share: find, lock, check, delete, seed and audit; references between services.
 
-Reading what may not be there, or may be somebody else's.
-
-Something that is marked is about to go. Where `marked` is False it counts as gone already.
-
-What every write of a service has in common.
-
-Asking for an object to go, the same for all of them.
-
-Objects that a release or a configuration brings along, as they come into the store at every start.
-
-Several processes may start at once: who comes second looks at what the first one wrote.
-
-What somebody's request did to an object, told in the object's timeline.
-
-Controllers tell theirs (`reconcile.run`), and so do operations (`operations.reporter`). This is for what a request does
-by itself: hand the record over with the write, so that neither is kept without the other.
-
-Turns: who wants to change the same thing waits for the other, instead of colliding with it.
-
-Only within this process, and only for the sake of speed and of callers who would have to try again: what holds between
-processes is that writes compare versions.
+A reference of another service is stored as a finalizer of our object, so that it blocks the deletion.
 """
 
 import asyncio
@@ -44,7 +24,7 @@ from remuda.store.validation import check_qualified
 
 
 async def find(store: Store, kind: type[ResourceT], name: str, *, marked: bool = True) -> ResourceT | None:
-    """Return an object, or None if it is not there."""
+    """Return an object, or None if it does not exist. Unless `marked`, one that is being deleted does not count."""
     try:
         found = await store.get(kind, name)
     except NotFound:
@@ -53,14 +33,14 @@ async def find(store: Store, kind: type[ResourceT], name: str, *, marked: bool =
 
 
 async def is_there(store: Store, kind: type[ResourceT], name: str, *, marked: bool = True) -> bool:
-    """Tell whether an object is there."""
+    """Return whether an object exists."""
     return await find(store, kind, name, marked=marked) is not None
 
 
 async def find_in(
     store: Store, kind: type[ResourceT], name: str, organization: str | None, *, marked: bool = True
 ) -> ResourceT | None:
-    """Return an object of this organization (of none, if that is None), or None if there is no such one."""
+    """Return an object of this organization (of none, if that is None), or None."""
     found = await find(store, kind, name, marked=marked)
     return found if found is not None and found.metadata.labels.get(ORGANIZATION) == organization else None
 
@@ -68,7 +48,7 @@ async def find_in(
 async def get_in(
     store: Store, kind: type[ResourceT], name: str, organization: str, *, marked: bool = True
 ) -> ResourceT:
-    """Return an object of this organization, or raise NotFound: another one's is as good as none."""
+    """Return an object of this organization, or raise NotFound, also for one of another organization."""
     found = await find_in(store, kind, name, organization, marked=marked)
     if found is None:
         raise NotFound(kind.__name__, name)
@@ -81,7 +61,7 @@ _TRIES = 10
 
 
 def check_state(context: Context, found: Resource, writable: msgspec.Struct) -> None:
-    """Raise PreconditionFailed unless the object is what the caller has seen, if it says what that was."""
+    """Raise PreconditionFailed unless the object has the caller's If-Match, if there is one."""
     check_match(context, etag_of(found.uid, writable), kind=type(found).__name__, name=found.name)
 
 
@@ -91,12 +71,12 @@ def witnessed(context: Context, plural: str, found: Resource) -> Sequence[Record
 
 
 def each_once(names: Iterable[str]) -> tuple[str, ...]:
-    """Return what somebody lists without repetitions, in their order."""
+    """Return the names without repetitions, in their order."""
     return tuple(dict.fromkeys(names))
 
 
 async def until_written(write: Callable[[], Awaitable[T]]) -> T:
-    """Read, judge and write again when somebody else wrote in between: a controller's status is no lost update."""
+    """Repeat a read and write after a conflict: a status written by a controller is no lost update."""
     for _ in range(_TRIES - 1):
         try:
             return await write()
@@ -115,10 +95,10 @@ async def request_deletion(
     unused: bool = False,
     judged: bool = False,
 ) -> None:
-    """Mark what was found, if it is what the caller has seen. What is marked already stays as it is, unwitnessed.
+    """Delete an object, if it has the caller's If-Match. One that is being deleted is left as it is, without a record.
 
-    With `unused` it raises Conflict if something refers to it by now, and with `judged` if it is not as it was found,
-    so that its caller looks again.
+    With `unused` it raises Conflict if there is a referrer by now, and with `judged` if the object has changed since it
+    was read, so that the caller validates again.
     """
     check_state(context, found, writable)
     if found.is_marked:
@@ -128,7 +108,10 @@ async def request_deletion(
 
 
 async def seed(store: Store, wanted: ResourceT, changed: Callable[[ResourceT], ResourceT]) -> None:
-    """Make `wanted` where it is missing; where it is there, write what `changed` makes of it, if that is another."""
+    """Create an object that a release or a configuration defines, or update it with `changed` if it exists.
+
+    Several processes may start at once: the second one reads what the first one wrote.
+    """
 
     async def write() -> None:
         found = await find(store, type(wanted), wanted.name)
@@ -143,7 +126,7 @@ async def seed(store: Store, wanted: ResourceT, changed: Callable[[ResourceT], R
 async def _create(store: Store, wanted: ResourceT) -> None:
     try:
         await store.create(wanted)
-    except AlreadyExists:  # another process was faster: look at what it wrote
+    except AlreadyExists:  # another process was faster: read what it wrote
         raise Conflict(type(wanted).__name__, wanted.name) from None
 
 
@@ -151,12 +134,12 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def requested(context: Context, kind: Kind[ResourceT], found: ResourceT, event: str, **facts: Any) -> Record:
-    """Return the entry for what a caller did to an object.
+    """Return the timeline record of a caller's change of an object, to be stored with the write.
 
-    `event` is for programs: one CamelCase word that says what was done, such as `DeletionRequested`. Facts are JSON,
-    for everybody's eyes.
+    `event` is for programs: one CamelCase word, such as `DeletionRequested`. Facts are JSON that all users may read.
+    Controllers and operations record their own changes.
     """
-    said = {
+    described = {
         **facts,
         "event": event,
         "uid": found.uid,
@@ -164,18 +147,23 @@ def requested(context: Context, kind: Kind[ResourceT], found: ResourceT, event: 
         "actor": context.principal.who,
         "traceId": context.trace_id,
     }
-    return Record(stream="timeline", subject=subject_of(kind.qualified, found.name), data=msgspec.Raw(_encode(said)))
+    return Record(
+        stream="timeline", subject=subject_of(kind.qualified, found.name), data=msgspec.Raw(_encode(described))
+    )
 
 
 class Turns:
-    """A queue for each key that anybody asks for."""
+    """A mutex per key: concurrent updates of one object wait instead of conflicting.
+
+    It works only within this process, and only saves retries: between processes, writes compare versions.
+    """
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def of(self, key: str) -> AsyncIterator[None]:
-        """Have the key to oneself."""
+        """Hold the lock of a key."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
             yield
@@ -191,16 +179,16 @@ _NOUNS: Mapping[str, str] = {
     "servers": "server",
     "sshcertificateauthorities": "SSH certificate authority",
 }
-"""What people call a kind."""
+"""The nouns for kinds in messages."""
 _HIDDEN: Mapping[str, str] = {"identities": "network"}
-"""What stands for something else, which people know, and has an id that nobody is shown."""
+"""Kinds that users do not know, and whose ids are not shown, with the noun of the kind that they stand for."""
 
 
 def check_reference(reference: str, *, own: str) -> None:
-    """Refuse what is no reference of another service's, on its way in and on its way out alike.
+    """Raise Invalid unless this is a reference of another service, when it is added and when it is removed.
 
-    Such are the finalizers by which we keep things ourselves (what begins as `own`, and the store's), and what no
-    backend could keep.
+    Our own finalizers (with the prefix of `own`, and the store's) are not references, and neither is a text that no
+    backend could store.
     """
     owner, _, name = reference.partition("/")
     if "." not in owner or not name or owner == own.partition("/")[0] or reference in OURS:
@@ -209,20 +197,20 @@ def check_reference(reference: str, *, own: str) -> None:
 
 
 def in_words(references: Sequence[str]) -> str:
-    """Say what refers to an object: of which sort, which one, and of which service, where it is to be looked at."""
-    said = [_said(*thing, count) for thing, count in Counter(map(_read, references)).items()]
-    return ", ".join(said[:_NAMED]) + (" and more" if len(said) > _NAMED else "")
+    """Describe the referrers of an object: the noun, the id and the service of each."""
+    described = [_description(*thing, count) for thing, count in Counter(map(_read, references)).items()]
+    return ", ".join(described[:_NAMED]) + (" and more" if len(described) > _NAMED else "")
 
 
 def _read(reference: str) -> tuple[str, str, str]:
-    """Return the noun, the name, which is empty if nobody knows it, and the service."""
+    """Return the noun, the name, which is empty if it is hidden, and the service."""
     owner, _, name = reference.partition("/")
     plural, _, group = owner.partition(".")
     service = group.partition(".")[0]
     return (_HIDDEN[plural], "", service) if plural in _HIDDEN else (_NOUNS.get(plural, plural), name, service)
 
 
-def _said(noun: str, name: str, service: str, count: int) -> str:
+def _description(noun: str, name: str, service: str, count: int) -> str:
     if name:
         return f"{noun} {name} of {service}"
     return f"a {noun} of {service}" if count == 1 else f"{count} {noun}s of {service}"

@@ -1,11 +1,13 @@
-"""Stored metadata from what clients send, and what clients read from stored metadata.
+"""Metadata: conversion between requests, stored objects and responses.
 
-The projection of status: marked is `deprovisioning`; a kind without conditions (None here) is `provisioned` and
-`healthy` as it stands; before the first word of its controller an object is `pending`. What was said of an older
-generation is over: until the controller has looked again it is `provisioning`, so `provisioned` means "as last asked".
+The provisioning status: an object that is being deleted is `deprovisioning`; a kind without conditions (None here) is
+`provisioned` and `healthy`; before its controller has written a condition an object is `pending`. A condition of an
+older generation is outdated: until the next reconcile the object is `provisioning`, so `provisioned` means "as last
+requested".
 
-A detail is the controller's own word and sentence. The word comes from an open set (`InUse`, `NoCapacity`): the wire
-contract has no details, so no client of it can have a closed one, and those few that the status is told by are below.
+A detail has the controller's own reason and message. Reasons are an open set (`InUse`, `NoCapacity`): the reference
+contract has no details, so its clients cannot depend on a closed set. The few reasons that determine the status are
+below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +46,7 @@ from remuda.resources.schema import (
 from remuda.store.objects import Metadata
 
 Conditions = tuple[Condition, ...] | None
-"""The conditions of an object; None where its status has none yet."""
+"""The conditions of an object; None if its status has none."""
 
 _PROVISIONING: dict[str, Provisioning] = {
     "Provisioned": "provisioned",
@@ -58,19 +60,24 @@ _PROVISIONING: dict[str, Provisioning] = {
     "Deprovisioning": "deprovisioning",
     "Deprovisioned": "deprovisioning",
 }
-_CHANGED = Detail(reason="Changed", message="it was changed, and has not been looked at since")
+_CHANGED = Detail(reason="Changed", message="the controller has not processed the last change yet")
 _HEALTH: dict[str, Health] = {"Healthy": "healthy", "Degraded": "degraded", "Errored": "error"}
 
 
 def new_metadata(
-    name: str, wanted: MetadataWrite, by: str | Principal, *, labels: Mapping[str, str], finalizers: Sequence[str] = ()
+    name: str,
+    requested: MetadataWrite,
+    by: str | Principal,
+    *,
+    labels: Mapping[str, str],
+    finalizers: Sequence[str] = (),
 ) -> Metadata:
-    """Return the metadata of a new object with this id; `labels` say where it belongs.
+    """Return the metadata of a new object with this id; `labels` contain its scope.
 
-    `by` is who asked for it. A principal also tells who pays, which stays as it is for as long as the object lives.
+    `by` is the caller. A principal also determines the payer, which never changes.
     """
-    annotations = _made_by(by) | _described(wanted)
-    labelled = dict(labels) | _paid_by(by) | {NAME: wanted.name}
+    annotations = _made_by(by) | _described(requested)
+    labelled = dict(labels) | _paid_by(by) | {NAME: requested.name}
     return Metadata(name=name, labels=labelled, annotations=annotations, finalizers=tuple(finalizers))
 
 
@@ -79,40 +86,40 @@ def _made_by(by: str | Principal) -> dict[str, str]:
 
 
 def _paid_by(by: str | Principal) -> dict[str, str]:
-    """Return the labels for those who pay, where that is known. A service may say anything, and a label is an id."""
+    """Return the labels of the payer, if known. A service may send any text, and a label must be an id."""
     if isinstance(by, str):
         return {}
     paying = {PAYING_ORGANIZATION: by.organization, PAYING_PROJECT: by.project}
     return {label: name for label, name in paying.items() if name is not None and is_id(name)}
 
 
-def changed_metadata(metadata: Metadata, wanted: MetadataWrite, by: str, now: datetime) -> Metadata:
-    """Return metadata with everything replaced that a client may change, and who did it."""
+def changed_metadata(metadata: Metadata, requested: MetadataWrite, by: str, now: datetime) -> Metadata:
+    """Return metadata with all fields replaced that a client may change, and with the caller as the modifier."""
     kept = {key: value for key, value in metadata.annotations.items() if key != DESCRIPTION}
     modified = {MODIFIER: by, MODIFIED: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
     return msgspec.structs.replace(
         metadata,
-        labels=dict(metadata.labels) | {NAME: wanted.name},
-        annotations=kept | _described(wanted) | modified,
+        labels=dict(metadata.labels) | {NAME: requested.name},
+        annotations=kept | _described(requested) | modified,
     )
 
 
-def _described(wanted: MetadataWrite) -> dict[str, str]:
-    """Return what is kept of a description. An empty one is one: whoever sent it reads it again."""
-    return {} if isinstance(wanted.description, msgspec.UnsetType) else {DESCRIPTION: wanted.description}
+def _described(requested: MetadataWrite) -> dict[str, str]:
+    """Return the annotation for a description. An empty one is stored, so that the client reads it again."""
+    return {} if isinstance(requested.description, msgspec.UnsetType) else {DESCRIPTION: requested.description}
 
 
 def check_tags(tags: Sequence[TagWire]) -> None:
-    """Refuse a tag that is there twice."""
+    """Raise Invalid if a tag occurs twice."""
     names = [tag.name for tag in tags]
     for name in names:
         if names.count(name) > 1:
             raise Invalid("metadata.tags", f"has {name!r} twice", remedy="give each tag one value")
 
 
-def stored_tags(wanted: MetadataWrite) -> tuple[Tag, ...]:
+def stored_tags(requested: MetadataWrite) -> tuple[Tag, ...]:
     """Return tags as they are stored."""
-    return tuple(Tag(tag.name, tag.value) for tag in wanted.tags)
+    return tuple(Tag(tag.name, tag.value) for tag in requested.tags)
 
 
 def writable_metadata(metadata: Metadata, tags: Sequence[Tag]) -> MetadataWrite:
@@ -125,14 +132,14 @@ def writable_metadata(metadata: Metadata, tags: Sequence[Tag]) -> MetadataWrite:
 
 
 def read_metadata(metadata: Metadata, tags: Sequence[Tag] = (), conditions: Conditions = None) -> MetadataRead:
-    """Return metadata as clients read it, of an object of the whole system."""
+    """Return the metadata in a response, for an object of the whole system."""
     return MetadataRead(**_fields(metadata, tags, conditions))
 
 
 def read_organization_metadata(
     metadata: Metadata, tags: Sequence[Tag] = (), conditions: Conditions = None
 ) -> OrganizationMetadataRead:
-    """Return metadata as clients read it, of an object of an organization."""
+    """Return the metadata in a response, for an object of an organization."""
     fields = _fields(metadata, tags, conditions)
     return OrganizationMetadataRead(**fields, organization_id=metadata.labels[ORGANIZATION])
 
@@ -140,7 +147,7 @@ def read_organization_metadata(
 def read_project_metadata(
     metadata: Metadata, tags: Sequence[Tag] = (), conditions: Conditions = None
 ) -> ProjectMetadataRead:
-    """Return metadata as clients read it, of an object of a project."""
+    """Return the metadata in a response, for an object of a project."""
     labels = metadata.labels
     fields = _fields(metadata, tags, conditions)
     return ProjectMetadataRead(**fields, organization_id=labels[ORGANIZATION], project_id=labels[PROJECT])
@@ -167,7 +174,7 @@ def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> 
 
 
 def _modified(annotations: Mapping[str, str]) -> datetime | None:
-    """Return when an object was last changed; nobody knows, where somebody else has written something there."""
+    """Return the time of the last change, or None if the annotation is missing or invalid."""
     try:
         found = datetime.fromisoformat(annotations.get(MODIFIED, ""))
     except ValueError:
@@ -197,9 +204,9 @@ def _provisioning_detail(metadata: Metadata, conditions: Conditions) -> Detail |
     return _detail(conditions, "Available")
 
 
-def _is_behind(metadata: Metadata, said: Condition) -> bool:
-    """Tell whether something was asked for that a statement knows nothing of."""
-    return said.observed_generation is not None and said.observed_generation < metadata.generation
+def _is_behind(metadata: Metadata, condition: Condition) -> bool:
+    """Return whether a condition is about an older generation."""
+    return condition.observed_generation is not None and condition.observed_generation < metadata.generation
 
 
 def _health(conditions: Conditions) -> Health:

@@ -1,9 +1,7 @@
-"""Which objects of projects a query asks for, and who may ask for them.
+"""Queries of lists: the objects of projects that a caller asks for and may read.
 
-Several values of one filter mean any of them. What can be found by a label is found by its index; the rest is looked at
-one by one, with the caller's right to it.
-
-What the queries of all lists have in common.
+Several values of one filter mean any of them. A filter by one label value uses its index; the others, and the caller's
+permission, are checked for each object.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,29 +27,29 @@ from remuda.store.objects import Resource, ResourceT
 
 
 def allow_for(principal: Principal, permission: Permission, found: Resource) -> None:
-    """Demand a right to an object that was found by its id."""
+    """Require a permission for an object that was found by its id."""
     where = organization_of(found), project_of(found)
     allow_for_object(principal, permission, *where, kind=type(found).__name__, name=found.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a query asks for."""
+    """The filters of a query."""
 
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By label; a label without values lets everything through."""
+    """The accepted values by label; a label without values accepts everything."""
     tags: Sequence[TagSelector] = ()
     is_versioned: bool = False
-    """Only what our generation of the API made. Almost everything is, so no index would help."""
+    """Only objects of the supported API version. Almost all are, so an index would not help."""
 
     def labels(self) -> dict[str, str]:
-        """Return what an index can find: the filters with one value."""
+        """Return the filters that an index supports: those with one value."""
         return {label: values[0] for label, values in self.values.items() if len(values) == 1}
 
     def visible(
         self, principal: Principal, permission: Permission, tags_of: Callable[[ResourceT], Sequence[Tag]]
     ) -> Callable[[ResourceT], bool]:
-        """Return what tells whether the caller asked for an object and may see it."""
+        """Return a predicate: whether an object matches and the caller may read it."""
         several = {label: frozenset(values) for label, values in self.values.items() if len(values) > 1}
 
         def is_visible(resource: ResourceT) -> bool:
@@ -69,7 +67,7 @@ class Filters:
 async def allow_naming(
     principal: Principal, permission: Permission, filters: Filters, *, exists: ProjectExists
 ) -> None:
-    """Refuse a query that names an organization or project outside the caller's rights, existing or not."""
+    """Require access to all organizations and projects that a query names, existing or not."""
     for organization in filters.values.get(ORGANIZATION, ()):
         allow_naming_organization(principal, permission, organization)
     for project in filters.values.get(PROJECT, ()):
@@ -80,7 +78,7 @@ _NAMES = {"continue_": "continue", "organizations": "organizationID", "projects"
 
 
 class ProjectQuery(ListQuery, frozen=True, rename=_NAMES):
-    """Which objects of projects: those with all of these tags, in any of these places."""
+    """Query for objects of projects: with all of these tags, in any of these scopes."""
 
     tag: Annotated[tuple[str, ...], msgspec.Meta(description="Only those with all of these, as name=value.")] = ()
     organizations: Annotated[tuple[Id, ...], msgspec.Meta(description="Only of these organizations.")] = ()
@@ -88,19 +86,19 @@ class ProjectQuery(ListQuery, frozen=True, rename=_NAMES):
 
 
 class RegionalQuery(ProjectQuery, frozen=True, rename={**_NAMES, "regions": "regionID"}):
-    """Which objects of regions."""
+    """Query for objects of regions."""
 
     regions: Annotated[tuple[Id, ...], msgspec.Meta(description="Only in these regions.")] = ()
 
 
 class NetworkedQuery(RegionalQuery, frozen=True, rename={**_NAMES, "regions": "regionID", "networks": "networkID"}):
-    """Which objects of networks."""
+    """Query for objects of networks."""
 
     networks: Annotated[tuple[Id, ...], msgspec.Meta(description="Only on these networks.")] = ()
 
 
 def filters_of(query: ProjectQuery, *, is_versioned: bool = True, is_labelled: bool = False) -> Filters:
-    """Return what a query asks for; of what says which API made it, only what ours did.
+    """Return the filters of a query; of kinds with an API version, only objects of the supported one.
 
     `is_labelled`: the tags of services are labels too (`tag_labels`), and so found by an index.
     """
@@ -119,4 +117,4 @@ def _selector(text: str) -> TagSelector:
     try:
         return parse_tag_selector(text)
     except Invalid:
-        raise Malformed("tag decode failed") from None  # the words that clients know
+        raise Malformed("tag decode failed") from None  # clients know this message

@@ -1,7 +1,4 @@
-"""What clients read of regions and of what their clouds offer, from every service that shows it.
-
-Metadata as clients send and read it, the same for every resource.
-"""
+"""Schema of metadata, regions, flavors and images, as all services show them."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -18,27 +15,27 @@ Name = Annotated[
         pattern="^[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$",
         min_length=1,
         max_length=63,
-        description="A name for people, of letters, digits, '-', '_' and '.'.",
+        description="A display name of letters, digits, '-', '_' and '.'.",
     ),
 ]
-"""A name for people that also fits a label."""
+"""A display name that is also a valid label value."""
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
-"""A page at most."""
+"""A text of limited length."""
 Provisioning = Literal["pending", "provisioning", "provisioned", "deprovisioning", "error"]
-"""How far an object's intent has become true."""
+"""The progress of an object towards its desired state."""
 Health = Literal["unknown", "healthy", "degraded", "error"]
-"""How an object is doing."""
+"""The health of an object."""
 
 
 class TagWire(Wire, frozen=True):
-    """A name with a value, both chosen by the user."""
+    """A name and a value, both chosen by the user."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
     value: Annotated[str, msgspec.Meta(max_length=1024)]
 
 
 class MetadataWrite(Wire, frozen=True):
-    """What clients say about a resource besides its spec."""
+    """The part of a resource that clients write, besides its spec."""
 
     name: Name
     description: Text | msgspec.UnsetType = msgspec.UNSET
@@ -46,17 +43,17 @@ class MetadataWrite(Wire, frozen=True):
 
 
 class Detail(Wire, frozen=True):
-    """Why a status is what it is."""
+    """The reason of a status."""
 
     reason: str
     message: str
 
 
 class StaticMetadataRead(Wire, frozen=True, kw_only=True):
-    """What clients read about something that a provider has and we do not store."""
+    """Metadata of an object of a provider that is not stored here."""
 
     id: str
-    name: Annotated[str, msgspec.Meta(description="A name for people, as the provider has it.")]
+    name: Annotated[str, msgspec.Meta(description="The display name at the provider.")]
     description: str = ""
     tags: tuple[TagWire, ...] = ()
     creation_time: datetime
@@ -66,7 +63,7 @@ class StaticMetadataRead(Wire, frozen=True, kw_only=True):
 
 
 class MetadataRead(Wire, frozen=True, kw_only=True):
-    """What clients read about a resource of the whole system."""
+    """Metadata of a resource of the whole system."""
 
     id: str
     name: Name
@@ -84,19 +81,19 @@ class MetadataRead(Wire, frozen=True, kw_only=True):
 
 
 class OrganizationMetadataRead(MetadataRead, frozen=True, kw_only=True):
-    """What clients read about a resource of an organization."""
+    """Metadata of a resource of an organization."""
 
     organization_id: str
 
 
 class ProjectMetadataRead(OrganizationMetadataRead, frozen=True, kw_only=True):
-    """What clients read about a resource of a project."""
+    """Metadata of a resource of a project."""
 
     project_id: str
 
 
 class VersionRead(Wire, frozen=True, omit_defaults=False):
-    """Which service answers, and which release of it."""
+    """The name and release of a service."""
 
     name: str
     version: str
@@ -106,20 +103,21 @@ _Word = Annotated[str, msgspec.Meta(max_length=255)]
 _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255)]
 
 SoftwareVersions = Annotated[dict[_Word, _Version], msgspec.Meta(max_length=64)]
-"""Which release of what is on an image, by the name of the software."""
+"""The versions of the software on an image, by its name."""
 
 
 class RegionFeatures(Wire, frozen=True, omit_defaults=False):
-    """What a region can do."""
+    """The features of a region."""
 
     physical_networks: Annotated[bool, msgspec.Meta(description="Networks can be joined to hardware.")]
     capabilities: Annotated[
-        tuple[str, ...], msgspec.Meta(description="What its provider has, such as load_balancers; nothing else works.")
+        tuple[str, ...],
+        msgspec.Meta(description="The capabilities of its provider, such as load_balancers; nothing else works."),
     ]
 
 
 class RegionSpecWire(Wire, frozen=True):
-    """What a region is."""
+    """The spec of a region."""
 
     type: ProviderType
     features: RegionFeatures
@@ -152,10 +150,12 @@ class FlavorSpecWire(Wire, frozen=True, kw_only=True):
     architecture: Architecture
     baremetal: bool = False
     pinned_only: Annotated[
-        bool, msgspec.Meta(description="A server of it has to say on which piece of infrastructure it goes.")
+        bool, msgspec.Meta(description="A server with this flavor has to name its piece of infrastructure.")
     ] = False
     gpu: GpuWire | None = None
-    free: Annotated[int, msgspec.Meta(description="So many more fit, as of a few seconds ago.")] | None = None
+    free: (
+        Annotated[int, msgspec.Meta(description="Number of further servers that fit, as of a few seconds ago.")] | None
+    ) = None
 
 
 class FlavorRead(Wire, frozen=True):
@@ -166,10 +166,10 @@ class FlavorRead(Wire, frozen=True):
 
 
 class ImageOsWire(Wire, frozen=True, kw_only=True):
-    """The system on an image."""
+    """The operating system on an image."""
 
     kernel: Literal["linux"]
-    family: Annotated[_Word, msgspec.Meta(description="Such as debian: what its packages are.")]
+    family: Annotated[_Word, msgspec.Meta(description="The package family, such as debian.")]
     distro: Annotated[_Word, msgspec.Meta(description="Such as ubuntu.")]
     variant: Annotated[_Word, msgspec.Meta(description="Such as server.")] = ""
     codename: _Word = ""
@@ -177,7 +177,7 @@ class ImageOsWire(Wire, frozen=True, kw_only=True):
 
 
 class ImageGpuWire(Wire, frozen=True, kw_only=True):
-    """The GPUs that an image has drivers for."""
+    """The GPUs for which an image has drivers."""
 
     vendor: Vendor
     driver: Annotated[_Word, msgspec.Meta(description="The driver's version.")]
@@ -185,10 +185,10 @@ class ImageGpuWire(Wire, frozen=True, kw_only=True):
 
 
 class ImageSpecRead(Wire, frozen=True, kw_only=True):
-    """What an image is."""
+    """The spec of an image."""
 
     architecture: Architecture
-    size_gib: Annotated[int, msgspec.Meta(description="As large a disk it needs; 0 while that is not known.")] = (
+    size_gib: Annotated[int, msgspec.Meta(description="The minimum size of the disk; 0 while that is unknown.")] = (
         msgspec.field(name="sizeGiB")
     )
     virtualization: Virtualization
@@ -198,7 +198,7 @@ class ImageSpecRead(Wire, frozen=True, kw_only=True):
 
 
 class ImageStatusRead(Wire, frozen=True):
-    """How far an image is."""
+    """The status of an image."""
 
     state: ImageState
 

@@ -1,4 +1,4 @@
-"""What every service tells about itself: who lets callers in, and which release answers."""
+"""Service information: the routes that tell the authorization server and the release of a service."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -9,16 +9,16 @@ from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.resources.schema import VersionRead
 
 DAY_S = 24 * 60 * 60
-"""How long clients keep what hardly ever changes."""
+"""Cache lifetime of responses that hardly ever change."""
 SCOPES = ("openid", "email")
-"""The scopes that change what a client gets: an ID token, and the address in it."""
+"""The scopes that change the response to a client: an ID token, and the address in it."""
 
 Asked = Call[Nothing, Nothing, Nothing]
 """A request without parameters or body."""
 
 
 class OpenIdProtectedResource(msgspec.Struct, frozen=True, kw_only=True):
-    """Who lets callers in here (RFC 9728)."""
+    """The authorization server of this service (RFC 9728)."""
 
     resource: str
     authorization_servers: tuple[str, ...]
@@ -27,7 +27,7 @@ class OpenIdProtectedResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def protected_resource(url: str, issuer: str) -> OpenIdProtectedResource:
-    """Return who lets callers in at this address. Both come from the configuration, never from a request."""
+    """Return the authorization server of this address. Both come from the configuration, never from a request."""
     return OpenIdProtectedResource(
         resource=url, authorization_servers=(issuer,), scopes_supported=SCOPES, bearer_methods_supported=("header",)
     )
@@ -39,12 +39,12 @@ def protected_resource_route(
     service: type | None = None,
     calls: Callable[..., Any] | None = None,
 ) -> AnyRoute:
-    """Return the route that tells who lets callers in: the service's method that it calls, or a handler."""
+    """Return the route that tells the authorization server. It calls a method of the service, or has a handler."""
     return Route(
         method="GET",
         path="/.well-known/openid-protected-resource",
         name="read_protected_resource",
-        summary="Read who lets callers in",
+        summary="Read the authorization server of the service",
         scope="public",
         answer_type=OpenIdProtectedResource,
         max_age_s=DAY_S,
@@ -60,7 +60,7 @@ def version_route(
     service: type | None = None,
     calls: Callable[..., Any] | None = None,
 ) -> AnyRoute:
-    """Return the route that tells which release responds: the service's method that it calls, or a handler."""
+    """Return the route that tells the release. It calls a method of the service, or has a handler."""
     return Route(
         method="GET",
         path="/api/version",

@@ -1,10 +1,9 @@
-"""Reserved tags: `compute.unikorn-cloud.org/…` and `compute.unikorn-cloud.org:…` are the compute service's own.
+"""Reserved tags: `compute.unikorn-cloud.org/…` and `compute.unikorn-cloud.org:…` belong to the compute service.
 
-Services find and describe their things by such tags, so nobody else may write one, on any kind. Whoever replaces an
-object's tags leaves those of other services as they are: to send them back unchanged is fine, and to leave them out
-takes nothing away.
+Services find and describe their objects by such tags, so no other caller may write them, on any kind. A caller that
+replaces an object's tags leaves those of other services as they are: it may send them back unchanged or omit them.
 
-A service finds what it has tagged by an index: where such a tag fits a label, the object carries it as one.
+If such a tag is a valid label, the object has it as a label too, so that its service finds the object by an index.
 """
 
 import re
@@ -17,43 +16,43 @@ from remuda.store.validation import check_selector
 
 _RESERVED = re.compile(r"(?:([a-z0-9-]+)\.)*?([a-z0-9-]+)\.unikorn-cloud\.org[/:]", re.IGNORECASE)
 _SERVICE_NAMES = ("unikorn-", "uni-")
-_LABELLING = {"regions", "principal", "resource"}  # their prefixes are those of labels that objects have anyway
+_LABEL_PREFIXES = {"regions", "principal", "resource"}  # objects have labels with these prefixes anyway
 
 
 def reserving_service(name: str) -> str | None:
-    """Return which service a tag's name belongs to, or None if anybody may use it."""
+    """Return the service to which a tag's name belongs, or None if every caller may use it."""
     found = _RESERVED.match(name)
     return None if found is None else found[2].lower()
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a tag's name belongs to a service."""
+    """Return whether a tag's name belongs to a service."""
     return reserving_service(name) is not None
 
 
-def own_tags(wanted: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
-    """Return the tags of something new, or raise Invalid if one of them is another's."""
-    return replaced_tags((), wanted, principal)
+def own_tags(requested: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
+    """Return the tags of a new object, or raise Invalid if one belongs to another service."""
+    return replaced_tags((), requested, principal)
 
 
-def replaced_tags(before: Sequence[Tag], wanted: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
-    """Return tags as they are after a change that asks for these, or raise Invalid if one of them is another's."""
+def replaced_tags(before: Sequence[Tag], requested: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
+    """Return the tags after an update, or raise Invalid if one belongs to another service."""
     service = _service_of(principal)
     others = {tag.name: tag for tag in before if reserving_service(tag.name) not in {None, service}}
-    for tag in wanted:
+    for tag in requested:
         if reserving_service(tag.name) not in {None, service} and others.get(tag.name) != tag:
             raise Invalid("metadata.tags", f"has {tag.name!r}, which only a service may set", remedy="leave it out")
-    return (*(tag for tag in wanted if tag.name not in others), *others.values())
+    return (*(tag for tag in requested if tag.name not in others), *others.values())
 
 
-def writable_tags(wanted: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
-    """Return the tags that a caller may write, without those that are another's."""
+def writable_tags(requested: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
+    """Return the tags that a caller may write, without those of other services."""
     service = _service_of(principal)
-    return tuple(tag for tag in wanted if reserving_service(tag.name) in {None, service})
+    return tuple(tag for tag in requested if reserving_service(tag.name) in {None, service})
 
 
 def tag_labels(tags: Iterable[Tag]) -> dict[str, str]:
-    """Return the labels by which services find what they have tagged: their tags, as far as those fit a label."""
+    """Return the tags of services that are valid labels, as labels."""
     return {tag.name: tag.value for tag in tags if _is_label(tag)}
 
 
@@ -65,7 +64,7 @@ def relabelled(labels: Mapping[str, str], before: Iterable[Tag], after: Iterable
 
 def _is_label(tag: Tag) -> bool:
     service = reserving_service(tag.name)
-    if service is None or service in _LABELLING:
+    if service is None or service in _LABEL_PREFIXES:
         return False
     try:
         check_selector({tag.name: tag.value})
@@ -75,7 +74,7 @@ def _is_label(tag: Tag) -> bool:
 
 
 def _service_of(principal: Principal) -> str | None:
-    """Return the service that acts, whoever it acts for."""
+    """Return the service that acts, on its own or another caller's behalf."""
     name = principal.service or (principal.subject if principal.type == "system" else None)
     if name is None:
         return None

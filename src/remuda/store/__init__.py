@@ -1,1 +1,1 @@
-"""The store: objects with versions, indexes, watches and logs, behind one contract. Start at `contract`."""
+"""Store: objects with versions, indexes, watches and logs, behind one contract. Start reading at `contract`."""

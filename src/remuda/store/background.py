@@ -1,6 +1,6 @@
-"""Duties: what a store does in the background, for as long as it is open.
+"""Background tasks: the work that an open store, or a process, does until it is stopped.
 
-A duty that fails is told in the log and begun again after a pause, so that no error nobody thought of ends it unseen.
+A task that fails is logged and started again after a pause, so that an unexpected error does not end it unnoticed.
 """
 
 import asyncio
@@ -12,41 +12,41 @@ import structlog
 from remuda.kernel.clock import Clock
 
 Duty = Callable[[], Coroutine[Any, Any, None]]
-"""Begins a piece of background work, which goes on for ever or ends when it is done."""
+"""Starts a background task, which runs for ever or ends when it is done."""
 
 _PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
 
 
 class Duties:
-    """The background work of one open store."""
+    """The background tasks of one store or process."""
 
     def __init__(self, clock: Clock) -> None:
         self.failing: dict[str, str] = {}
-        """The duties that wait to be begun again, and why."""
+        """The tasks that wait for their restart, each with the error."""
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, name: str, duty: Duty) -> None:
-        """Begin a duty, and again whenever it fails."""
-        self._tasks.append(asyncio.create_task(self._keep(name, duty), name=name))
+    def start(self, name: str, task: Duty) -> None:
+        """Start a task, and restart it whenever it fails."""
+        self._tasks.append(asyncio.create_task(self._supervise(name, task), name=name))
 
     async def stop(self) -> None:
-        """End them all."""
+        """Cancel all tasks."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _keep(self, name: str, duty: Duty) -> None:
+    async def _supervise(self, name: str, task: Duty) -> None:
         pause_s = _PAUSE_S
         while True:
             began = self._clock.monotonic()
             try:
-                await duty()
-            except Exception as error:  # noqa: BLE001  whatever it was, the duty goes on
+                await task()
+            except Exception as error:  # noqa: BLE001  no error ends the task
                 self.failing[name] = str(error) or type(error).__name__
-                structlog.get_logger().exception("duty failed", duty=name)
+                structlog.get_logger().exception("background task failed", task=name)
             else:
                 return
             if self._clock.monotonic() - began > _LONGEST_PAUSE_S:

@@ -1,13 +1,12 @@
-"""Between objects and their stored bytes.
+"""Codec: objects to stored documents and back.
 
-A document is the JSON of a custom resource. Secrets are sealed on the way in and opened on the way out, bound to the
-kind and name they belong to, so no backend ever holds one in the clear.
+A document is the JSON of a custom resource. Secrets are sealed when it is written and opened when it is read, bound to
+the kind and name of their object, so no backend ever stores one in clear text.
 
-Writing what we know without losing what we do not.
-
-A write is a three-way merge: the *stored* document, what our types *understood* of it, and what is *wanted* now. What
-was understood and is no longer wanted goes; what is wanted is set; what was never understood stays. Lists are replaced
-whole unless they have a declared key, in which case their items are merged one by one.
+Updates preserve unknown fields by a three-way merge of the *stored* document, the part of it that our types
+*understood*, and the *desired* document. A field that was understood and is no longer desired is removed; a desired one
+is set; one that was never understood stays. Lists are replaced as a whole unless they have a declared key: then their
+items are merged one by one.
 """
 
 from collections.abc import Mapping
@@ -21,26 +20,26 @@ from remuda.kernel.secrets import Secret
 from remuda.store.kinds import KeyTree, Kind, Registry
 from remuda.store.objects import Resource, ResourceT
 
-_NOWHERE = KeyTree()
+_NO_KEYS = KeyTree()
 
 
-def merge(stored: Any, understood: Any, wanted: Any, *, keys: KeyTree = _NOWHERE) -> Any:
-    """Return `stored` with the difference between `understood` and `wanted` applied to it."""
-    if understood == wanted:
+def merge(stored: Any, understood: Any, desired: Any, *, keys: KeyTree = _NO_KEYS) -> Any:
+    """Return `stored` with the difference between `understood` and `desired` applied to it."""
+    if understood == desired:
         return stored
-    if isinstance(stored, dict) and isinstance(understood, dict) and isinstance(wanted, dict):
-        return _merge_maps(stored, understood, wanted, keys)
-    if keys.key and isinstance(stored, list) and isinstance(wanted, list):
-        return _merge_items(stored, understood or [], wanted, keys)
-    return wanted
+    if isinstance(stored, dict) and isinstance(understood, dict) and isinstance(desired, dict):
+        return _merge_maps(stored, understood, desired, keys)
+    if keys.key and isinstance(stored, list) and isinstance(desired, list):
+        return _merge_items(stored, understood or [], desired, keys)
+    return desired
 
 
 def _merge_maps(
-    stored: Mapping[str, Any], understood: Mapping[str, Any], wanted: Mapping[str, Any], keys: KeyTree
+    stored: Mapping[str, Any], understood: Mapping[str, Any], desired: Mapping[str, Any], keys: KeyTree
 ) -> dict[str, Any]:
-    kept = {name: value for name, value in stored.items() if name in wanted or name not in understood}
-    for name, value in wanted.items():
-        below = keys.below.get(name) or keys.each or _NOWHERE
+    kept = {name: value for name, value in stored.items() if name in desired or name not in understood}
+    for name, value in desired.items():
+        below = keys.below.get(name) or keys.each or _NO_KEYS
         if name in stored:
             kept[name] = merge(stored[name], understood.get(name), value, keys=below)
         else:
@@ -48,13 +47,13 @@ def _merge_maps(
     return kept
 
 
-def _merge_items(stored: list[Any], understood: list[Any], wanted: list[Any], keys: KeyTree) -> list[Any]:
+def _merge_items(stored: list[Any], understood: list[Any], desired: list[Any], keys: KeyTree) -> list[Any]:
     assert keys.key is not None
     inner = KeyTree(below=keys.below, each=keys.each)
     stored_by_key = {item.get(keys.key): item for item in stored}
     understood_by_key = {item.get(keys.key): item for item in understood}
     merged = []
-    for item in wanted:
+    for item in desired:
         name = item.get(keys.key)
         if name in stored_by_key and name in understood_by_key:
             merged.append(merge(stored_by_key[name], understood_by_key[name], item, keys=inner))
@@ -64,7 +63,7 @@ def _merge_items(stored: list[Any], understood: list[Any], wanted: list[Any], ke
 
 
 class Codec(Generic[ResourceT]):
-    """Writes and reads the documents of one kind."""
+    """Encodes and decodes the documents of one kind."""
 
     def __init__(self, kind: Kind[ResourceT], sealer: Sealer) -> None:
         self._kind = kind
@@ -74,20 +73,20 @@ class Codec(Generic[ResourceT]):
         self._plain_decoder = msgspec.json.Decoder(kind.type)
 
     def encode(self, resource: ResourceT) -> bytes:
-        """Return the document of an object about which nothing is stored that we do not know."""
+        """Return the document of an object whose stored document, if any, has no unknown fields."""
         return self._encode(resource, {})
 
     def _encode(self, resource: ResourceT, seals: Mapping[Secret, str]) -> bytes:
-        """Do so, with these seals where there is one."""
+        """Encode an object, with the given sealed texts where a secret has one."""
         encoder = self._sealing_encoder(resource.name, seals) if self._kind.has_secrets else self._plain_encoder
         return self._prefix + encoder.encode(resource)[1:]
 
     def decode(self, document: bytes, name: str) -> ResourceT:
-        """Return the object, or raise Unreadable if the document is not of its kind."""
+        """Return the object, or raise Unreadable if the document does not match the kind."""
         return self._decode(document, name, {})
 
     def _decode(self, document: bytes, name: str, seals: dict[Secret, str]) -> ResourceT:
-        """Do so, and note the seal of every secret."""
+        """Decode a document, and add the sealed text of each secret to `seals`."""
         decoder = self._opening_decoder(name, seals) if self._kind.has_secrets else self._plain_decoder
         try:
             return decoder.decode(document)
@@ -95,28 +94,28 @@ class Codec(Generic[ResourceT]):
             raise Unreadable(self._kind.name, name, cause=_without_values(error)) from None
 
     def decode_named(self, document: bytes | msgspec.Raw) -> ResourceT:
-        """Return the object in a document whose name is not known yet."""
+        """Return the object of a document whose name is not known yet."""
         name = msgspec.json.decode(document, type=_Named).metadata.name
         return self.decode(bytes(document), name)
 
     def encode_over(self, stored: bytes, resource: ResourceT) -> bytes:
-        """Return the document of `resource` with everything in `stored` that our types do not know."""
+        """Return the document of `resource` together with all unknown fields of `stored`."""
         seals: dict[Secret, str] = {}
         known = _spelled_out(self._decode(stored, resource.name, seals))
-        # What is known keeps the seals it has: so a seal of an earlier key is a change, and the current key seals anew.
+        # The understood part keeps its seals, so that a seal of an earlier key counts as a change and is replaced.
         understood = msgspec.json.decode(self._encode(known, seals))
-        wanted = msgspec.json.decode(self.encode(_spelled_out(resource)))
-        return msgspec.json.encode(merge(msgspec.json.decode(stored), understood, wanted, keys=self._kind.list_keys))
+        desired = msgspec.json.decode(self.encode(_spelled_out(resource)))
+        return msgspec.json.encode(merge(msgspec.json.decode(stored), understood, desired, keys=self._kind.list_keys))
 
     def is_sealed_by_an_earlier_key(self, document: bytes, name: str) -> bool:
-        """Tell whether a stored secret would be sealed differently now."""
+        """Return whether a stored secret would be sealed differently now."""
         seals: dict[Secret, str] = {}
         self._decode(document, name, seals)
         context = self._context(name)
         return any(self._sealer.seal(secret, context=context) != sealed for secret, sealed in seals.items())
 
     def _context(self, name: str) -> str:
-        """What a seal is bound to: the object it belongs to."""
+        """Return the context of the object's seals."""
         return f"{self._kind.qualified}/{name}"
 
     def _sealing_encoder(self, name: str, seals: Mapping[Secret, str]) -> msgspec.json.Encoder:
@@ -149,18 +148,18 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 def codecs(registry: Registry, sealer: Sealer) -> Mapping[type[Resource], Codec[Any]]:
-    """Return the codec of every kind by its type."""
+    """Return the codecs by type."""
     return {kind.type: Codec(kind, sealer) for kind in registry.kinds}
 
 
 def _without_values(error: Exception) -> str:
-    """Keep the JSON path of a decoding error and what was expected, never the value."""
+    """Return the JSON path and the expectation of a decoding error, never the value."""
     text = str(error)
     return text if isinstance(error, msgspec.ValidationError) and "Invalid" not in text else "it is not valid JSON"
 
 
 def _spelled_out(value: Any) -> Any:
-    """Copy every struct inside: one that is its field's default would be left out, and what lies in it unknown lost."""
+    """Copy every struct inside. One that equals its field's default would be omitted, and its unknown fields lost."""
     if isinstance(value, msgspec.Struct):
         fields = {name: _spelled_out(getattr(value, name)) for name in value.__struct_fields__}
         return msgspec.structs.replace(value, **fields)

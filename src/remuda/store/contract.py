@@ -1,13 +1,11 @@
-"""The store contract: one Protocol, one law, every backend.
+"""Store contract: one Protocol, which every backend implements.
 
-Services see only this module. It was chosen so that a Kubernetes API server can keep it; the embedded SQLite backend
-keeps it more strictly where it can. `tests/contract` holds one test per law and runs them on every backend.
+Services see only this module. It asks for what a Kubernetes API server can guarantee; the embedded SQLite backend is
+stricter where it can be. `tests/contract` has a test for each guarantee and runs them on every backend.
 
-Parts of what is stored, as far as a read can depend on them.
-
-Whoever keeps what was made of several reads says of which: of a kind as a whole, or of what is found under one name,
-label or value of a declared index. A read by several of these depends on any one of them: whatever changes its result
-is, or was, found under all.
+A value that is derived from several reads names its dependencies: a kind as a whole, or the objects under one name,
+label or value of a declared index. A read by several of these depends on any one of them, because every change of its
+result changes an object that is, or was, found under all of them.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -21,124 +19,126 @@ from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT
 
 Term = tuple[str, str]
-"""The name of an index and a value: what an object is found under."""
+"""An index entry: the name of an index, and a value under which an object is found."""
 
 Part = type[Resource] | tuple[type[Resource], Term]
-"""A kind as a whole, or what of it is found under one term."""
+"""A dependency of a read: a kind as a whole, or the objects under one of its index entries."""
 
 NAME_INDEX = "name"
-"""The index, which needs no entries, that finds an object by its name."""
+"""The index of objects by name. It needs no entries."""
 
 
 def label_index(key: str) -> str:
-    """Return the index that finds objects by one label."""
+    """Return the name of the index of objects by one label."""
     return f"label:{key}"
 
 
 def field_index(name: str) -> str:
-    """Return the index that a kind declares under `name`."""
+    """Return the name of the index that a kind declares as `name`."""
     return f"field:{name}"
 
 
 def named(kind: type[Resource], name: str) -> Part:
-    """Return what `get` of this name depends on."""
+    """Return the dependency of a `get` by name."""
     return kind, (NAME_INDEX, name)
 
 
 def labelled(kind: type[Resource], key: str, value: str) -> Part:
-    """Return what a list by this label depends on."""
+    """Return the dependency of a list by label."""
     return kind, (label_index(key), value)
 
 
 def indexed(kind: type[Resource], index: str, value: str) -> Part:
-    """Return what a list by this value of a declared index depends on."""
+    """Return the dependency of a list by the value of a declared index."""
     return kind, (field_index(index), value)
 
 
 ItemT = TypeVar("ItemT")
 View = Callable[[ResourceT], bytes]
-"""Renders an object for readers. The store keeps its result beside the object until the object changes."""
+"""Renders an object for readers. The store caches the result until the object changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[ItemT]):
-    """A part of a list, in the order of names."""
+    """A part of a list, ordered by name."""
 
     items: Sequence[ItemT]
     version: str
-    """The version of the list's first page: watch from here and nothing is missed. What was written while the list was
-    read may be in it already, and is told again."""
+    """The version of the list's first page. A watch from here misses nothing. Changes that were written while the list
+    was read may be in it already and are reported again.
+    """
     next: str | None
-    """Hand this to the next call to go on; None on the last page."""
+    """The token for the next page; None on the last one."""
 
 
 class Change(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
-    """Something happened to one object."""
+    """A change of one object."""
 
     type: Literal["added", "modified", "deleted"]
     version: str
-    """Watch from here to continue after this change."""
+    """The version from which a watch continues after this change."""
     resource: ResourceT
-    """The object after the change; of a deleted one, its last state."""
+    """The object after the change; if it was deleted, its last state."""
     before: ResourceT | None = None
-    """The state before, if its labels or what a declared index finds it by were another: only then can an object have
-    entered or left what a reader may see."""
+    """The state before, if its labels or its values in a declared index changed: only then can the object have entered
+    or left what a reader may see.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Nothing happened up to this version: a reader that was away may resume here."""
+    """A statement that nothing else changed up to this version, from which a reader may resume."""
 
     version: str
 
 
 Event = Change[ResourceT] | Bookmark
-"""What a watch yields."""
+"""An item of a watch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
-    """An object that names another, which therefore cannot go."""
+    """An object that refers to another one and so blocks its deletion."""
 
     kind: Kind[Any]
     name: str
 
 
 class Store(Protocol):
-    """Objects with versions, in one flat space.
+    """Objects with versions, in one flat namespace per kind.
 
-    **Create.** Fails with AlreadyExists on a taken name. Stores neither a status nor a uid of the caller's: the store
-    gives a new uid at each create, so an object made again is another incarnation.
+    **Create.** Fails with AlreadyExists if the name is taken. Ignores the caller's status and uid: the store assigns a
+    new uid at each create, so an object that is created again is another incarnation.
 
-    **Update.** `update` writes metadata and spec, `update_status` writes status, neither touches the other's part.
-    Both take the version that was read and fail with Conflict on any other, before anything else is judged. Fields
-    that our types do not know survive. Maps are merged by key and lists replaced whole, except lists with a declared
-    key, which are merged item by item. A write that changes nothing is no write: no version, no event.
+    **Update.** `update` writes metadata and spec, `update_status` writes status; neither touches the other's part. Both
+    take the version that was read and fail with Conflict on any other, before anything else is validated. Fields that
+    our types do not know are preserved. Maps are merged by key and lists replaced as a whole, except lists with a
+    declared key, which are merged item by item. A write that changes nothing is no write: no version, no event.
 
-    **Generation.** Moves when the spec changes or deletion is requested, and by nothing else.
+    **Generation.** Increases when the spec changes or deletion is requested, and only then.
 
-    **Delete.** Takes the uid and, if wanted, the version as a precondition (Conflict). An object with finalizers is
-    marked with a deletion time and goes when its last finalizer goes; none can be added after the mark. Deleting a
-    marked object again is fine and writes nothing.
+    **Delete.** Takes the uid and optionally the version as a precondition (Conflict). An object with finalizers gets a
+    deletion time and is removed with its last finalizer; none can be added after that. Deleting such an object again
+    succeeds and writes nothing.
 
-    **Owners.** No child is left behind: deleting an owner deletes its children, and the owner goes last. A child with
-    several owners goes with the last of them. A child of a dying owner is refused, or, where a backend cannot refuse
-    it, collected.
+    **Owners.** No child is left behind: deleting an owner deletes its children, and the owner is removed last. A child
+    with several owners is deleted with the last of them. A child of an owner that is being deleted is rejected, or,
+    where a backend cannot reject it, collected.
 
-    **References.** What is referred to cannot go: it is marked and goes when its last referrer went. A referrer to an
-    absent or marked target is refused. Who refers to whom is read from an index and never written onto the target.
-    What an owner's own cascade removes does not block that cascade.
+    **References.** A referenced object cannot be removed: its deletion is pending until its last referrer is removed. A
+    reference to a target that is absent or being deleted is rejected. Referrers are found through an index and never
+    written to the target. References from objects that the deletion of an owner removes do not block that deletion.
 
-    **Reads.** A list is in the order of names, by label through an index, in pages by key. You read your own writes.
-    Names, labels and references that some backend would refuse are refused by all (Invalid).
+    **Reads.** A list is ordered by name, by label through an index, in pages by key. A caller reads its own writes.
+    Names, labels and references that some backend would reject are rejected by all (Invalid).
 
-    **Watch.** One kind, from a version: every change after it, in order, once, filtered by label (an object that
-    leaves the filter arrives as deleted, one that enters it as added), with bookmarks. A reader that is too old or
-    too slow is told Gone: list again, then watch from that list's version. A version that lies ahead is waited for,
-    then Gone. The versions of one object never go back. Versions are opaque. Nothing is promised across kinds. A change
-    of labels, or of what a declared index finds an object by, carries the state before.
+    **Watch.** One kind, from a version: every change after it, in order, once, filtered by label (an object that leaves
+    the filter arrives as deleted, one that enters it as added), with bookmarks. A reader that is too old or too slow
+    gets Gone: it lists again, then watches from that list's version. A version in the future is waited for, then Gone.
+    The versions of one object never decrease. Versions are opaque. There is no guarantee across kinds. A change of
+    labels, or of values in a declared index, carries the state before.
 
-    Every method raises Unavailable while the storage behind it fails; what was acknowledged is never lost.
+    Every method raises Unavailable while the storage fails. An acknowledged write is never lost.
     """
 
     registry: Registry
@@ -152,7 +152,7 @@ class Store(Protocol):
         ...
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
-        """Return the rendered object, from the cache if it is there."""
+        """Return the rendered object, from the cache if possible."""
         ...
 
     async def list(
@@ -164,7 +164,7 @@ class Store(Protocol):
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[ResourceT]:
-        """Return the objects that carry all `labels` and lie under this value of a declared index."""
+        """Return the objects that have all `labels` and this value in a declared index."""
         ...
 
     async def list_views(
@@ -177,7 +177,7 @@ class Store(Protocol):
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[bytes]:
-        """Return what `list` does, rendered."""
+        """Return the objects of `list`, rendered."""
         ...
 
     async def list_names(
@@ -189,15 +189,15 @@ class Store(Protocol):
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[str]:
-        """Return the names of what `list` does. No object is read, so none that is unreadable stands in the way."""
+        """Return the names of the objects of `list`. No object is decoded, so an unreadable one is no obstacle."""
         ...
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write metadata and spec over the version that was read."""
+        """Write metadata and spec, if the stored version is still the one that was read."""
         ...
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write status over the version that was read."""
+        """Write status, if the stored version is still the one that was read."""
         ...
 
     async def delete(
@@ -210,28 +210,29 @@ class Store(Protocol):
         unused: bool = False,
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
-        """Request deletion. Return the marked object, or None if it is gone already.
+        """Request deletion. Return the object that is being deleted, or None if it was removed at once.
 
-        With `unused` it raises Conflict if something refers to the object: between a look and this write somebody may
-        have come. Kubernetes has no such condition of a write, so there the very last moment is not covered: what comes
-        in it keeps the object, marked as it is, until it goes itself.
+        With `unused` it raises Conflict if there is a referrer, because one may have been created between the caller's
+        check and this write. Kubernetes has no such precondition, so there a short interval remains: a referrer that is
+        created in it blocks the removal, but the deletion stays requested.
         """
         ...
 
     def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        """Return a number that is a higher one as soon as a read of one of these parts, or of anything, could be.
+        """Return the change counter of these dependencies, or of the whole store.
 
-        It is of this process and of no meaning elsewhere: what is made of several objects can be kept for as long as
-        the stamp of the parts that they were read from is no higher than that of everything was before they were read.
+        It increases whenever a read that depends on one of them could return something else. A value that is derived
+        from several objects may be cached while the counter of its dependencies is not higher than the counter of the
+        whole store was before they were read. It is local to this process.
         """
         ...
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
-        """Return some of those that keep the object from going."""
+        """Return some of the objects that block the object's removal."""
         ...
 
     def watch(
         self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Event[ResourceT]]:
-        """Yield what happened after version `since`, without end."""
+        """Yield the changes after version `since`, without end."""
         ...

@@ -1,4 +1,4 @@
-"""What was worked out from stored objects, for as long as those stay the same."""
+"""Cache of values that are derived from stored objects, valid while those objects do not change."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
@@ -18,10 +18,10 @@ class _Entry(Generic[ValueT]):
 
 
 class Kept(Generic[KeyT, ValueT]):
-    """The results that were used last, each good until something changes in the parts that it was made from.
+    """A bounded LRU cache. An entry is valid until one of its dependencies changes.
 
-    Take the stamp of everything (`Store.stamp`) before reading any: what changes meanwhile then makes the result
-    useless, and never a stale result good.
+    Read the change counter of the whole store (`Store.change_counter`) before the first object: a change in between
+    then invalidates the entry, and a stale value is never served.
     """
 
     def __init__(self, store: Store, limit: int) -> None:
@@ -29,7 +29,7 @@ class Kept(Generic[KeyT, ValueT]):
         self._entries: OrderedDict[KeyT, _Entry[ValueT]] = OrderedDict()
 
     def find(self, key: KeyT) -> ValueT | None:
-        """Return what was kept, if nothing has changed since."""
+        """Return the value, if none of its dependencies has changed."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -37,19 +37,19 @@ class Kept(Generic[KeyT, ValueT]):
         if entry.stamp != now:
             if self._store.stamp(entry.parts) > entry.stamp:
                 return None
-            entry.stamp = now  # it is as good as one that is made now
+            entry.stamp = now  # valid now, so the next lookup is cheap
         self._entries.move_to_end(key)
         return entry.value
 
     def keep(self, key: KeyT, parts: Sequence[Part], stamp: int, value: ValueT) -> None:
-        """Keep a result in place of any older one, and forget the one that was used least if there are too many."""
+        """Store a value in place of an older one, and evict the least recently used one if there are too many."""
         self._entries[key] = _Entry(parts, stamp, value)
         self._entries.move_to_end(key)
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether something was kept, even if it is good no more."""
+        """Return whether there is an entry, valid or not."""
         return key in self._entries
 
     def __len__(self) -> int:

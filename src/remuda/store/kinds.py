@@ -1,13 +1,12 @@
-"""Kinds: what can be stored, declared once.
+"""Kinds: declarations of the types that can be stored, and their schemas.
 
-A kind is a struct type plus what the store must know about it: its place in the API (group, version, plural), whom its
-objects refer to, and by what besides labels they are looked up. Secret fields and keyed lists are declared in the
-types themselves (`Secret`, `keyed`). A `Registry` is the closed set of kinds that a store holds.
+A kind is a struct type plus what the store must know about it: its group, version and plural in the API, the references
+of its objects, and its indexes besides labels. Secret fields and keyed lists are declared in the types themselves
+(`Secret`, `keyed`). A `Registry` is the closed set of kinds of a store.
 
-From struct types to structural schemas, the kind of JSON Schema that a Kubernetes API server accepts.
-
-Structural means: no `$ref`, one type at each place, no `null` among alternatives (that is `nullable`). The same schema
-tells the merge which lists have a key, so a list's key is declared once, in the annotation of its field.
+The schemas are structural, as a Kubernetes API server requires: no `$ref`, one type at each position, `nullable`
+instead of an alternative `null`. The merge of documents reads the keys of lists from the same schema, so that a key is
+declared once, in the annotation of its field.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,19 +21,19 @@ from remuda.kernel.secrets import Secret
 from remuda.store.objects import OwnerReference, Resource, ResourceT
 
 Schema = dict[str, Any]
-"""A JSON Schema, as plain JSON."""
+"""A JSON Schema, decoded."""
 
-_FOR_PEOPLE = ("title", "default")
+_ANNOTATIONS = ("title", "default")
 _SEALED = "sealed"
 
 
 def keyed(key: str) -> msgspec.Meta:
-    """Annotate a list of structs whose items are told apart by `key`: such lists merge item by item."""
+    """Annotate a list of structs whose items are identified by `key`: such lists are merged item by item."""
     return msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]})
 
 
 def structural_schema(kind: type[msgspec.Struct]) -> Schema:
-    """Return the structural schema of a struct type, with every reference inlined."""
+    """Return the structural schema of a struct type, with all references inlined."""
     (root,), definitions = msgspec.json.schema_components([kind], schema_hook=_secret_schema, ref_template="{name}")
     return _inline(root, definitions)
 
@@ -51,7 +50,7 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
         return _inline(definitions[node["$ref"]], definitions) | _inline(rest, definitions)
     if "anyOf" in node:
         return _nullable(node, definitions)
-    done: Schema = {name: value for name, value in node.items() if name not in _FOR_PEOPLE}
+    done: Schema = {name: value for name, value in node.items() if name not in _ANNOTATIONS}
     if "properties" in node:
         done["properties"] = {name: _inline(child, definitions) for name, child in node["properties"].items()}
     for name in ("items", "additionalProperties"):
@@ -63,7 +62,7 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
 
 
 def _nullable(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """An optional field is its one other alternative. Absent and null mean the same to us."""
+    """Return the schema of an optional field: its only other alternative. Absent and null mean the same to us."""
     alternatives = [child for child in node["anyOf"] if child != {"type": "null"}]
     if len(alternatives) != 1:
         raise NotImplementedError("a stored field has one type; a union has no structural schema")
@@ -71,7 +70,7 @@ def _nullable(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema
 
 
 class KeyTree(msgspec.Struct, frozen=True):
-    """Where in a document the keyed lists are: at this place, below it by field name, and in each value of a map."""
+    """The keyed lists of a document: at this position, below it by field name, and in each value of a map."""
 
     key: str | None = None
     below: Mapping[str, "KeyTree"] = {}
@@ -93,7 +92,7 @@ def list_keys(schema: Schema) -> KeyTree:
 
 
 def has_secrets(schema: Schema) -> bool:
-    """Tell whether documents of this schema have fields that must be sealed."""
+    """Return whether documents of this schema have fields that must be sealed."""
     if schema.get("format") == _SEALED:
         return True
     children = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
@@ -102,30 +101,30 @@ def has_secrets(schema: Schema) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Reference(Generic[ResourceT]):
-    """Objects of this kind name objects of another, which then cannot go before them."""
+    """A reference from objects of this kind to objects of another kind, which blocks the removal of those."""
 
     target: str
-    """The qualified plural of the kind that is named, such as `networks.region.unikorn-cloud.org`."""
+    """The qualified plural of the target kind, such as `networks.region.unikorn-cloud.org`."""
     names: Callable[[ResourceT], Iterable[str]]
-    """The names one object refers to, by its metadata and spec: a status refers to nothing."""
+    """The names that an object refers to, by its metadata and spec. A status contains no references."""
     revision: int = 1
-    """Raise it when `names` changes its meaning: the index is then built anew when a store is opened."""
+    """Increase it when `names` changes its meaning: the index is then rebuilt when a store is opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Index(Generic[ResourceT]):
-    """A way to find objects by something that is not a label."""
+    """An index of objects by something other than a label."""
 
     name: str
     values: Callable[[ResourceT], Iterable[str]]
-    """The values under which one object is found."""
+    """The values under which an object is found."""
     revision: int = 1
-    """Raise it when `values` changes its meaning: the index is then built anew when a store is opened."""
+    """Increase it when `values` changes its meaning: the index is then rebuilt when a store is opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[ResourceT]):
-    """A stored type and its place in the API."""
+    """A stored type and its names in the API."""
 
     type: type[ResourceT]
     group: str
@@ -134,9 +133,9 @@ class Kind(Generic[ResourceT]):
     references: tuple[Reference[ResourceT], ...] = ()
     indexes: tuple[Index[ResourceT], ...] = ()
     unsought: frozenset[str] = frozenset()
-    """Labels by which nobody lists these objects: each that is looked for costs an index entry in every write."""
+    """Labels by which these objects are never listed. Every indexed label costs an index entry in every write."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """What `kubectl get` shows: title to JSON path."""
+    """The columns of `kubectl get`: title to JSON path."""
 
     @cached_property
     def name(self) -> str:
@@ -145,7 +144,7 @@ class Kind(Generic[ResourceT]):
 
     @cached_property
     def qualified(self) -> str:
-        """The plural with its group: the name of the kind everywhere outside its own types."""
+        """The plural with its group: the name of the kind outside its own types."""
         return f"{self.plural}.{self.group}"
 
     @cached_property
@@ -155,7 +154,7 @@ class Kind(Generic[ResourceT]):
 
     @cached_property
     def schema(self) -> Schema:
-        """The structural schema of the whole document but for its metadata."""
+        """The structural schema of the document without its metadata."""
         whole = structural_schema(self.type)
         parts = {name: part for name, part in whole["properties"].items() if name != "metadata"}
         required = [name for name in whole["required"] if name != "metadata"]
@@ -167,12 +166,12 @@ class Kind(Generic[ResourceT]):
 
     @cached_property
     def has_secrets(self) -> bool:
-        """Whether some field must be sealed before it is stored."""
+        """Whether a field must be sealed before it is stored."""
         return has_secrets(self.schema)
 
     @cached_property
     def signature(self) -> str:
-        """What the index entries of this kind depend on, to know when they must be built anew."""
+        """The declarations on which the index entries of this kind depend; if it changes, they are rebuilt."""
         indexes = [f"{index.name}:{index.revision}" for index in self.indexes]
         references = [f">{reference.target}:{reference.revision}" for reference in self.references]
         return ",".join([*indexes, *references, *(f"-{label}" for label in sorted(self.unsought))])
@@ -186,7 +185,7 @@ class Kind(Generic[ResourceT]):
         return None
 
     def owner(self, owner: ResourceT) -> OwnerReference:
-        """Return the reference by which a child names `owner`."""
+        """Return the owner reference by which a child names `owner`."""
         return OwnerReference(
             api_version=self.api_version,
             kind=self.name,
@@ -197,13 +196,13 @@ class Kind(Generic[ResourceT]):
         )
 
     def targets(self, resource: ResourceT) -> frozenset[tuple[str, str]]:
-        """Return (qualified kind, name) of everything `resource` refers to."""
+        """Return (qualified kind, name) of every object that `resource` refers to."""
         if not self.references:
             return frozenset()
         return frozenset((ref.target, name) for ref in self.references for name in ref.names(resource))
 
     def is_moved(self, resource: ResourceT, previous: ResourceT) -> bool:
-        """Tell whether a change of an object is one of its labels, or of what a declared index finds it by."""
+        """Return whether a change of an object affects its labels or its values in a declared index."""
         if resource.metadata.labels != previous.metadata.labels:
             return True
         for index in self.indexes:
@@ -213,7 +212,7 @@ class Kind(Generic[ResourceT]):
         return False
 
     def check(self) -> None:
-        """Raise now what the first write would: that a field cannot be stored, or that a status cannot be blank."""
+        """Raise now what the first write would raise: a field cannot be stored, or the status has no default."""
         if self.schema and self.blank_status is msgspec.NODEFAULT:
             raise TypeError(f"{self.name}.status needs a default: a new object has none yet")
 
@@ -228,12 +227,12 @@ class Kind(Generic[ResourceT]):
         """Raise Invalid if the kind has no index for one of these labels."""
         for label in labels:
             if label in self.unsought:
-                remedy = "take it out of `unsought`, or list by another label"
-                raise Invalid(f"the label {label}", f"is not looked for in {self.name}", remedy=remedy)
+                remedy = "declare it as indexed, or list by another label"
+                raise Invalid(f"the label {label}", f"has no index in {self.name}", remedy=remedy)
 
 
 class Registry:
-    """All kinds of a store. Checks at construction what would otherwise fail at the first write."""
+    """The kinds of a store. The constructor checks what would otherwise fail at the first write."""
 
     def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
         self.kinds: tuple[Kind[Any], ...] = tuple(kinds)
@@ -251,7 +250,7 @@ class Registry:
                 self._referrers.setdefault(target, []).append(kind)
 
     def of(self, resource_type: type[ResourceT]) -> Kind[ResourceT]:
-        """Return the kind whose objects have this type."""
+        """Return the kind of this type."""
         try:
             return self._by_type[resource_type]
         except KeyError:
@@ -262,7 +261,7 @@ class Registry:
         return self._by_name[qualified]
 
     def owning(self, reference: OwnerReference) -> Kind[Any] | None:
-        """Return the kind of the owner a child names, if it is one of ours."""
+        """Return the kind of the owner that a child names, if it is registered."""
         return self._by_owner.get((reference.api_version, reference.kind))
 
     def referrers_of(self, kind: Kind[Any]) -> tuple[Kind[Any], ...]:
@@ -270,5 +269,5 @@ class Registry:
         return tuple(self._referrers.get(kind.qualified, ()))
 
     def is_target(self, kind: Kind[Any]) -> bool:
-        """Tell whether anything can refer to objects of this kind: if so, they carry our finalizer."""
+        """Return whether objects of this kind can be referenced: if so, they have the store's finalizer."""
         return kind.qualified in self._referrers

@@ -1,4 +1,4 @@
-"""The parts of an object's life that every backend decides alike, as pure functions of its states."""
+"""Lifecycle rules that all backends share, as pure functions of an object's states."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -11,12 +11,15 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import IN_USE, OURS, Resource, ResourceT
 
 
-def newborn(registry: Registry, kind: Kind[ResourceT], wanted: ResourceT) -> ResourceT:
-    """Return what a create stores: no status and no uid of the caller's, and our finalizer if it can be referred to."""
+def newborn(registry: Registry, kind: Kind[ResourceT], desired: ResourceT) -> ResourceT:
+    """Return the object that a create stores.
+
+    It has neither the caller's status nor uid, and has the store's finalizer if it can be referenced.
+    """
     finalizers = [IN_USE] if registry.is_target(kind) else []
-    finalizers += [finalizer for finalizer in wanted.metadata.finalizers if finalizer not in OURS]
+    finalizers += [finalizer for finalizer in desired.metadata.finalizers if finalizer not in OURS]
     metadata = replace(
-        wanted.metadata,
+        desired.metadata,
         uid="",
         generation=1,
         resource_version="",
@@ -24,7 +27,7 @@ def newborn(registry: Registry, kind: Kind[ResourceT], wanted: ResourceT) -> Res
         deletion_timestamp=None,
         finalizers=tuple(dict.fromkeys(finalizers)),
     )
-    return _with(kind, wanted, metadata=metadata, status=kind.blank_status)
+    return _with(kind, desired, metadata=metadata, status=kind.blank_status)
 
 
 def check_precondition(kind: Kind[Any], found: ResourceT, *, uid: str, version: str | None) -> None:
@@ -33,27 +36,27 @@ def check_precondition(kind: Kind[Any], found: ResourceT, *, uid: str, version: 
         raise Conflict(kind.name, found.name)
 
 
-def with_intent(kind: Kind[ResourceT], stored: ResourceT, wanted: ResourceT) -> ResourceT:
-    """Return `stored` with the metadata a caller may write, and the spec, of `wanted`."""
+def with_intent(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -> ResourceT:
+    """Return `stored` with the spec, and the metadata a caller may write, of `desired`."""
     if stored.is_marked:
-        _check_no_new_finalizer(stored.metadata.finalizers, wanted.metadata.finalizers)
+        _check_no_new_finalizer(stored.metadata.finalizers, desired.metadata.finalizers)
     metadata = replace(
         stored.metadata,
-        labels=wanted.metadata.labels,
-        annotations=wanted.metadata.annotations,
-        owner_references=wanted.metadata.owner_references,
-        finalizers=_keeping_ours(stored.metadata.finalizers, wanted.metadata.finalizers),
+        labels=desired.metadata.labels,
+        annotations=desired.metadata.annotations,
+        owner_references=desired.metadata.owner_references,
+        finalizers=_with_store_finalizers(stored.metadata.finalizers, desired.metadata.finalizers),
     )
-    return _with(kind, wanted, metadata=metadata, status=getattr(stored, "status", None))
+    return _with(kind, desired, metadata=metadata, status=getattr(stored, "status", None))
 
 
-def with_status(kind: Kind[ResourceT], stored: ResourceT, wanted: ResourceT) -> ResourceT:
-    """Return `stored` with the status of `wanted`."""
-    return _with(kind, stored, metadata=stored.metadata, status=getattr(wanted, "status", None))
+def with_status(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -> ResourceT:
+    """Return `stored` with the status of `desired`."""
+    return _with(kind, stored, metadata=stored.metadata, status=getattr(desired, "status", None))
 
 
 def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, marked_at: datetime | None = None) -> ResourceT:
-    """Return an object with these finalizers, and marked for deletion if it was not and a time is given."""
+    """Return an object with these finalizers, and with a deletion time if one is given and it has none."""
     metadata = replace(resource.metadata, finalizers=tuple(finalizers))
     if marked_at is not None and not resource.is_marked:
         metadata = replace(metadata, deletion_timestamp=marked_at, generation=metadata.generation + 1)
@@ -63,9 +66,12 @@ def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, marked_at
 def dying_owners(
     registry: Registry, resource: Resource, find: Callable[[Kind[Any], str], Resource | None]
 ) -> set[tuple[str, str]]:
-    """Return (qualified kind, name) of every owner, near or far, that is marked and so waits for `resource` to go."""
+    """Return (qualified kind, name) of all direct and indirect owners that are being deleted.
+
+    Their removal waits for that of `resource`.
+    """
     seen: set[str] = set()
-    dying: set[tuple[str, str]] = set()
+    deleting: set[tuple[str, str]] = set()
     pending = list(resource.metadata.owner_references)
     while pending:
         reference = pending.pop()
@@ -75,14 +81,14 @@ def dying_owners(
             seen.add(owner.uid)
             pending += owner.metadata.owner_references
             if owner.is_marked:
-                dying.add((kind.qualified, owner.name))
-    return dying
+                deleting.add((kind.qualified, owner.name))
+    return deleting
 
 
 def has_other_owner(
     registry: Registry, child: Resource, owner: Resource, find: Callable[[Kind[Any], str], Resource | None]
 ) -> bool:
-    """Tell whether a child of `owner` has another owner that stays: then it stays as well."""
+    """Return whether a child of `owner` has another owner that is not being deleted, and so is kept."""
     for reference in child.metadata.owner_references:
         kind = registry.owning(reference)
         other = find(kind, reference.name) if kind and reference.uid != owner.uid else None
@@ -92,7 +98,7 @@ def has_other_owner(
 
 
 def disowned(child: ResourceT, owner: Resource) -> ResourceT:
-    """Return a child that no longer names `owner`."""
+    """Return a child without its reference to `owner`."""
     left = tuple(reference for reference in child.metadata.owner_references if reference.uid != owner.uid)
     return replace(child, metadata=replace(child.metadata, owner_references=left))
 
@@ -103,17 +109,17 @@ def _with(kind: Kind[ResourceT], resource: ResourceT, *, metadata: Any, status: 
     return replace(resource, metadata=metadata, status=status)
 
 
-def _keeping_ours(stored: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the wanted finalizers, with ours exactly where the store has put them."""
-    if stored == wanted:
+def _with_store_finalizers(stored: tuple[str, ...], desired: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the desired finalizers, but the store's own exactly as they are stored."""
+    if stored == desired:
         return stored
     ours = [finalizer for finalizer in stored if finalizer in OURS]
-    others = [finalizer for finalizer in dict.fromkeys(wanted) if finalizer not in OURS]
+    others = [finalizer for finalizer in dict.fromkeys(desired) if finalizer not in OURS]
     return (*ours, *others)
 
 
-def _check_no_new_finalizer(stored: Iterable[str], wanted: Iterable[str]) -> None:
-    added = set(wanted) - set(stored) - OURS
+def _check_no_new_finalizer(stored: Iterable[str], desired: Iterable[str]) -> None:
+    added = set(desired) - set(stored) - OURS
     if added:
         problem = "cannot be added to an object that is being deleted"
         raise Invalid(f"metadata.finalizers[{min(added)}]", problem, remedy="finish the deletion first")

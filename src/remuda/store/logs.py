@@ -1,8 +1,8 @@
-"""Logs: what happened, beside what is.
+"""Logs: records of events, beside the objects.
 
-Timeline, audit and idempotency records are not objects: they have no versions, no watch and no lifecycle of their own.
-A record is appended with the write it belongs to, so that neither exists without the other; it is read by subject, in
-the order it was written or from the latest back, and dropped when its stream's retention has passed.
+Timeline, audit and idempotency records are not objects: they have no versions, watches or lifecycle. A record is
+appended in the same transaction as the write it belongs to, so that neither exists without the other. Records are read
+by subject, in the order they were written or latest first, and deleted when their stream's retention has passed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,28 +13,28 @@ from typing import Protocol
 import msgspec
 
 Retention = Mapping[str, timedelta]
-"""How long the records of each stream are kept."""
+"""The retention period of each stream."""
 
 DEFAULT_RETENTION: Retention = {
     "timeline": timedelta(days=90),
     "audit": timedelta(days=400),
     "idempotency": timedelta(hours=24),
 }
-"""What is kept unless an operator says otherwise; the records of a stream that is not named here are kept for ever."""
+"""The retention unless an operator configures another one. Records of other streams are kept for ever."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to remember about a subject. `data` is JSON and must hold no secret."""
+    """A record about a subject. `data` is JSON and must not contain a secret."""
 
     stream: str
     subject: str
     data: msgspec.Raw
     once: bool = False
-    """Refuse the write with AlreadyExists if the stream has a record of this subject already."""
+    """Reject the write with AlreadyExists if the stream already has a record of this subject."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A record as it was kept."""
+    """A stored record."""
 
     position: int
     time: datetime
@@ -43,18 +43,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Some entries of one subject, in the order that was asked for."""
+    """Entries of one subject, in the requested order."""
 
     entries: Sequence[Entry]
     next: int | None
-    """Hand this to the next call to go on; None when there is no more for now."""
+    """The position for the next page; None if there are no more entries now."""
 
 
 class Log(Protocol):
     """Append-only records by stream and subject."""
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Keep records that belong to no write of an object."""
+        """Store records that belong to no write of an object."""
         ...
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
@@ -62,13 +62,13 @@ class Log(Protocol):
         ...
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the entries of a subject, the latest first, or from before a position on; `next` is such a one."""
+        """Return the entries of a subject, latest first, before a position if one is given; so is `next`."""
         ...
 
 
 def subject_of(qualified_plural: str, name: str) -> str:
-    """Return the subject under which what happens to an object is kept, by its kind's qualified plural and its name.
+    """Return the subject of an object's records, from its kind's qualified plural and its name.
 
-    An object that is made again under an old name continues there, so its records should say which uid they mean.
+    An object that is created again under the same name has the same subject, so records should contain the uid.
     """
     return f"{qualified_plural}/{name}"

@@ -1,8 +1,8 @@
-"""The shape every stored object shares: Kubernetes-style JSON as frozen structs.
+"""Stored objects: the structure they all share, Kubernetes-style JSON as frozen structs.
 
-An object is *metadata* (who it is), *spec* (what is wanted) and *status* (what is). The stored JSON is the JSON of the
-matching custom resource, so the same bytes live in SQLite and in a Kubernetes API server. Objects are values: change
-one with `msgspec.structs.replace` and hand the result to the store.
+An object has *metadata* (its identity), a *spec* (the desired state) and a *status* (the observed state). Its JSON is
+that of the matching custom resource, so SQLite and a Kubernetes API server store the same bytes. Objects are values:
+change one with `msgspec.structs.replace` and pass the result to the store.
 """
 
 from collections.abc import Mapping
@@ -12,24 +12,26 @@ from typing import TypeVar
 import msgspec
 
 FOREGROUND = "foregroundDeletion"
-"""The finalizer of a marked owner that still has children. Kubernetes chose the name; we keep it."""
+"""The finalizer of an owner that is being deleted and still has children. Kubernetes defines the name."""
 
 IN_USE = "remuda/in-use"
-"""The finalizer of everything that can be referenced. The store sets it, and takes it off when nobody refers."""
+"""The finalizer of every object that can be referenced. The store adds it, and removes it with the last referrer."""
 
 HAS_CHILDREN = "remuda/has-children"
-"""The finalizer of a marked owner whose children we know of, on a backend whose own collector may not yet."""
+"""The finalizer of an owner that is being deleted and whose children we know, on a backend whose own garbage collector
+may not know them yet.
+"""
 
 OURS = frozenset({FOREGROUND, IN_USE, HAS_CHILDREN})
-"""The finalizers that only the store sets and takes off."""
+"""The finalizers that only the store adds and removes."""
 
 
 class StoredStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """The base of everything inside a stored document: frozen, camelCase on disk, defaults left out."""
+    """The base of everything inside a stored document: frozen, camelCase in JSON, defaults omitted."""
 
 
 class OwnerReference(StoredStruct, frozen=True):
-    """Names the object this one belongs to and goes with. The uid pins the incarnation, not only the name."""
+    """The owner of an object, with which it is deleted. The uid identifies the incarnation."""
 
     api_version: str
     kind: str
@@ -37,11 +39,11 @@ class OwnerReference(StoredStruct, frozen=True):
     uid: str
     controller: bool = False
     block_owner_deletion: bool = False
-    """Always true in ours: the owner goes last. Kubernetes takes it for false where it is left out."""
+    """Always true in ours: the owner is removed last. Kubernetes defaults to false."""
 
 
 class Metadata(StoredStruct, frozen=True):
-    """Who an object is. Everything below `name` that a caller may not set is filled in by the store."""
+    """The identity of an object. The store fills in the fields that a caller may not set."""
 
     name: str
     uid: str = ""
@@ -62,12 +64,12 @@ class Resource(StoredStruct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The id: unique within its kind."""
+        """The id, unique within the kind."""
         return self.metadata.name
 
     @property
     def uid(self) -> str:
-        """The incarnation: an object made again under an old name has another."""
+        """The incarnation: an object that is created again under the same name has another one."""
         return self.metadata.uid
 
     @property
@@ -77,9 +79,9 @@ class Resource(StoredStruct, frozen=True):
 
     @property
     def is_marked(self) -> bool:
-        """Deletion was requested; the object goes when its last finalizer goes."""
+        """Whether deletion was requested. The object is removed with its last finalizer."""
         return self.metadata.deletion_timestamp is not None
 
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
-"""Some kind's type: what goes in as a horse comes out as a horse."""
+"""The type of some kind."""

@@ -1,4 +1,4 @@
-"""After the sealing key was rotated: having the new key seal what an earlier one did."""
+"""Resealing: rewriting secrets with the current key after a key rotation."""
 
 from contextlib import suppress
 
@@ -10,11 +10,10 @@ _PAGE = 100
 
 
 async def reseal(store: Store) -> int:
-    """Write every object that an earlier key seals; return how many.
+    """Update every object that was sealed with an earlier key; return their number.
 
-    Earlier keys may go when the history that this leaves behind is compacted: what was superseded keeps its seals.
-    An update that changes nothing is no write, unless its secrets would be sealed differently: so updating everything
-    writes only what is to be sealed anew.
+    An update that changes nothing is no write, unless its secrets would be sealed differently, so every object can
+    simply be updated. Earlier keys may be removed when the superseded revisions, which keep their seals, are compacted.
     """
     written = 0
     for kind in store.registry.kinds:
@@ -30,7 +29,10 @@ async def reseal(store: Store) -> int:
 
 
 async def _reseal(store: Store, resource: Resource) -> bool:
-    """Write one object unless it went; whoever was overtaken reads again, for a status brings no new seal."""
+    """Update one object unless it was deleted, and return whether that wrote it.
+
+    After a conflict the object is read again, because a status update does not reseal.
+    """
     while True:
         try:
             return (await store.update(resource)).version != resource.version

@@ -1,7 +1,7 @@
-"""What a name, a label and a reference may look like, for every backend alike.
+"""Validation of names, labels, references and sizes, the same for every backend.
 
-The rules are those of a Kubernetes API server, checked before any backend is asked, so that an object accepted by one
-backend is accepted by all.
+The rules are those of a Kubernetes API server. They are checked before the backend, so that an object that one backend
+accepts is accepted by all.
 """
 
 import re
@@ -17,7 +17,7 @@ from remuda.store.kinds import KeyTree, Kind
 from remuda.store.objects import Metadata, ResourceT
 
 DOCUMENT_LIMIT = 1 << 20
-"""Bytes of one document: what etcd takes, with room for what the API server adds."""
+"""Maximum bytes of a document: less than etcd's limit by what the API server adds."""
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -27,13 +27,13 @@ _PART_LIMIT = 63
 
 
 def check_resource(kind: Kind[ResourceT], resource: ResourceT) -> None:
-    """Raise Invalid, naming the field, unless every backend would take this object."""
+    """Raise Invalid, naming the field, unless every backend would accept this object."""
     check_metadata(resource.metadata)
     check_spec(kind, resource)
 
 
 def check_metadata(metadata: Metadata) -> None:
-    """Raise Invalid, naming the field, unless every backend would take this metadata."""
+    """Raise Invalid, naming the field, unless every backend would accept this metadata."""
     _check_name("metadata.name", metadata.name)
     _check_labels("metadata.labels", metadata.labels)
     _check_annotations(metadata)
@@ -43,30 +43,30 @@ def check_metadata(metadata: Metadata) -> None:
 
 
 def check_spec(kind: Kind[ResourceT], resource: ResourceT) -> None:
-    """Raise Invalid, naming the field, unless every backend would take this object's spec."""
+    """Raise Invalid, naming the field, unless every backend would accept this object's spec."""
     for target, name in kind.targets(resource):
         _check_name(f"the reference to {target}", name)
     _check_keys("spec", getattr(resource, "spec", None), kind.list_keys.below.get("spec"))
 
 
 def check_status(kind: Kind[ResourceT], resource: ResourceT) -> None:
-    """Raise Invalid, naming the field, unless every backend would take this object's status."""
+    """Raise Invalid, naming the field, unless every backend would accept this object's status."""
     _check_keys("status", getattr(resource, "status", None), kind.list_keys.below.get("status"))
 
 
 def check_limit(limit: int | None) -> None:
-    """Raise Invalid unless so many items can be asked for."""
+    """Raise Invalid unless this is a valid number of items for a page."""
     if limit is not None and limit < 1:
-        raise Invalid("limit", "is less than one", remedy="ask for at least one item, or leave it out")
+        raise Invalid("limit", "is less than one", remedy="request at least one item, or leave it out")
 
 
 def check_selector(labels: Mapping[str, str]) -> None:
-    """Raise Invalid unless `labels` can select something."""
+    """Raise Invalid unless `labels` is a valid label selector."""
     _check_labels("the label selector", labels)
 
 
 def check_size(document: bytes, *, before: int = 0) -> None:
-    """Raise Invalid if the document is too large for a backend and larger than it was: what shrinks is let through."""
+    """Raise Invalid if the document is too large and larger than before: one that shrinks is accepted."""
     if len(document) > max(DOCUMENT_LIMIT, before):
         raise Invalid("the object", f"takes {len(document)} bytes", remedy=f"keep it under {DOCUMENT_LIMIT} bytes")
 
@@ -83,7 +83,7 @@ def _check_labels(field: str, labels: Mapping[str, str]) -> None:
         check_qualified(field, key)
         if value and (len(value) > _PART_LIMIT or not _PART.fullmatch(value)):
             remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-            raise Invalid(f"{field}[{key}]", "has a value that is no label value", remedy=remedy)
+            raise Invalid(f"{field}[{key}]", "has an invalid value", remedy=remedy)
 
 
 def _check_annotations(metadata: Metadata) -> None:
@@ -100,15 +100,15 @@ def _check_owners(metadata: Metadata) -> None:
     field, owners = "metadata.ownerReferences", metadata.owner_references
     for owner in owners:
         if not (owner.uid and owner.name and owner.kind and owner.api_version):
-            raise Invalid(field, "names its owner in part", remedy="give apiVersion, kind, name and uid")
+            raise Invalid(field, "names its owner incompletely", remedy="give apiVersion, kind, name and uid")
         if not owner.block_owner_deletion:
-            raise Invalid(field, "would let the owner go first", remedy="set blockOwnerDeletion")
+            raise Invalid(field, "would remove the owner first", remedy="set blockOwnerDeletion")
     if sum(owner.controller for owner in owners) > 1:
         raise Invalid(field, "names two controllers", remedy="set controller on one owner only")
 
 
 def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
-    """Raise Invalid if a keyed list at or below `value` has two items of one key: an API server would refuse it."""
+    """Raise Invalid if a keyed list at or below `value` has two items with one key, as an API server would."""
     if tree is None or not value:
         return
     items: Sequence[Any] = (value,) if tree.key is None else value
@@ -120,7 +120,7 @@ def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
         is_deep = below.below or below.each is not None
         for item in items:
             child = read(item)
-            if child and (is_deep or len(child) > 1):  # a list of one has no two of a key
+            if child and (is_deep or len(child) > 1):  # a list of one has no duplicate key
                 _check_keys(path, child, below)
     for item in items if tree.each is not None else ():
         for name, child in item.items():
@@ -129,24 +129,24 @@ def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
 
 @lru_cache(maxsize=1024)
 def _reader(kind: type[msgspec.Struct], name: str) -> Callable[[Any], Any]:
-    """Return what reads the field of this name in JSON. Remembered, because each item of a list is asked for it."""
+    """Return a getter of the field with this name in JSON. Cached, because it is used for every item of a list."""
     return attrgetter(kind.__struct_fields__[kind.__struct_encode_fields__.index(name)])
 
 
 def check_qualified(field: str, text: str) -> None:
-    """Raise Invalid, naming the field, unless a text can be a finalizer, or the key of a label or an annotation."""
-    found = _wrong_with(text)
+    """Raise Invalid, naming the field, unless a text is a valid finalizer, label key or annotation key."""
+    found = _problem_of(text)
     if found is not None:
         problem, remedy = found
         raise Invalid(f"{field}[{text}]", problem, remedy=remedy)
 
 
 @lru_cache(maxsize=1024)
-def _wrong_with(text: str) -> tuple[str, str] | None:
-    """Return the problem of a qualified name and its remedy. Remembered, because objects share their few keys."""
+def _problem_of(text: str) -> tuple[str, str] | None:
+    """Return the problem of a qualified name and its remedy. Cached, because objects share a few keys."""
     prefix, slash, part = text.rpartition("/")
     if slash and (len(prefix) > _NAME_LIMIT or not _NAME.fullmatch(prefix)):
-        return "has a prefix that is no DNS name", "use a prefix such as example.org/"
+        return "has a prefix that is not a DNS name", "use a prefix such as example.org/"
     if len(part) > _PART_LIMIT or not _PART.fullmatch(part):
         return "is not a qualified name", f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.' after the slash"
     return None

@@ -17,6 +17,7 @@ from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.cloud_init import apply
+from tests.kit.environment import options
 from tests.providers.conformance.bench import TENANCY, handle_of_server
 from tests.providers.simulated.worlds import METAL, METAL_IMAGE, PROMPT, Scene, in_cloud
 
@@ -67,154 +68,136 @@ async def boot(scene: Scene, user_data: bytes = b"", *, has_tenancy_key: bool = 
     return await output(scene)
 
 
-def test_a_boot_writes_its_log_as_it_goes_and_ends_with_the_prompt() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        await scene.servers.create_server(scene.bench.server_spec())
-        logs = []
-        for _ in range(5):
-            logs.append(await output(scene))
-            await scene.sleep(0.45)
-        assert all(later.startswith(earlier) for earlier, later in pairwise(logs))
-        assert len({len(each) for each in logs}) == 5
-        assert "Linux version 6.8.0-48-generic" in logs[0]
-        assert "login:" not in logs[-1]
-        await scene.sleep(1)
-        whole = await output(scene)
-        for said in ("Welcome to Ubuntu 24.04!", "running 'init-local'", "running 'modules:final'", "ssh.service"):
-            assert said in whole
-        assert whole.endswith("web-1 login: \n")
-
-    in_cloud(act)
+async def test_a_boot_writes_its_log_as_it_goes_and_ends_with_the_prompt(scene: Scene) -> None:
+    await scene.bench.port()
+    await scene.servers.create_server(scene.bench.server_spec())
+    logs = []
+    for _ in range(5):
+        logs.append(await output(scene))
+        await scene.sleep(0.45)
+    assert all(later.startswith(earlier) for earlier, later in pairwise(logs))
+    assert len({len(each) for each in logs}) == 5
+    assert "Linux version 6.8.0-48-generic" in logs[0]
+    assert "login:" not in logs[-1]
+    await scene.sleep(1)
+    whole = await output(scene)
+    for said in ("Welcome to Ubuntu 24.04!", "running 'init-local'", "running 'modules:final'", "ssh.service"):
+        assert said in whole
+    assert whole.endswith("web-1 login: \n")
 
 
-def test_cloud_init_is_seen_to_apply_the_user_data_and_no_secret_is() -> None:
-    async def act(scene: Scene) -> None:
-        log = await boot(scene, CONFIG)
-        for said in (
-            "Setting the hostname to chosen-name",
-            "Adding user ubuntu",
-            "Adding user deploy",
-            "Installing 2 packages: nginx curl",
-            "Writing 16 bytes to /etc/app/secret.env",
-            "Running runcmd: 2 commands",
-            f"authorized key | {fingerprint(public_key(2))}",
-            f"sshd trusts user certificates of the authority {fingerprint(public_key(3))}",
-        ):
-            assert said in log, said
-        assert "hunter2" not in log
-        assert log.endswith("chosen-name login: \n")
-
-    in_cloud(act, instant(PROMPT))
+@options(catalogue=instant(PROMPT))
+async def test_cloud_init_is_seen_to_apply_the_user_data_and_no_secret_is(scene: Scene) -> None:
+    log = await boot(scene, CONFIG)
+    for said in (
+        "Setting the hostname to chosen-name",
+        "Adding user ubuntu",
+        "Adding user deploy",
+        "Installing 2 packages: nginx curl",
+        "Writing 16 bytes to /etc/app/secret.env",
+        "Running runcmd: 2 commands",
+        f"authorized key | {fingerprint(public_key(2))}",
+        f"sshd trusts user certificates of the authority {fingerprint(public_key(3))}",
+    ):
+        assert said in log, said
+    assert "hunter2" not in log
+    assert log.endswith("chosen-name login: \n")
 
 
-def test_the_key_of_the_tenancy_is_let_in_only_where_it_was_asked_for() -> None:
-    async def act(scene: Scene) -> None:
-        assert scene.provider.tenancies is not None
-        await scene.bench.port()
-        await scene.provider.tenancies.converge_tenancy(
-            Tenancy(name=TENANCY, organization="the-organization", project="the-project", public_key=public_key(1))
-        )
-        for has_key in (True, False):
-            await scene.servers.create_server(replace(scene.bench.server_spec(), has_tenancy_key=has_key))
-            log = await output(scene)
-            assert (f"authorized key | {fingerprint(public_key(1))}" in log) is has_key
-            assert ("no authorized SSH keys" in log) is not has_key
-            await scene.servers.remove_server(SERVER)
-
-    in_cloud(act, instant(PROMPT))
-
-
-def test_the_host_keys_are_real_and_stay_the_same_until_the_disk_is_another() -> None:
-    async def act(scene: Scene) -> None:
-        log = await boot(scene)
-        begin, end = "-----BEGIN SSH HOST KEY KEYS-----\n", "-----END SSH HOST KEY KEYS-----"
-        keys = log.partition(begin)[2].partition(end)[0].splitlines()
-        assert len(keys) == 2
-        for line in keys:
-            load_ssh_public_key(line.encode())
-            assert f"256 {fingerprint(line)} root@web-1" in log
-        await scene.servers.reboot_server(SERVER, hard=True)
-        again = await output(scene)
-        assert again.count("Linux version") == 2, "what it wrote before is kept"
-        assert again.count(keys[0]) == 2
-        await scene.servers.rebuild_server(SERVER, scene.bench.other_image)
-        rebuilt = await output(scene)
-        assert keys[0] not in rebuilt
-        assert "Welcome to Debian 12!" in rebuilt
-
-    in_cloud(act, instant(PROMPT))
-
-
-def test_a_rebuilt_server_does_what_its_user_data_says_by_then() -> None:
-    async def act(scene: Scene) -> None:
-        log = await boot(scene, user_data=b"#cloud-config\npackages: [nginx]\n")
-        assert "nginx" in log
-        await scene.servers.rebuild_server(SERVER, scene.bench.other_image)
-        assert "nginx" in await output(scene), "it keeps what it was given"
-        await scene.servers.rebuild_server(SERVER, scene.bench.image, b"#cloud-config\npackages: [redis]\n")
-        rebuilt = await output(scene)
-        assert "redis" in rebuilt
-        assert "nginx" not in rebuilt
-
-    in_cloud(act, instant(PROMPT))
-
-
-def test_a_stopped_server_has_written_that_it_stops_and_no_log_grows_without_end() -> None:
-    async def act(scene: Scene) -> None:
-        await boot(scene)
-        await scene.servers.stop_server(SERVER)
-        assert (await output(scene)).endswith("reboot: Power down\n")
-        await scene.servers.start_server(SERVER)
-        assert (await output(scene)).endswith("login: \n")
-        for _ in range(10):
-            await scene.servers.reboot_server(SERVER, hard=False)
-        assert (await output(scene)).count("Linux version") == 3
-
-    in_cloud(act, instant(PROMPT))
-
-
-def test_a_graphics_driver_is_seen_where_image_and_flavor_have_one() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        gpu = replace(
-            scene.bench.server_spec(),
-            flavor="22222222-2222-2222-2222-222222222222",
-            image="44444444-4444-4444-4444-444444444444",
-        )
-        await scene.servers.create_server(gpu)
+@options(catalogue=instant(PROMPT))
+async def test_the_key_of_the_tenancy_is_let_in_only_where_it_was_asked_for(scene: Scene) -> None:
+    assert scene.provider.tenancies is not None
+    await scene.bench.port()
+    await scene.provider.tenancies.converge_tenancy(
+        Tenancy(name=TENANCY, organization="the-organization", project="the-project", public_key=public_key(1))
+    )
+    for has_key in (True, False):
+        await scene.servers.create_server(replace(scene.bench.server_spec(), has_tenancy_key=has_key))
         log = await output(scene)
-        assert "NVIDIA L4" in log
-        assert "loaded driver 550.54.15" in log
+        assert (f"authorized key | {fingerprint(public_key(1))}" in log) is has_key
+        assert ("no authorized SSH keys" in log) is not has_key
+        await scene.servers.remove_server(SERVER)
 
-    in_cloud(act, instant(PROMPT))
+
+@options(catalogue=instant(PROMPT))
+async def test_the_host_keys_are_real_and_stay_the_same_until_the_disk_is_another(scene: Scene) -> None:
+    log = await boot(scene)
+    begin, end = "-----BEGIN SSH HOST KEY KEYS-----\n", "-----END SSH HOST KEY KEYS-----"
+    keys = log.partition(begin)[2].partition(end)[0].splitlines()
+    assert len(keys) == 2
+    for line in keys:
+        load_ssh_public_key(line.encode())
+        assert f"256 {fingerprint(line)} root@web-1" in log
+    await scene.servers.reboot_server(SERVER, hard=True)
+    again = await output(scene)
+    assert again.count("Linux version") == 2, "what it wrote before is kept"
+    assert again.count(keys[0]) == 2
+    await scene.servers.rebuild_server(SERVER, scene.bench.other_image)
+    rebuilt = await output(scene)
+    assert keys[0] not in rebuilt
+    assert "Welcome to Debian 12!" in rebuilt
 
 
-def test_the_address_of_a_console_is_good_for_a_while() -> None:
-    async def act(scene: Scene) -> None:
-        consoles = scene.cloud.consoles
-        await scene.bench.port()
-        await scene.servers.create_server(replace(scene.bench.server_spec(), flavor=METAL, image=METAL_IMAGE))
-        with pytest.raises(WrongState):
-            await consoles.open_console(SERVER)
-        await scene.bench.in_state(SERVER, "running")
-        url = await consoles.open_console(SERVER)
-        (token,) = parse_qs(urlsplit(url).query)["token"]
-        assert consoles.seen_with(token) == SERVER
-        with pytest.raises(NotFound):
-            consoles.seen_with(token[:-1])
-        await scene.sleep(299)
-        assert consoles.seen_with(token) == SERVER
-        await scene.sleep(2)
-        with pytest.raises(NotFound):
-            consoles.seen_with(token)
-        url = await consoles.open_console(SERVER)
-        (token,) = parse_qs(urlsplit(url).query)["token"]
-        scene.cloud.operator.vanish(SERVER.name)
-        with pytest.raises(NotFound):
-            consoles.seen_with(token)
+@options(catalogue=instant(PROMPT))
+async def test_a_rebuilt_server_does_what_its_user_data_says_by_then(scene: Scene) -> None:
+    log = await boot(scene, user_data=b"#cloud-config\npackages: [nginx]\n")
+    assert "nginx" in log
+    await scene.servers.rebuild_server(SERVER, scene.bench.other_image)
+    assert "nginx" in await output(scene), "it keeps what it was given"
+    await scene.servers.rebuild_server(SERVER, scene.bench.image, b"#cloud-config\npackages: [redis]\n")
+    rebuilt = await output(scene)
+    assert "redis" in rebuilt
+    assert "nginx" not in rebuilt
 
-    in_cloud(act)
+
+@options(catalogue=instant(PROMPT))
+async def test_a_stopped_server_has_written_that_it_stops_and_no_log_grows_without_end(scene: Scene) -> None:
+    await boot(scene)
+    await scene.servers.stop_server(SERVER)
+    assert (await output(scene)).endswith("reboot: Power down\n")
+    await scene.servers.start_server(SERVER)
+    assert (await output(scene)).endswith("login: \n")
+    for _ in range(10):
+        await scene.servers.reboot_server(SERVER, hard=False)
+    assert (await output(scene)).count("Linux version") == 3
+
+
+@options(catalogue=instant(PROMPT))
+async def test_a_graphics_driver_is_seen_where_image_and_flavor_have_one(scene: Scene) -> None:
+    await scene.bench.port()
+    gpu = replace(
+        scene.bench.server_spec(),
+        flavor="22222222-2222-2222-2222-222222222222",
+        image="44444444-4444-4444-4444-444444444444",
+    )
+    await scene.servers.create_server(gpu)
+    log = await output(scene)
+    assert "NVIDIA L4" in log
+    assert "loaded driver 550.54.15" in log
+
+
+async def test_the_address_of_a_console_is_good_for_a_while(scene: Scene) -> None:
+    consoles = scene.cloud.consoles
+    await scene.bench.port()
+    await scene.servers.create_server(replace(scene.bench.server_spec(), flavor=METAL, image=METAL_IMAGE))
+    with pytest.raises(WrongState):
+        await consoles.open_console(SERVER)
+    await scene.bench.in_state(SERVER, "running")
+    url = await consoles.open_console(SERVER)
+    (token,) = parse_qs(urlsplit(url).query)["token"]
+    assert consoles.seen_with(token) == SERVER
+    with pytest.raises(NotFound):
+        consoles.seen_with(token[:-1])
+    await scene.sleep(299)
+    assert consoles.seen_with(token) == SERVER
+    await scene.sleep(2)
+    with pytest.raises(NotFound):
+        consoles.seen_with(token)
+    url = await consoles.open_console(SERVER)
+    (token,) = parse_qs(urlsplit(url).query)["token"]
+    scene.cloud.operator.vanish(SERVER.name)
+    with pytest.raises(NotFound):
+        consoles.seen_with(token)
 
 
 @pytest.mark.parametrize(

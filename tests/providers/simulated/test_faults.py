@@ -15,6 +15,7 @@ from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.contract.servers import Sighting
 from remuda.providers.simulated.faults import FAULTS, CloudFailed, DrawnFaults, FaultBounds, RateLimited
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
+from tests.kit.environment import options
 from tests.providers.conformance.bench import NETWORK, TENANCY, everything, handle_of_port, handle_of_server, port_spec
 from tests.providers.simulated.worlds import PROMPT, USUAL, Scene, bench_of, in_cloud
 from tests.sim.runner import World, simulate
@@ -24,173 +25,149 @@ SLOWLY = USUAL
 """A cloud that takes time to answer."""
 
 
-def test_an_effect_goes_on_when_whoever_asked_for_it_gives_up() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        asking = asyncio.create_task(scene.servers.create_server(scene.bench.server_spec()))
-        await scene.sleep(0.001)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        assert scene.cloud.is_busy
-        assert await scene.bench.in_state(SERVER, "running")
-        assert not scene.cloud.is_busy
-
-    in_cloud(act, SLOWLY)
+@options(catalogue=SLOWLY)
+async def test_an_effect_goes_on_when_whoever_asked_for_it_gives_up(scene: Scene) -> None:
+    await scene.bench.port()
+    asking = asyncio.create_task(scene.servers.create_server(scene.bench.server_spec()))
+    await scene.sleep(0.001)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert scene.cloud.is_busy
+    assert await scene.bench.in_state(SERVER, "running")
+    assert not scene.cloud.is_busy
 
 
-def test_an_error_means_that_nothing_was_done() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        scene.world.faults.at("cloud.error.create_server", 1)
-        with pytest.raises(CloudFailed):
-            await scene.servers.create_server(scene.bench.server_spec())
-        assert await scene.state() == "gone"
+@options(rates={})
+async def test_an_error_means_that_nothing_was_done(scene: Scene) -> None:
+    await scene.bench.port()
+    scene.world.faults.at("cloud.error.create_server", 1)
+    with pytest.raises(CloudFailed):
+        await scene.servers.create_server(scene.bench.server_spec())
+    assert await scene.state() == "gone"
+    await scene.servers.create_server(scene.bench.server_spec())
+
+
+@options(rates={})
+async def test_an_error_may_also_mean_that_it_was_done(scene: Scene) -> None:
+    await scene.bench.port()
+    scene.world.faults.at("cloud.error_done.create_server", 1)
+    with pytest.raises(CloudFailed):
+        await scene.servers.create_server(scene.bench.server_spec())
+    assert await scene.state() == "building"
+    with pytest.raises(AlreadyExists):
         await scene.servers.create_server(scene.bench.server_spec())
 
-    in_cloud(act, rates={})
+
+@options(rates={})
+async def test_an_answer_may_come_far_too_late_though_it_was_done_at_once(scene: Scene) -> None:
+    await scene.bench.port()
+    scene.world.faults.at("cloud.timeout_done.create_server", 1)
+    asking = asyncio.create_task(scene.servers.create_server(scene.bench.server_spec()))
+    await scene.sleep(1)
+    assert not asking.done()
+    assert await scene.state() == "building"
+    assert (await asking).handle == SERVER
+    assert scene.world.clock.monotonic() >= 60
 
 
-def test_an_error_may_also_mean_that_it_was_done() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        scene.world.faults.at("cloud.error_done.create_server", 1)
-        with pytest.raises(CloudFailed):
-            await scene.servers.create_server(scene.bench.server_spec())
-        assert await scene.state() == "building"
-        with pytest.raises(AlreadyExists):
-            await scene.servers.create_server(scene.bench.server_spec())
-
-    in_cloud(act, rates={})
+@options(rates={})
+async def test_a_slow_call_is_done_late(scene: Scene) -> None:
+    await scene.bench.port()
+    scene.world.faults.at("cloud.slow.create_server", 1)
+    began = scene.world.clock.monotonic()
+    await scene.servers.create_server(scene.bench.server_spec())
+    assert 0 < scene.world.clock.monotonic() - began <= FaultBounds().slow_s
 
 
-def test_an_answer_may_come_far_too_late_though_it_was_done_at_once() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        scene.world.faults.at("cloud.timeout_done.create_server", 1)
-        asking = asyncio.create_task(scene.servers.create_server(scene.bench.server_spec()))
-        await scene.sleep(1)
-        assert not asking.done()
-        assert await scene.state() == "building"
-        assert (await asking).handle == SERVER
-        assert scene.world.clock.monotonic() >= 60
+@options(rates={})
+async def test_who_asks_too_often_is_told_so(scene: Scene) -> None:
+    await scene.bench.port()
+    for verb, asked in (
+        ("find_server", scene.servers.find_server(SERVER)),
+        ("create_server", scene.servers.create_server(scene.bench.server_spec())),
+    ):
+        scene.world.faults.at(f"cloud.rate_limited.{verb}", 1)
+        with pytest.raises(RateLimited) as refusal:
+            await asked
+        assert isinstance(refusal.value, Unavailable)
+    assert await scene.state() == "gone"
 
-    in_cloud(act, rates={})
+
+@options(rates={})
+async def test_a_stale_read_shows_what_was_and_never_anything_older_than_its_bound(scene: Scene) -> None:
+    faults, ports = scene.world.faults, scene.provider.ports
+    assert ports is not None
+    await scene.bench.port()
+    await scene.sleep(10)
+    faults.at("cloud.stale.find_port", 1)
+    faults.at("cloud.stale.find_port", 2)
+    await ports.converge_port(port_spec(is_public=True))
+    await ports.converge_port(replace(port_spec(is_public=True), sources=("192.0.2.0/24",)))
+    was = await ports.find_port(handle_of_port())
+    assert was is not None
+    assert not was.spec.is_public
+    await scene.sleep(FaultBounds().stale_s)
+    now = await ports.find_port(handle_of_port())
+    assert now is not None
+    assert now.spec.sources == ("192.0.2.0/24",)
+    assert scene.provider.lag_s == FaultBounds().stale_s
 
 
-def test_a_slow_call_is_done_late() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        scene.world.faults.at("cloud.slow.create_server", 1)
-        began = scene.world.clock.monotonic()
+@options(rates={})
+async def test_a_stale_list_lacks_what_is_new_and_has_what_is_gone(scene: Scene) -> None:
+    first = await scene.bench.server(1)
+    await scene.sleep(10)
+    await scene.bench.port(2)
+    await scene.servers.create_server(scene.bench.server_spec(2))
+    scene.cloud.operator.vanish(first.handle.name)
+    scene.world.faults.at("cloud.stale.sightings", 1)
+    assert await everything(scene.servers.sightings()) == [Sighting(first.handle, first.version)]
+    assert [each.handle for each in await everything(scene.servers.sightings())] == [handle_of_server(2)]
+
+
+@options(rates={})
+async def test_what_was_made_is_not_to_be_seen_yet_but_it_is_there(scene: Scene) -> None:
+    await scene.bench.port()
+    scene.world.faults.at("cloud.not_found_yet.server", 1)
+    await scene.servers.create_server(scene.bench.server_spec())
+    assert await scene.servers.find_server(SERVER) is None
+    assert await everything(scene.servers.sightings()) == []
+    with pytest.raises(AlreadyExists):
         await scene.servers.create_server(scene.bench.server_spec())
-        assert 0 < scene.world.clock.monotonic() - began <= FaultBounds().slow_s
-
-    in_cloud(act, rates={})
-
-
-def test_who_asks_too_often_is_told_so() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        for verb, asked in (
-            ("find_server", scene.servers.find_server(SERVER)),
-            ("create_server", scene.servers.create_server(scene.bench.server_spec())),
-        ):
-            scene.world.faults.at(f"cloud.rate_limited.{verb}", 1)
-            with pytest.raises(RateLimited) as refusal:
-                await asked
-            assert isinstance(refusal.value, Unavailable)
-        assert await scene.state() == "gone"
-
-    in_cloud(act, rates={})
+    await scene.sleep(FaultBounds().stale_s)
+    assert await scene.state() == "running"
 
 
-def test_a_stale_read_shows_what_was_and_never_anything_older_than_its_bound() -> None:
-    async def act(scene: Scene) -> None:
-        faults, ports = scene.world.faults, scene.provider.ports
-        assert ports is not None
-        await scene.bench.port()
-        await scene.sleep(10)
-        faults.at("cloud.stale.find_port", 1)
-        faults.at("cloud.stale.find_port", 2)
-        await ports.converge_port(port_spec(is_public=True))
-        await ports.converge_port(replace(port_spec(is_public=True), sources=("192.0.2.0/24",)))
-        was = await ports.find_port(handle_of_port())
-        assert was is not None
-        assert not was.spec.is_public
-        await scene.sleep(FaultBounds().stale_s)
-        now = await ports.find_port(handle_of_port())
-        assert now is not None
-        assert now.spec.sources == ("192.0.2.0/24",)
-        assert scene.provider.lag_s == FaultBounds().stale_s
-
-    in_cloud(act, rates={})
+@options(rates={})
+async def test_a_list_may_have_a_row_twice(scene: Scene) -> None:
+    await scene.bench.port()
+    ports = scene.provider.ports
+    assert ports is not None
+    scene.world.faults.at("cloud.doubled_rows.ports", 1)
+    assert [each.spec.handle for each in await everything(ports.ports())] == [handle_of_port()] * 2
+    assert len(await everything(ports.ports())) == 1
 
 
-def test_a_stale_list_lacks_what_is_new_and_has_what_is_gone() -> None:
-    async def act(scene: Scene) -> None:
-        first = await scene.bench.server(1)
-        await scene.sleep(10)
-        await scene.bench.port(2)
-        await scene.servers.create_server(scene.bench.server_spec(2))
-        scene.cloud.operator.vanish(first.handle.name)
-        scene.world.faults.at("cloud.stale.sightings", 1)
-        assert await everything(scene.servers.sightings()) == [Sighting(first.handle, first.version)]
-        assert [each.handle for each in await everything(scene.servers.sightings())] == [handle_of_server(2)]
-
-    in_cloud(act, rates={})
-
-
-def test_what_was_made_is_not_to_be_seen_yet_but_it_is_there() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        scene.world.faults.at("cloud.not_found_yet.server", 1)
-        await scene.servers.create_server(scene.bench.server_spec())
-        assert await scene.servers.find_server(SERVER) is None
-        assert await everything(scene.servers.sightings()) == []
-        with pytest.raises(AlreadyExists):
-            await scene.servers.create_server(scene.bench.server_spec())
-        await scene.sleep(FaultBounds().stale_s)
-        assert await scene.state() == "running"
-
-    in_cloud(act, rates={})
+@options(rates={})
+async def test_an_event_may_be_lost(scene: Scene) -> None:
+    await scene.bench.server()
+    assert scene.provider.events is not None
+    heard = scene.provider.events.events()
+    scene.world.faults.at("cloud.dropped_event", 1)
+    scene.cloud.operator.stop(SERVER.name)
+    await scene.servers.start_server(SERVER)
+    assert await anext(heard) == CloudEvent("server", SERVER)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(heard), 60)
 
 
-def test_a_list_may_have_a_row_twice() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        ports = scene.provider.ports
-        assert ports is not None
-        scene.world.faults.at("cloud.doubled_rows.ports", 1)
-        assert [each.spec.handle for each in await everything(ports.ports())] == [handle_of_port()] * 2
-        assert len(await everything(ports.ports())) == 1
-
-    in_cloud(act, rates={})
-
-
-def test_an_event_may_be_lost() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.server()
-        assert scene.provider.events is not None
-        heard = scene.provider.events.events()
-        scene.world.faults.at("cloud.dropped_event", 1)
-        scene.cloud.operator.stop(SERVER.name)
-        await scene.servers.start_server(SERVER)
-        assert await anext(heard) == CloudEvent("server", SERVER)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(anext(heard), 60)
-
-    in_cloud(act, rates={})
-
-
-def test_without_a_menu_nothing_goes_wrong_and_reads_are_never_old() -> None:
-    async def act(scene: Scene) -> None:
-        for number in range(1, 21):
-            await scene.bench.server(number)
-        assert scene.provider.lag_s == 0
-        assert len(await everything(scene.servers.sightings())) == 20
-
-    in_cloud(act, SLOWLY, seeds=1)
+@options(catalogue=SLOWLY, seeds=1)
+async def test_without_a_menu_nothing_goes_wrong_and_reads_are_never_old(scene: Scene) -> None:
+    for number in range(1, 21):
+        await scene.bench.server(number)
+    assert scene.provider.lag_s == 0
+    assert len(await everything(scene.servers.sightings())) == 20
 
 
 def test_a_catalogue_may_ask_for_faults_at_a_rate() -> None:
@@ -288,11 +265,9 @@ def check_books(cloud: SimulatedCloud) -> None:
     ), "every server has its port"
 
 
-def test_under_all_faults_who_tries_again_gets_there() -> None:
-    async def scenario(world: World) -> None:
-        await busy_life(world)
-
-    simulate(scenario, 20, rates=RATES)
+@options(seeds=20, rates=RATES)
+async def test_under_all_faults_who_tries_again_gets_there(world: World) -> None:
+    await busy_life(world)
 
 
 def test_a_seed_repeats_a_whole_run() -> None:

@@ -14,6 +14,7 @@ from remuda.providers.contract.filestorage import FileStorageSpec
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.simulated.catalogue import Times, instant
 from remuda.providers.simulated.operator import open_operator
+from tests.kit.environment import options
 from tests.providers.conformance.bench import handle_of_port, handle_of_server
 from tests.providers.simulated.worlds import PROMPT, USUAL, Scene, bench_of, in_cloud, on_file, with_room
 
@@ -21,63 +22,52 @@ SERVER = handle_of_server()
 OURS = id_in(SERVER.name)
 
 
-def test_a_server_is_named_by_any_of_its_names() -> None:
-    async def act(scene: Scene) -> None:
-        server = await scene.bench.server(1)
-        await scene.bench.server(2)
-        operator = scene.cloud.operator
-        for name in (OURS, server.id, SERVER.name, "web-1"):
-            assert operator.find(name) == SERVER
-        with pytest.raises(NotFound):
-            operator.find("web-9")
-        with pytest.raises(NotFound):
-            operator.find(OURS[:-1])
-        assert [each.handle for each in operator.servers()] == [SERVER, handle_of_server(2)]
-
-    in_cloud(act)
+async def test_a_server_is_named_by_any_of_its_names(scene: Scene) -> None:
+    server = await scene.bench.server(1)
+    await scene.bench.server(2)
+    operator = scene.cloud.operator
+    for name in (OURS, server.id, SERVER.name, "web-1"):
+        assert operator.find(name) == SERVER
+    with pytest.raises(NotFound):
+        operator.find("web-9")
+    with pytest.raises(NotFound):
+        operator.find(OURS[:-1])
+    assert [each.handle for each in operator.servers()] == [SERVER, handle_of_server(2)]
 
 
-def test_a_name_that_several_have_is_refused_with_theirs() -> None:
-    async def act(scene: Scene) -> None:
-        first, second = await scene.bench.server(1), await scene.bench.server(2)
-        scene.cloud._ground.storage.run("UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)")
-        with pytest.raises(Invalid, match="is that of several servers") as refusal:
-            scene.cloud.operator.find("web-1")
-        ids = ", ".join(sorted(id_in(each.handle.name) for each in (first, second)))
-        assert str(refusal.value) == f"The name web-1 is that of several servers: use one of {ids}."
-
-    in_cloud(act, seeds=1)
+@options(seeds=1)
+async def test_a_name_that_several_have_is_refused_with_theirs(scene: Scene) -> None:
+    first, second = await scene.bench.server(1), await scene.bench.server(2)
+    scene.cloud._ground.storage.run("UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)")
+    with pytest.raises(Invalid, match="is that of several servers") as refusal:
+        scene.cloud.operator.find("web-1")
+    ids = ", ".join(sorted(id_in(each.handle.name) for each in (first, second)))
+    assert str(refusal.value) == f"The name web-1 is that of several servers: use one of {ids}."
 
 
-def test_the_power_of_a_running_server_is_cut() -> None:
-    async def act(scene: Scene) -> None:
-        before = await scene.bench.server()
+async def test_the_power_of_a_running_server_is_cut(scene: Scene) -> None:
+    before = await scene.bench.server()
+    scene.cloud.operator.stop(OURS)
+    after = await scene.servers.find_server(SERVER)
+    assert after is not None
+    assert (after.state, after.launched) == ("stopped", before.launched)
+    assert after.version != before.version
+    with pytest.raises(WrongState):
         scene.cloud.operator.stop(OURS)
-        after = await scene.servers.find_server(SERVER)
-        assert after is not None
-        assert (after.state, after.launched) == ("stopped", before.launched)
-        assert after.version != before.version
-        with pytest.raises(WrongState):
-            scene.cloud.operator.stop(OURS)
-        await scene.servers.start_server(SERVER)
-
-    in_cloud(act)
+    await scene.servers.start_server(SERVER)
 
 
-def test_a_server_fails_with_a_reason_even_while_it_boots() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        await scene.servers.create_server(scene.bench.server_spec())
-        scene.cloud.operator.fail(OURS, "smoke")
-        await scene.sleep(60)
-        found = await scene.servers.find_server(SERVER)
-        assert found is not None
-        assert (found.state, found.fault, found.launched) == ("failed", "smoke", None)
-        await scene.servers.remove_server(SERVER)
-        with pytest.raises(WrongState):
-            scene.cloud.operator.fail(OURS)
-
-    in_cloud(act)
+async def test_a_server_fails_with_a_reason_even_while_it_boots(scene: Scene) -> None:
+    await scene.bench.port()
+    await scene.servers.create_server(scene.bench.server_spec())
+    scene.cloud.operator.fail(OURS, "smoke")
+    await scene.sleep(60)
+    found = await scene.servers.find_server(SERVER)
+    assert found is not None
+    assert (found.state, found.fault, found.launched) == ("failed", "smoke", None)
+    await scene.servers.remove_server(SERVER)
+    with pytest.raises(WrongState):
+        scene.cloud.operator.fail(OURS)
 
 
 def test_a_server_moves_to_another_host_if_there_is_one() -> None:
@@ -100,38 +90,33 @@ def test_a_server_moves_to_another_host_if_there_is_one() -> None:
     in_cloud(nowhere_to_go, with_room(1, 5))
 
 
-def test_a_server_vanishes_and_leaves_its_port_and_its_place() -> None:
-    async def act(scene: Scene) -> None:
-        await scene.bench.server()
-        scene.cloud.operator.vanish(OURS)
-        assert await scene.state() == "gone"
-        assert scene.provider.ports is not None
-        port = await scene.provider.ports.find_port(handle_of_port())
-        assert port is not None
-        assert port.server == ""
-        await scene.servers.create_server(scene.bench.server_spec())
-
-    in_cloud(act, with_room(1, 1))
+@options(catalogue=with_room(1, 1))
+async def test_a_server_vanishes_and_leaves_its_port_and_its_place(scene: Scene) -> None:
+    await scene.bench.server()
+    scene.cloud.operator.vanish(OURS)
+    assert await scene.state() == "gone"
+    assert scene.provider.ports is not None
+    port = await scene.provider.ports.find_port(handle_of_port())
+    assert port is not None
+    assert port.server == ""
+    await scene.servers.create_server(scene.bench.server_spec())
 
 
-def test_a_storage_does_not_shrink_below_what_is_on_it() -> None:
-    async def act(scene: Scene) -> None:
-        storages = scene.provider.file_storages
-        assert storages is not None
-        handle = Handle("", storage_name("f1000000-0000-4000-8000-000000000001", "uid-6"))
+async def test_a_storage_does_not_shrink_below_what_is_on_it(scene: Scene) -> None:
+    storages = scene.provider.file_storages
+    assert storages is not None
+    handle = Handle("", storage_name("f1000000-0000-4000-8000-000000000001", "uid-6"))
 
-        def of_size(size: int) -> FileStorageSpec:
-            return FileStorageSpec(handle=handle, storage_class=USUAL.storage_classes[0].id, size_bytes=size)
+    def of_size(size: int) -> FileStorageSpec:
+        return FileStorageSpec(handle=handle, storage_class=USUAL.storage_classes[0].id, size_bytes=size)
 
-        await storages.converge_storage(of_size(100))
-        scene.cloud.operator.fill(handle.name, 60)
-        with pytest.raises(Refused, match="more is on the storage"):
-            await storages.converge_storage(of_size(50))
-        assert (await storages.converge_storage(of_size(70))).used_bytes == 60
-        with pytest.raises(NotFound):
-            scene.cloud.operator.fill("none", 1)
-
-    in_cloud(act)
+    await storages.converge_storage(of_size(100))
+    scene.cloud.operator.fill(handle.name, 60)
+    with pytest.raises(Refused, match="more is on the storage"):
+        await storages.converge_storage(of_size(50))
+    assert (await storages.converge_storage(of_size(70))).used_bytes == 60
+    with pytest.raises(NotFound):
+        scene.cloud.operator.fill("none", 1)
 
 
 async def test_what_another_process_does_to_the_file_is_noticed_and_told(tmp_path: Path) -> None:

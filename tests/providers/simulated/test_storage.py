@@ -27,9 +27,10 @@ from remuda.providers.simulated.database import open_storage
 from remuda.providers.simulated.gateway import Disk
 from remuda.providers.simulated.operator import open_operator
 from remuda.providers.simulated.provider import open_cloud
+from tests.kit.environment import options
 from tests.providers.conformance.bench import NETWORK, everything, handle_of_port, handle_of_server, port_spec
-from tests.providers.simulated.worlds import USUAL, Scene, bench_of, in_cloud, on_file
-from tests.sim.runner import World, simulate
+from tests.providers.simulated.worlds import USUAL, Scene, bench_of, on_file
+from tests.sim.runner import World
 
 QUICK = instant(USUAL)
 
@@ -120,65 +121,59 @@ async def test_a_long_log_is_moved_into_the_file(tmp_path: Path) -> None:
     await disk.close()
 
 
-def test_an_effect_that_is_refused_has_done_nothing() -> None:
-    async def act(scene: Scene) -> None:
-        ports, events = scene.provider.ports, scene.provider.events
-        assert ports is not None
-        assert events is not None
-        storage = scene.cloud._ground.storage
-        storage.run("UPDATE public_addresses SET holder = 'somebody', tenancy = position")
-        await scene.bench.network()
-        before = storage.rows("SELECT * FROM changes"), storage.rows("SELECT * FROM addresses")
-        heard = events.events()
-        with pytest.raises(NoCapacity):
-            await ports.converge_port(port_spec(is_public=True))
-        assert (storage.rows("SELECT * FROM changes"), storage.rows("SELECT * FROM addresses")) == before
-        await ports.converge_port(port_spec())
-        await ports.remove_port(handle_of_port())
-        assert await anext(heard) == CloudEvent("port", handle_of_port())
-
-    in_cloud(act, QUICK)
+@options(catalogue=QUICK)
+async def test_an_effect_that_is_refused_has_done_nothing(scene: Scene) -> None:
+    ports, events = scene.provider.ports, scene.provider.events
+    assert ports is not None
+    assert events is not None
+    storage = scene.cloud._ground.storage
+    storage.run("UPDATE public_addresses SET holder = 'somebody', tenancy = position")
+    await scene.bench.network()
+    before = storage.rows("SELECT * FROM changes"), storage.rows("SELECT * FROM addresses")
+    heard = events.events()
+    with pytest.raises(NoCapacity):
+        await ports.converge_port(port_spec(is_public=True))
+    assert (storage.rows("SELECT * FROM changes"), storage.rows("SELECT * FROM addresses")) == before
+    await ports.converge_port(port_spec())
+    await ports.remove_port(handle_of_port())
+    assert await anext(heard) == CloudEvent("port", handle_of_port())
 
 
-def test_what_did_not_happen_is_not_told() -> None:
-    async def act(scene: Scene) -> None:
-        ports, events = scene.provider.ports, scene.provider.events
-        assert ports is not None
-        assert events is not None
-        await scene.bench.port(1)
-        heard = events.events()
-        with pytest.raises(AlreadyExists):
-            await ports.converge_port(port_spec(2, address=port_spec(1).address))
-        await ports.remove_port(handle_of_port(1))
-        assert await anext(heard) == CloudEvent("port", handle_of_port(1))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(anext(heard), 10)
-
-    in_cloud(act, QUICK)
+@options(catalogue=QUICK)
+async def test_what_did_not_happen_is_not_told(scene: Scene) -> None:
+    ports, events = scene.provider.ports, scene.provider.events
+    assert ports is not None
+    assert events is not None
+    await scene.bench.port(1)
+    heard = events.events()
+    with pytest.raises(AlreadyExists):
+        await ports.converge_port(port_spec(2, address=port_spec(1).address))
+    await ports.remove_port(handle_of_port(1))
+    assert await anext(heard) == CloudEvent("port", handle_of_port(1))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(heard), 10)
 
 
-def test_two_processes_on_one_file_hear_of_what_the_other_does_and_of_what_becomes_of_it() -> None:
-    async def scenario(world: World) -> None:
-        path = world.disk.directory.parent / "cloud.db"
-        first, second = (on_file(path, world.clock, world.randomness) for _ in range(2))
-        await first.start()
-        assert first.provider.events is not None
-        assert first.provider.servers is not None
-        assert second.provider.servers is not None
-        bench = bench_of(second, world.clock)
-        await bench.port()
-        heard = first.provider.events.events()
-        await second.provider.servers.create_server(bench.server_spec())
-        states = []
-        while "running" not in states:
-            if (await anext(heard)).subject == "server":
-                found = await first.provider.servers.find_server(handle_of_server())
-                states.append(found.state if found else "gone")
-        assert states == ["building", "running"]
-        for cloud in (first, second):
-            await cloud.stop()
-
-    simulate(scenario, 3)
+@options(seeds=3)
+async def test_two_processes_on_one_file_hear_of_what_the_other_does_and_of_what_becomes_of_it(world: World) -> None:
+    path = world.disk.directory.parent / "cloud.db"
+    first, second = (on_file(path, world.clock, world.randomness) for _ in range(2))
+    await first.start()
+    assert first.provider.events is not None
+    assert first.provider.servers is not None
+    assert second.provider.servers is not None
+    bench = bench_of(second, world.clock)
+    await bench.port()
+    heard = first.provider.events.events()
+    await second.provider.servers.create_server(bench.server_spec())
+    states = []
+    while "running" not in states:
+        if (await anext(heard)).subject == "server":
+            found = await first.provider.servers.find_server(handle_of_server())
+            states.append(found.state if found else "gone")
+    assert states == ["building", "running"]
+    for cloud in (first, second):
+        await cloud.stop()
 
 
 async def test_what_another_process_did_is_told_with_the_next_change_of_ones_own(tmp_path: Path) -> None:
@@ -196,39 +191,35 @@ async def test_what_another_process_did_is_told_with_the_next_change_of_ones_own
     await cloud.stop()
 
 
-def test_a_network_stays_while_a_storage_is_attached_to_it() -> None:
-    async def act(scene: Scene) -> None:
-        networks, storages = scene.provider.networks, scene.provider.file_storages
-        assert networks is not None
-        assert storages is not None
-        await scene.bench.network()
-        spec = FileStorageSpec(
-            handle=Handle("", "filestorage-f.uid"),
-            storage_class=QUICK.storage_classes[0].id,
-            size_bytes=1,
-            attachments=(Attachment(network=NETWORK, addresses=Range("10.1.0.2", "10.1.0.5")),),
-        )
-        await storages.converge_storage(spec)
-        with pytest.raises(InUse):
-            await networks.remove_network(NETWORK)
-        await storages.remove_storage(spec.handle)
+@options(catalogue=QUICK)
+async def test_a_network_stays_while_a_storage_is_attached_to_it(scene: Scene) -> None:
+    networks, storages = scene.provider.networks, scene.provider.file_storages
+    assert networks is not None
+    assert storages is not None
+    await scene.bench.network()
+    spec = FileStorageSpec(
+        handle=Handle("", "filestorage-f.uid"),
+        storage_class=QUICK.storage_classes[0].id,
+        size_bytes=1,
+        attachments=(Attachment(network=NETWORK, addresses=Range("10.1.0.2", "10.1.0.5")),),
+    )
+    await storages.converge_storage(spec)
+    with pytest.raises(InUse):
         await networks.remove_network(NETWORK)
+    await storages.remove_storage(spec.handle)
+    await networks.remove_network(NETWORK)
 
-    in_cloud(act, QUICK)
 
-
-def test_a_listener_that_is_slow_hears_of_each_thing_once() -> None:
-    async def act(scene: Scene) -> None:
-        assert scene.provider.events is not None
-        await scene.bench.server()
-        heard = scene.provider.events.events()
-        for _ in range(50):
-            await scene.servers.reboot_server(handle_of_server(), hard=True)
-        assert await anext(heard) == CloudEvent("server", handle_of_server())
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(anext(heard), 10)
-
-    in_cloud(act, QUICK)
+@options(catalogue=QUICK)
+async def test_a_listener_that_is_slow_hears_of_each_thing_once(scene: Scene) -> None:
+    assert scene.provider.events is not None
+    await scene.bench.server()
+    heard = scene.provider.events.events()
+    for _ in range(50):
+        await scene.servers.reboot_server(handle_of_server(), hard=True)
+    assert await anext(heard) == CloudEvent("server", handle_of_server())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(heard), 10)
 
 
 def test_the_log_of_changes_has_an_end(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ _REMEDIES = {
 }
 """What to do, by a piece of what is told; of several, the first."""
 _COMMANDS = {
-    "is not what If-Match says: read it again, then decide": (
+    "does not match If-Match: read it again, then decide": (
         "is not what it was any more, and nothing was done: look at it again, then decide"
     ),
     "set spec.protection.deletion to false, then delete it": (

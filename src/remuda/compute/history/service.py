@@ -1,11 +1,14 @@
-"""The history room: what happened to an instance, what was done to it, and why it is as it is.
+"""The history of instances: their timeline, their operations, and the explanation of their state.
 
-All of it is for whoever may read the instance, and as long as it is remembered also for whoever might have read it.
-What happened to an instance's server is told in the instance's own timeline, as its controller sees it.
+Every method takes the context of the call and requires the permission to read the instance. The history stays readable
+after the instance was deleted, with the same permission, for as long as it is kept. Events of an instance's server are
+in the instance's own timeline, as its controller observed them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from remuda.access.checks import allow_for_object
 from remuda.access.principal import Context
@@ -34,8 +37,8 @@ from remuda.compute.instances.rules import has_scope
 from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.names import permission
 from remuda.compute.ports import NetworkSeen, RegionPort, ServerSeen
-from remuda.http.pagination import PageTokens
-from remuda.http.responses import Collection
+from remuda.http.pagination import PageTokens, page_headers
+from remuda.http.responses import Collection, Rendered
 from remuda.http.routes import PageQuery
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
@@ -50,26 +53,17 @@ from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 
 READ = permission("instances", "read")
-"""Who may read an instance may read its past."""
+"""The permission to read an instance, which includes its history."""
 
 _DEFAULT_LIMIT = 100
 _SLICE = 100
 _SOON_AFTER = 500
-"""Within how many entries an operation that is refused has ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """Some of what happened, the latest first."""
-
-    events: list[EventRead]
-    next: str | None
-    """Hand this back as `continue`; None if there is no more."""
+"""The number of entries within which a rejected operation has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The room."""
+    """Histories of the instances of all projects."""
 
     store: Store
     log: Log
@@ -82,8 +76,8 @@ class History:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_view", OperationView(self.operations.sagas))
 
-    async def timeline(self, context: Context, instance: str, query: PageQuery) -> EventPage:
-        """Return what happened to an instance, and to those that had its id before it."""
+    async def list_timeline(self, context: Context, instance: str, query: PageQuery) -> Rendered[list[EventRead]]:
+        """Return a page of the events of an instance and of earlier ones with its id, the latest first."""
         found = await self._known(context, instance)
         subject = _subject(instance)
         tokens = PageTokens(self.sealer, path=f"{STREAM}/{subject}", caller=context.principal.caller)
@@ -94,10 +88,11 @@ class History:
         shown, older = entries[:limit], entries[limit] if len(entries) > limit else None
         names = await self._image_names(context, found, images_in(shown))
         events = list(read_entries(shown, newer=newer, older=older, images=names))
-        return EventPage(events, None if older is None else tokens.write_position(shown[-1].position))
+        following = None if older is None else tokens.write_position(shown[-1].position)
+        return Rendered(msgspec.json.encode(events), headers=page_headers(query, following))
 
     async def list_operations(self, context: Context, instance: str) -> Collection[Operation, list[OperationRead]]:
-        """Return what was done to an instance all or not at all, for as long as that is kept."""
+        """Return the operations on an instance that are still kept."""
         await self._known(context, instance)
         index = ("subject", _subject(instance))
         return Collection(
@@ -105,7 +100,7 @@ class History:
         )
 
     async def explain(self, context: Context, instance: str) -> ExplanationRead:
-        """Say why an instance is as it is."""
+        """Explain the state of an instance: what it waits for, since when, and who can resolve that."""
         found, now = await self._known(context, instance), self.clock.now()
         if isinstance(found, GoneInstance):
             return explain_gone(found, await find_end(self.log, _subject(instance), found.uid), now=now)

@@ -1,9 +1,9 @@
-"""What can be done to an instance that is there. It is done to its one server, and the answer is region's.
+"""Actions on instances. Each is performed on the one server of the instance, by region.
 
-Whatever changes something, or lets somebody in, asks for the right to update; to read the console's output, the right
-to read is enough. Who is let in, by the SSH key or the console, is told in the timeline before the secret is handed
-over; the secret is not. While an instance is being deleted, only that output is there; all else is refused as a change
-is.
+An action that changes the instance or gives access to it requires the permission to update the instance; reading the
+console output requires the permission to read it. Access by the SSH key or the console is recorded in the timeline
+before the secret is returned, without the secret. While an instance is being deleted, only the console output is
+available; every other action is rejected, as an update is.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Context, Verb
+from remuda.compute.instances.schema import ConsoleOutputRead, ConsoleSessionRead, SnapshotCreate, SshKeyRead
 from remuda.compute.instances.server_lookup import Matches
 from remuda.compute.instances.service import Instances
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import PROVENANCE, permission
 from remuda.compute.ports import RegionPort
 from remuda.kernel.errors import Invalid, Malformed, NotFound
-from remuda.kernel.secrets import Secret
 from remuda.resources.crud import requested
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead, MetadataWrite, TagWire
@@ -30,7 +30,7 @@ _MOST_TAGS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verbs:
-    """Start, stop, reboot, snapshot, and get into instances."""
+    """Actions on the instances of all projects."""
 
     instances: Instances
     region: RegionPort
@@ -52,33 +52,35 @@ class Verbs:
         await self.region.reboot(context, (await self.matches.one(found)).id, hard=hard)
         await self._tell(context, found, "Rebooted", hard=hard)
 
-    async def snapshot(self, context: Context, instance: str, wanted: MetadataWrite) -> ImageRead:
+    async def snapshot(self, context: Context, instance: str, body: SnapshotCreate) -> ImageRead:
+        """Create an image of an instance."""
         found = await self._found(context, "update", instance)
         server = (await self.matches.one(found)).id
-        image = await self.region.snapshot(context, server, with_provenance(wanted, instance))
+        image = await self.region.snapshot(context, server, with_provenance(body.metadata, instance))
         await self._tell(context, found, "SnapshotMade", image=image.metadata.id)
         return image
 
-    async def ssh_key(self, context: Context, instance: str) -> Secret:
-        """Return the private key that opens an instance; there is none where an authority says who may log in."""
+    async def ssh_key(self, context: Context, instance: str) -> SshKeyRead:
+        """Return the private SSH key of an instance, which has none if it trusts an SSH certificate authority."""
         found = await self._found(context, "update", instance)
         if found.spec.ssh_certificate_authority_id:
             raise NotFound("SSH key of the instance", instance)
         key = await self.region.ssh_key(context, (await self.matches.one(found)).id)
         await self._tell(context, found, "KeyHandedOut")
-        return key
+        return SshKeyRead(private_key=key)
 
-    async def open_console(self, context: Context, instance: str) -> str:
-        """Return where a browser sees an instance's screen."""
+    async def open_console(self, context: Context, instance: str) -> ConsoleSessionRead:
+        """Return the address of an instance's console, for a browser."""
         found = await self._found(context, "update", instance)
         address = await self.region.open_console(context, (await self.matches.one(found)).id)
         await self._tell(context, found, "ConsoleOpened")
-        return address
+        return ConsoleSessionRead(url=address)
 
-    async def console_output(self, context: Context, instance: str, lines: int | None) -> str:
-        """Return the last lines that an instance wrote to its console."""
+    async def console_output(self, context: Context, instance: str, *, length: int | None) -> ConsoleOutputRead:
+        """Return the last lines of an instance's console output."""
         found = await self._found(context, "read", instance)
-        return await self.region.console_output(context, (await self.matches.one(found)).id, lines)
+        contents = await self.region.console_output(context, (await self.matches.one(found)).id, length)
+        return ConsoleOutputRead(contents=contents)
 
     async def _found(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
         found = await self.instances.find(context, permission("instances", verb), instance)
@@ -87,7 +89,7 @@ class Verbs:
         return found
 
     async def _tell(self, context: Context, found: ComputeInstance, event: str, **facts: Any) -> None:
-        """Tell the timeline what was done: nothing is written here that it could be told with."""
+        """Append an event to the timeline by itself, since the action writes no object that could carry it."""
         await self.log.append([requested(context, INSTANCE, found, event, **facts)])
 
 

@@ -1,10 +1,11 @@
-"""What clients send and read of instances."""
+"""Schemas of instances."""
 
 from typing import Annotated
 
 import msgspec
 
 from remuda.compute.kinds import PowerState
+from remuda.compute.plans.schema import PlanHash
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
@@ -95,38 +96,53 @@ class InstanceRead(Wire, frozen=True):
 
 
 class SnapshotCreate(Wire, frozen=True):
-    """An image that is to be made of an instance."""
+    """A request for a snapshot of an instance, which is an image."""
 
-    metadata: Annotated[MetadataWrite, msgspec.Meta(description="Of its tags, those of services are dropped.")]
+    metadata: Annotated[MetadataWrite, msgspec.Meta(description="Tags that are reserved for services are dropped.")]
 
 
 class SshKeyRead(Wire, frozen=True):
-    """A key that opens an instance."""
+    """The private SSH key of an instance."""
 
     private_key: Secret
 
 
 class ConsoleSessionRead(Wire, frozen=True):
-    """Where a browser sees an instance's screen."""
+    """The address of an instance's console, for a browser."""
 
     url: str
 
 
 class ConsoleOutputRead(Wire, frozen=True, omit_defaults=False):
-    """What an instance wrote to its console."""
+    """The console output of an instance."""
 
     contents: str
 
 
 class RebootQuery(Parameters, frozen=True):
-    """How to reboot."""
+    """Options of a reboot."""
 
-    hard: Annotated[bool, msgspec.Meta(description="Cut the power, rather than ask the system to reboot.")] = False
+    hard: Annotated[
+        bool, msgspec.Meta(description="Cut the power instead of asking the operating system to reboot.")
+    ] = False
 
 
 class ConsoleQuery(Parameters, frozen=True):
-    """How much of a console's output."""
+    """Options of console output."""
 
     length: (
-        Annotated[int, msgspec.Meta(ge=1, le=100_000, description="How many lines, counted from the last.")] | None
+        Annotated[int, msgspec.Meta(ge=1, le=100_000, description="The number of lines, counted from the last.")] | None
+    ) = None
+
+
+class UpdateQuery(Parameters, frozen=True, rename={"dry_run": "dryRun"}):
+    """Options of an update."""
+
+    dry_run: Annotated[bool, msgspec.Meta(description="Update nothing, and respond with the plan.")] = False
+    plan: (
+        Annotated[
+            PlanHash,
+            msgspec.Meta(description="The hash of the plan to carry out: 409 if the plan is a different one by now."),
+        ]
+        | None
     ) = None

@@ -1,13 +1,10 @@
-"""The instances room.
+"""Instances: the service that the API's routes call.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
-operation. A change is in `updates`, and what can be done to a running instance in `verbs`.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect, or runs
+an operation. Updates are in `updates`, and actions on a running instance in `actions`.
 
-What an instance cannot be, judged before anything is made: region must never have to refuse its server later.
-
-Whatever region knows is asked as the caller: what it may not see is not there, or refused, in region's own words.
-
-The end of instances that nobody asked for by name: their network goes, and takes them along.
+A new instance is validated before anything is created, so that region does not reject its server later. Region is asked
+on behalf of the caller: an object that the caller may not see is not found or forbidden, as region responds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -175,7 +172,7 @@ def check_sources(networking: NetworkingWire | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instances:
-    """The room."""
+    """Instances of all projects."""
 
     store: Store
     clock: Clock
@@ -196,22 +193,22 @@ class Instances:
             visible=lambda instance: rules.has_scope(instance) and is_asked_for(instance),
         )
 
-    async def create(self, context: Context, wanted: InstanceCreate) -> ComputeInstance:
-        """Make an instance on a network that has none of its name, if its project may have another."""
-        principal, spec = context.principal, wanted.spec
+    async def create(self, context: Context, body: InstanceCreate) -> ComputeInstance:
+        """Create an instance on a network that has none of its name, if the quota of its project allows it."""
+        principal, spec = context.principal, body.spec
         place = Place(spec.organization_id, spec.project_id)
         right = permission("instances", "create")
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
         )
-        made = await self._made_before(context, wanted)
-        return made or await self._made(context, await self._judged(context, place, wanted))
+        made = await self._made_before(context, body)
+        return made or await self._made(context, await self._judged(context, place, body))
 
     async def get(self, context: Context, instance: str) -> ComputeInstance:
         return await self.find(context, permission("instances", "read"), instance)
 
     async def delete(self, context: Context, instance: str) -> None:
-        """Ask for an instance to go."""
+        """Request the deletion of an instance that is not protected from it."""
 
         async def delete() -> None:
             found = await self.find(context, permission("instances", "delete"), instance)
@@ -224,7 +221,7 @@ class Instances:
         await until_written(delete)
 
     async def find(self, context: Context, right: Permission, instance: str) -> ComputeInstance:
-        """Return an instance that the caller may read and do this to."""
+        """Return an instance that the caller may read and has a permission for."""
         found = await self.store.get(ComputeInstance, instance)
         if not rules.has_scope(found):
             raise NotFound("ComputeInstance", instance)

@@ -1,17 +1,16 @@
-"""Changing an instance, and telling beforehand what that would do.
+"""Updates of instances, and plans of what an update would do.
 
-A dry run is judged as the change itself is, and writes nothing; only that the quota does not allow it is told by the
-plan, since what it would take is then worth knowing. Nothing is accepted whose replacement is known not to
-be possible: the flavor has no free place, the image is not ready, it does not fit, the quota does not allow it.
+A dry run is validated as the update itself is, and writes nothing. Only exceeded quota does not reject it: the plan
+names it as a blocker. An update is rejected if its replacement is known to be impossible: the region has no capacity
+for the flavor, the image is not ready or does not fit the flavor, or the quota does not allow it.
 
-A change that carries the hash of a plan is done if that plan is what would be done now, or if nothing is left to do;
-otherwise it is refused, with the present plan. So is one without a hash that destroys something, where the instance or
-its project's policy demands one. The judgement and the write are about the same version of the instance: what changes
-in between is judged again.
+An update that carries the hash of a plan is carried out if its plan is still that one, or if nothing is left to do;
+otherwise it is rejected with the present plan. So is an update without a hash that destroys data, where the instance or
+its project's policy demands a plan. Validation and write concern the same version of the instance: an update that
+collides with another write is validated again.
 
-What an instance is while it is not what is wanted: region refuses that, and its server runs on as it was.
-
-A change is then judged by what stands. To want again what there is destroys nothing, and needs no room.
+While region rejects the specification of an instance, its server stays as it was last applied. An update is then
+planned from that state: to return to it destroys nothing and needs no capacity.
 """
 
 import dataclasses
@@ -44,6 +43,7 @@ from remuda.compute.plans.plan import plan_change, quota_blockers
 from remuda.compute.plans.schema import BlockerRead, PlanRead
 from remuda.compute.policies import protection_of
 from remuda.compute.ports import RegionPort, ServerFacts, ServerSeen
+from remuda.http.responses import Other
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
@@ -126,36 +126,46 @@ class _Judged:
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """The part of the instances room that changes them."""
+    """Updates of the instances of all projects."""
 
     instances: Instances
     turns: Turns = field(default_factory=Turns)
-    """Changes of one instance wait for each other: none collides with another that was asked for at the same time."""
-
-    async def plan(self, context: Context, instance: str, wanted: InstanceUpdate) -> PlanRead:
-        """Return what a change would do, and whether there is quota for it. Nothing is done."""
-        judged = await self._judge(context, instance, wanted)
-        return replace(judged.plan, blockers=tuple(await self._blockers(judged)))
+    """Serializes the updates of one instance, so that concurrent requests do not collide."""
 
     async def update(
-        self, context: Context, instance: str, wanted: InstanceUpdate, plan: str | None = None
-    ) -> ComputeInstance:
-        """Replace what a client may change of an instance. `plan` is the hash of what the client has agreed to."""
+        self, context: Context, instance: str, body: InstanceUpdate, *, dry_run: bool, plan: str | None
+    ) -> ComputeInstance | Other[PlanRead]:
+        """Replace what a client may change of an instance, or return the plan of that without doing it.
+
+        `plan` is the hash of the plan that the client has agreed to.
+        """
+        if dry_run:
+            return Other(await self._plan(context, instance, body))
 
         async def change() -> ComputeInstance:
-            judged = await self._judge(context, instance, wanted)
+            judged = await self._judge(context, instance, body)
             await self._check_consent(judged, plan)
-            return await self._write(context, judged, wanted)
+            return await self._write(context, judged, body)
 
         async with self.turns.of(instance):
             return await until_written(change)
 
-    async def get(self, context: Context, instance: str) -> ComputeInstance:
-        """Return an instance to one who may change it."""
+    async def repeat(
+        self, context: Context, instance: str, body: InstanceUpdate, *, dry_run: bool
+    ) -> ComputeInstance | Other[PlanRead]:
+        """Return the present state of an instance that the same request has updated, or the plan as it is now."""
+        return Other(await self._plan(context, instance, body)) if dry_run else await self._find(context, instance)
+
+    async def _find(self, context: Context, instance: str) -> ComputeInstance:
         return await self.instances.find(context, permission("instances", "update"), instance)
 
+    async def _plan(self, context: Context, instance: str, body: InstanceUpdate) -> PlanRead:
+        """Return the plan of an update, and the quota that blocks it."""
+        judged = await self._judge(context, instance, body)
+        return replace(judged.plan, blockers=tuple(await self._blockers(judged)))
+
     async def _judge(self, context: Context, instance: str, wanted: InstanceUpdate) -> _Judged:
-        found = await self.get(context, instance)
+        found = await self._find(context, instance)
         if found.is_marked:
             raise Malformed("instance is being deleted")
         await refuse_while_in_hand(self.instances.store, found, found.spec.operation)

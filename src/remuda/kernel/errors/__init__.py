@@ -1,50 +1,50 @@
-"""Every error a caller may meet, in one tree.
+"""Errors that callers can receive, in one tree.
 
 ::
 
     RemudaError
     ├── Malformed             400  the request cannot be read
-    ├── Unauthenticated       401  nobody we know asks
-    ├── OAuthRefusal          400  refused in the words of OAuth2, or 401, 403, 500, 503
-    ├── Forbidden             403  the caller may not do this
+    ├── Unauthenticated       401  the credentials are missing or invalid
+    ├── OAuthRefusal          400  an OAuth 2 error, also with status 401, 403, 500 or 503
+    ├── Forbidden             403  the caller lacks a permission
     ├── Invalid               422  the input is wrong
-    ├── NoRoom                422  fits nowhere now
+    ├── NoRoom                422  no space is left at the moment
     ├── NotFound              404  there is no such object
-    ├── NotAllowed            405  the path knows no such method
+    ├── NotAllowed            405  the path does not support the method
     ├── TooSlow               408  the request did not arrive in time               (retry)
     ├── AlreadyExists         409  the name is taken
     ├── Conflict              409  written from a stale version                     (retry)
     ├── ReferenceRefused      409  names something absent or being deleted
     ├── OwnerRefused          409  the owner is absent or being deleted
-    ├── InFlight              409  the same request is being worked on              (retry)
-    ├── AnswerNotKept         409  done already, and its answer held a secret
-    ├── PlanRequired          409  destroys something, and has to carry its plan
-    ├── PlanChanged           409  carries another plan than the present one
+    ├── InFlight              409  the same request is being processed              (retry)
+    ├── AnswerNotKept         409  processed before, and its response contained a secret
+    ├── PlanRequired          409  the change is destructive and needs the hash of its plan
+    ├── PlanChanged           409  the plan has changed
     ├── Gone                  410  the version is too old to watch from
-    ├── PreconditionFailed    412  the object is not the one the caller has seen
-    ├── TooLarge              413  the request is longer than we take
+    ├── PreconditionFailed    412  the object has changed since the caller read it
+    ├── TooLarge              413  the request exceeds a size limit
     ├── KeyReused             422  the idempotency key belongs to another request
-    ├── TooMany               429  the caller asks too often                        (retry)
-    ├── Unavailable           503  not now                                          (retry)
-    │   ├── StorageFull            the disk has no room
-    │   ├── StorageFailing         the disk refuses
-    │   ├── TimedOut               the answer was not ready in time
-    │   ├── ServerUnreachable      the server we depend on does not answer
-    │   └── OutcomeUnknown         sent, but nobody said what became of it
+    ├── TooMany               429  too many requests                                 (retry)
+    ├── Unavailable           503  temporarily unavailable                          (retry)
+    │   ├── StorageFull            the disk is full
+    │   ├── StorageFailing         the disk fails
+    │   ├── TimedOut               the response was not ready in time
+    │   ├── ServerUnreachable      another server does not respond
+    │   └── OutcomeUnknown         sent, but no response arrived
     ├── Unusable              503  the store cannot be opened
     │   ├── StoreLocked            another process has it open
     │   ├── StoreDamaged           its content is broken
     │   ├── StoreTooNew            a later release wrote it
-    │   ├── StoreForeign           it is no Remuda file
-    │   ├── StoreClosed            it was closed while somebody still used it
-    │   └── StoreInaccessible      the system does not let us at it
-    ├── Unreadable            500  a stored document is not what its kind says
+    │   ├── StoreForeign           it is not a Remuda file
+    │   ├── StoreClosed            it was closed while in use
+    │   └── StoreInaccessible      the system denies access
+    ├── Unreadable            500  a stored document does not match its kind
     ├── Unsealable            500  a sealed field does not open
-    └── Inconsistent          500  what there must be one of is not there, or several times
+    └── Inconsistent          500  there are none or several where there must be one
 
-An error is raised with facts and writes its own sentence: what happened, then what to do about it. ``code`` is stable
-and meant for programs, ``status`` is the HTTP answer, and ``retry`` says whether trying again, after whatever the
-sentence asks for, can succeed while nobody repairs anything. No sentence ever holds a secret value.
+An error is raised with facts and formats its own message: the problem, then the remedy. ``code`` is stable and meant
+for programs, ``status`` is the HTTP status, and ``retry`` says whether a retry, after following the message, can
+succeed without a repair. No message contains a secret value.
 """
 
 from remuda.kernel.errors.objects import (

@@ -1,17 +1,14 @@
-"""What is wrong with an object: as it was sent, as it stands, or as it is stored.
-
-The root of the tree, and what every error has.
-"""
+"""Errors about an object as it was sent, as it is or as it is stored, and the base class of all errors."""
 
 from typing import ClassVar
 
 
 class RemudaError(Exception):
-    """The root, never raised itself: catch it where any of our errors becomes an answer or an exit."""
+    """The base of all errors, never raised itself. Catch it where errors become responses or exit codes."""
 
     code: ClassVar[str] = "error"
     status: int = 500
-    """A class has one; only where another standard has several for one kind of refusal has an object its own."""
+    """Set by the class. Only OAuth 2, which has several for one kind of error, sets it per object."""
     retry: ClassVar[bool] = False
 
     def __init__(self, sentence: str) -> None:
@@ -19,13 +16,13 @@ class RemudaError(Exception):
         self.sentence = sentence
 
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
+# ruff: noqa: N818  the names say what happened; the suffix "Error" would add nothing
 
 
 class Invalid(RemudaError):
     """Raised when an input breaks a rule; the caller corrects the named field.
 
-    Without a remedy the problem is the whole sentence: for rules whose words existing clients know.
+    Without a remedy the problem is the whole message: for rules whose wording existing clients know.
     """
 
     code = "invalid"
@@ -37,7 +34,7 @@ class Invalid(RemudaError):
 
 
 class NoRoom(RemudaError):
-    """Raised when what is asked for fits nowhere now; choose another, or ask again when something else has gone."""
+    """Raised when a request needs more space than is left; choose another target, or retry when space is free."""
 
     code = "no_room"
     status = 422
@@ -70,7 +67,7 @@ class AlreadyExists(RemudaError):
 
 
 class Conflict(RemudaError):
-    """Raised when a write names a version or uid that is no longer the stored one; read again and redo the change."""
+    """Raised when a write names an outdated version or uid; read the object again and redo the change."""
 
     code = "conflict"
     status = 409
@@ -82,7 +79,7 @@ class Conflict(RemudaError):
 
 
 class ReferenceRefused(RemudaError):
-    """Raised when an object names a target that is absent or being deleted; point it at one that will stay."""
+    """Raised when an object refers to a target that is absent or being deleted; refer to another one."""
 
     code = "reference_refused"
     status = 409
@@ -96,7 +93,7 @@ class ReferenceRefused(RemudaError):
 
 
 class OwnerRefused(RemudaError):
-    """Raised when a child is written under an owner that is absent or being deleted; choose a living owner."""
+    """Raised when a child is written under an owner that is absent or being deleted; choose another owner."""
 
     code = "owner_refused"
     status = 409
@@ -109,7 +106,7 @@ class OwnerRefused(RemudaError):
 
 
 class Gone(RemudaError):
-    """Raised when a watch asks for a version the change log no longer reaches; list, then watch from the list."""
+    """Raised when a watch asks for a version older than the change history; list, then watch from the list."""
 
     code = "gone"
     status = 410
@@ -123,16 +120,16 @@ class Gone(RemudaError):
 
 
 class Unreadable(RemudaError):
-    """A stored document does not fit its type, as when somebody else wrote it or a field changed its meaning.
+    """Raised when a stored document does not fit its type, because of a foreign writer or a changed field.
 
-    Compare it with the kind's schema, and mend the document or restore it from a backup.
+    Compare the document with the kind's schema, and correct it or restore it from a backup.
     """
 
     code = "unreadable"
     status = 500
 
     def __init__(self, kind: str, name: str, *, cause: str) -> None:
-        super().__init__(f"The stored {kind} {name} cannot be read: {cause}. Mend the document to fit its schema.")
+        super().__init__(f"The stored {kind} {name} cannot be read: {cause}. Make the document match its schema.")
 
 
 class Unsealable(RemudaError):
@@ -150,7 +147,7 @@ class Unsealable(RemudaError):
 
 
 class Inconsistent(RemudaError):
-    """Raised when there must be exactly one thing, and there is none, or several: nothing is done, and none guessed."""
+    """Raised when there are none or several where there must be exactly one. Nothing is changed or guessed."""
 
     code = "inconsistent"
     status = 500

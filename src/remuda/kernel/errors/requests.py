@@ -1,15 +1,15 @@
-"""What is wrong with a request, whatever it is about."""
+"""Errors about a request, independent of its object."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from remuda.kernel.errors.objects import RemudaError
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
+# ruff: noqa: N818  the names say what happened; the suffix "Error" would add nothing
 
 
 class Malformed(RemudaError):
-    """Raised when a request cannot be read as what it should be; the caller corrects every named place."""
+    """Raised when a request cannot be decoded; the caller corrects every listed position."""
 
     code = "malformed"
     status = 400
@@ -17,20 +17,20 @@ class Malformed(RemudaError):
     def __init__(self, sentence: str, problems: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(sentence)
         self.problems = tuple(problems)
-        """Each place that is wrong, as a JSON pointer, and why; never what was sent."""
+        """The invalid positions as JSON pointers, each with the reason; never the value that was sent."""
 
 
 class Unauthenticated(RemudaError):
-    """Raised when a request carries no credentials that hold; get a token and send it."""
+    """Raised when a request has no valid credentials; get a token and send it."""
 
     code = "unauthenticated"
     status = 401
 
 
 class OAuthRefusal(RemudaError):
-    """Raised by the endpoints of OAuth2, which refuse in words of their own; `error` is one of those of the standard.
+    """Raised by OAuth 2 endpoints, which have their own error format; `error` is a code of the standard.
 
-    The description is for people, as every sentence here; `headers` tell for example how a client shows who it is.
+    The description is for humans, as is every message. `headers` tell the client, for example, how to authenticate.
     """
 
     code = "oauth_refused"
@@ -45,14 +45,14 @@ class OAuthRefusal(RemudaError):
 
 
 class Forbidden(RemudaError):
-    """Raised when the caller lacks a right; the sentence names it, for whoever can grant it."""
+    """Raised when the caller lacks a permission; the message names it, for the administrator who can grant it."""
 
     code = "forbidden"
     status = 403
 
 
 class NotAllowed(RemudaError):
-    """Raised when a path is known and the method is not; use one of those it has."""
+    """Raised when a path does not support the method; use one of those it supports."""
 
     code = "method_not_allowed"
     status = 405
@@ -74,71 +74,69 @@ class TooSlow(RemudaError):
 
 
 class InFlight(RemudaError):
-    """Raised when the same request, by its idempotency key, is being worked on; wait, then ask again."""
+    """Raised when the same request, by its idempotency key, is being processed; wait, then retry."""
 
     code = "in_flight"
     status = 409
     retry = True
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"This Idempotency-Key is being worked on: send it again in {retry_after_s} s for the answer.")
+        super().__init__(f"The request with this Idempotency-Key is being processed: retry in {retry_after_s} s.")
         self.retry_after_s = retry_after_s
 
 
 class AnswerNotKept(RemudaError):
-    """Raised when a request was carried out under its idempotency key before, and its answer was not kept."""
+    """Raised when a request with this idempotency key was processed before and its response not stored."""
 
     code = "answer_not_kept"
     status = 409
 
     def __init__(self) -> None:
         super().__init__(
-            "This Idempotency-Key was carried out, and its answer, which may hold a secret, was not kept: "
-            "read what it made, or ask anew under a new key."
+            "The request with this Idempotency-Key was processed, and its response, which may be secret, not stored: "
+            "read the resource, or send the request with a new key."
         )
 
 
 class PlanRequired(RemudaError):
-    """Raised by a change that destroys something where its plan is demanded; look at the plan, then send its hash."""
+    """Raised by a destructive change that needs a plan; review the plan, then send its hash."""
 
     code = "plan_required"
     status = 409
 
     def __init__(self, plan: Any) -> None:
         super().__init__(
-            "This change destroys something, and has to carry the hash of its plan: "
-            "look at the plan, and send its hash as the parameter plan if that is what you want."
+            "This change is destructive and requires the hash of its plan: "
+            "review the plan, then send its hash as the parameter plan."
         )
         self.plan = plan
-        """As it goes into the body."""
+        """The plan as it is encoded in the body."""
 
 
 class PlanChanged(RemudaError):
-    """Raised when a change carries another plan than the present one; look at this one, then decide anew."""
+    """Raised when a change carries the hash of an outdated plan; review this one, then decide again."""
 
     code = "plan_changed"
     status = 409
 
     def __init__(self, plan: Any) -> None:
-        super().__init__(
-            "The plan of this change is another one now: look at it, and send its hash if that is what you want."
-        )
+        super().__init__("The plan of this change has changed: review the new plan, then send its hash.")
         self.plan = plan
-        """As it goes into the body."""
+        """The plan as it is encoded in the body."""
 
 
 class PreconditionFailed(RemudaError):
-    """Raised when If-Match, or what is used like it, names another state than the present one; read and decide anew."""
+    """Raised when If-Match, or a similar precondition, names an outdated state; read again, then decide."""
 
     code = "precondition_failed"
     status = 412
 
     def __init__(self, kind: str, name: str, *, told: str = "If-Match") -> None:
-        super().__init__(f"The {kind} {name} is not what {told} says: read it again, then decide.")
+        super().__init__(f"The {kind} {name} does not match {told}: read it again, then decide.")
 
 
 class TooLarge(RemudaError):
-    """Raised when a request is longer than we take; send less."""
+    """Raised when a request exceeds a size limit; send less."""
 
     code = "too_large"
     status = 413
@@ -148,7 +146,7 @@ class TooLarge(RemudaError):
 
 
 class KeyReused(RemudaError):
-    """Raised when an idempotency key comes with another request than before; use a new key for each request."""
+    """Raised when an idempotency key comes with a different request; use a new key for each request."""
 
     code = "key_reused"
     status = 422
@@ -158,12 +156,12 @@ class KeyReused(RemudaError):
 
 
 class TooMany(RemudaError):
-    """Raised when a caller asks more often than it may; wait as long as it says."""
+    """Raised when a caller exceeds its rate limit; wait as long as the message says."""
 
     code = "too_many"
     status = 429
     retry = True
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"Too many requests: wait {retry_after_s} s, then go on more slowly.")
+        super().__init__(f"Too many requests: wait {retry_after_s} s, then send fewer.")
         self.retry_after_s = retry_after_s

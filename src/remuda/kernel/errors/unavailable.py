@@ -1,12 +1,12 @@
-"""What does not work right now, and what will not until somebody acts."""
+"""Errors about availability: temporary failures, and stores that cannot be opened without an operator."""
 
 from remuda.kernel.errors.objects import RemudaError
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
+# ruff: noqa: N818  the names say what happened; the suffix "Error" would add nothing
 
 
 class Unavailable(RemudaError):
-    """Raised when something needed does not work right now; wait a little and try again."""
+    """Raised when a dependency does not work at the moment; wait and retry."""
 
     code = "unavailable"
     status = 503
@@ -14,7 +14,7 @@ class Unavailable(RemudaError):
 
 
 class StorageFull(Unavailable):
-    """Raised when a write finds no room on the disk; free some space, and writing goes on by itself."""
+    """Raised when the disk is full; free some space, and writes succeed again."""
 
     code = "storage_full"
 
@@ -24,7 +24,7 @@ class StorageFull(Unavailable):
 
 
 class StorageFailing(Unavailable):
-    """Raised when the disk refuses a read or a write; if it does not pass, look after the disk."""
+    """Raised when the disk fails a read or a write; check the disk if that persists."""
 
     code = "storage_failing"
 
@@ -34,16 +34,16 @@ class StorageFailing(Unavailable):
 
 
 class TimedOut(Unavailable):
-    """Raised when an answer is not ready in time; read first, because the work may well have been done."""
+    """Raised when a response is not ready in time; read first, because the request may have been processed."""
 
     code = "timed_out"
 
     def __init__(self, limit_s: float) -> None:
-        super().__init__(f"The answer was not ready within {limit_s:g} s: read what became of it before trying again.")
+        super().__init__(f"The response was not ready within {limit_s:g} s: read the resource before trying again.")
 
 
 class ServerUnreachable(Unavailable):
-    """Raised when a server we depend on does not answer; try again, then check its address and the network."""
+    """Raised when another server does not respond; retry, then check its address and the network."""
 
     code = "server_unreachable"
 
@@ -55,17 +55,17 @@ class ServerUnreachable(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """Raised when a write was sent and no answer came; read first, because it may well have happened."""
+    """Raised when a write was sent and no response arrived; read first, because it may have happened."""
 
     code = "outcome_unknown"
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"No answer came to {what}, which may have happened or not: read before trying again.")
+        super().__init__(f"No response to {what} arrived, so it may have happened or not: read before trying again.")
         self.what = what
 
 
 class Unusable(RemudaError):
-    """Raised when a store cannot be opened; waiting does not help, somebody has to act."""
+    """Raised when a store cannot be opened; waiting does not help, the operator has to act."""
 
     code = "unusable"
     status = 503
@@ -82,7 +82,7 @@ class StoreLocked(Unusable):
 
 
 class StoreDamaged(Unusable):
-    """Raised when the content of a store contradicts itself; restore it from a backup."""
+    """Raised when the content of a store is inconsistent; restore it from a backup."""
 
     code = "store_damaged"
 
@@ -104,19 +104,19 @@ class StoreTooNew(Unusable):
 
 
 class StoreForeign(Unusable):
-    """Raised when the file is something else than a store of ours; it is left untouched: choose another directory."""
+    """Raised when the file is not a store. It is left unchanged: choose another directory."""
 
     code = "store_foreign"
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"The file {path} was not written by Remuda and is left as it is: use another directory (--data)."
+            f"The file {path} was not written by Remuda and is left unchanged: use another directory (--data)."
         )
         self.path = path
 
 
 class StoreClosed(Unusable):
-    """Raised when a store is used after it was closed, as by a request that outlives the process's shutdown."""
+    """Raised when a store is used after it was closed, for example by a request during shutdown."""
 
     code = "store_closed"
 
@@ -125,7 +125,7 @@ class StoreClosed(Unusable):
 
 
 class StoreInaccessible(Unusable):
-    """Raised when the system does not let us open or create the store; mend the path or its permissions."""
+    """Raised when the system denies opening or creating the store; correct the path or its permissions."""
 
     code = "store_inaccessible"
 

@@ -149,7 +149,7 @@ class KubernetesCloud:
         query = {"labelSelector": NODE_CLASS, "limit": str(_PAGE)} | ({"continue": place} if place else {})
         request = Request(verb="list", kind="nodes", path="/api/v1/nodes", query=query)
         # Whoever calls a provider tries again by itself: it is asked once.
-        answer = await self._connected().call(request, patience_s=0)
+        answer = await self._connected().call(request, retry_for_s=0)
         if not answer.is_success:
             raise Unavailable(f"the cluster refuses: {answer.failure().message}")
         try:

@@ -1,5 +1,5 @@
-"""The backend for many machines: the same contract on a Kubernetes API server.
+"""Kubernetes backend, for several machines: the store contract on an API server.
 
-The API server is the truth. An informer per kind feeds the tables of the read side, in a scratch file that is thrown
-away at the end, so reads cost the API server nothing and a restart costs one list per kind.
+The API server is the source of truth. An informer per kind fills the tables of the read side, in a temporary file, so
+reads do not load the API server and a restart costs one list per kind.
 """

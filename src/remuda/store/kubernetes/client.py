@@ -1,9 +1,9 @@
-"""Requests to the API server: an answer, or an error of ours.
+"""Client of the API server: requests, retries and credentials.
 
-Throttling (429) is waited out, refused credentials are renewed once, and a server that cannot be reached is tried again
-until patience ends. A write that was sent and never answered is not repeated: its outcome is unknown, and says so.
+A throttled request (429) waits, rejected credentials are renewed once, and an unreachable server is retried until a
+deadline. A write that was sent and not answered is not repeated: it raises OutcomeUnknown.
 
-Who we are to the API server: address, trust and credentials, as the kubeconfig says, and again when they expire.
+Address, trust and credentials come from a kubeconfig, which is read again when the credentials expire.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, OutcomeUnknown, RemudaError, ServerUnreachable, Unavailable, Unusable
 
 Source = Callable[[], SingleConfig]
-"""Says, each time it is asked, where the API server is and who we are to it."""
+"""Returns the address of the API server and our credentials, read again at each call."""
 
 
 def kubeconfig(path: str | None = None, *, context: str | None = None) -> Source:
-    """Return a source that reads a kubeconfig each time it is asked: `path`, else as kubectl would find it."""
+    """Return a source that reads a kubeconfig at each call: `path`, or the one that kubectl would use."""
 
     def read() -> SingleConfig:
         config = KubeConfig.from_file(path) if path else KubeConfig.from_env()
@@ -46,14 +46,14 @@ def kubeconfig(path: str | None = None, *, context: str | None = None) -> Source
 
 @dataclass(frozen=True)
 class Credentials:
-    """What one request needs."""
+    """The trust and headers of a request."""
 
     trust: ssl.SSLContext
     headers: dict[str, str]
 
 
 class Login:
-    """The present credentials. `renew` reads their source again: a token file, a kubeconfig, a plugin."""
+    """The current credentials. `renew` reads their source again: a token file, a kubeconfig, a plugin."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -63,13 +63,13 @@ class Login:
             self.server = source().cluster.server.rstrip("/")
 
     async def current(self) -> Credentials:
-        """Return credentials, reading them the first time."""
+        """Return the credentials; the first call reads them."""
         return self._current or await self.renew(None)
 
-    async def renew(self, refused: Credentials | None) -> Credentials:
-        """Replace credentials that were refused. Those who were refused together share one renewal."""
+    async def renew(self, rejected: Credentials | None) -> Credentials:
+        """Replace credentials that were rejected. Concurrent callers share one renewal."""
         async with self._renewal:
-            if self._current is None or self._current is refused:
+            if self._current is None or self._current is rejected:
                 with _explained():
                     self._current = await _read(self._source())
             return self._current
@@ -77,7 +77,7 @@ class Login:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say what is wrong. Files, YAML, certificates and plugins of a kubeconfig each fail in ways of their own."""
+    """Translate errors: files, YAML, certificates and plugins of a kubeconfig each raise their own."""
     try:
         yield
     except RemudaError:
@@ -95,13 +95,13 @@ async def _read(config: SingleConfig) -> Credentials:
         return Credentials(trust, {})
     request = httpx2.Request("GET", config.cluster.server)
     flow = auth.async_auth_flow(request)
-    await anext(flow)  # the flow puts the header on the request; sending it is our business
+    await anext(flow)  # the flow only adds the header; we send the request
     await flow.aclose()
     return Credentials(trust, {"Authorization": request.headers["Authorization"]})
 
 
 Verb = Literal["create", "get", "list", "update", "update_status", "delete", "watch"]
-"""What can be asked of the API server, by which requests are counted."""
+"""A kind of request, by which requests are counted."""
 
 _METHODS: Mapping[Verb, str] = {
     "create": "POST",
@@ -116,13 +116,13 @@ _READS: frozenset[Verb] = frozenset({"get", "list", "watch"})
 _OK, _UNAUTHORIZED, _TOO_OLD, _THROTTLED, _SERVER_ERROR = 300, 401, 410, 429, 500
 _PAUSE_S = 0.2
 _THROTTLED_PAUSE_S = 1.0
-_CLOSING_ROUNDS = 3
+_CLOSING_ITERATIONS = 3
 _LARGE = 512 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What to ask. `kind` is only for counting."""
+    """A request. `kind` is only for counting."""
 
     verb: Verb
     kind: str
@@ -132,12 +132,12 @@ class Request:
 
     @property
     def is_read(self) -> bool:
-        """Whether asking twice changes nothing."""
+        """Whether repeating it changes nothing."""
         return self.verb in _READS
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The part of a Kubernetes Status that we read."""
+    """The fields of a Kubernetes Status that we use."""
 
     reason: str = ""
     message: str = ""
@@ -145,30 +145,30 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the API server said."""
+class Response:
+    """A response of the API server."""
 
     status: int
     body: bytes
 
     @property
     def is_success(self) -> bool:
-        """Whether it did what was asked."""
+        """Whether the server did what was requested."""
         return self.status < _OK
 
     def failure(self) -> Failure:
-        """Return the server's own description of why it did not."""
+        """Return the server's description of the error."""
         try:
             return msgspec.json.decode(self.body, type=Failure)
         except msgspec.MsgspecError:
-            return Failure(message=f"it answered with HTTP status {self.status}")
+            return Failure(message=f"it responded with HTTP status {self.status}")
 
 
 @dataclass(frozen=True, slots=True)
-class _TryAgain:
+class _Retry:
     after_s: float
     error: Unavailable
-    """What to say if patience ends first."""
+    """The error to raise if the deadline passes first."""
 
 
 class _Disconnected(aiohttp.ClientError):
@@ -176,7 +176,7 @@ class _Disconnected(aiohttp.ClientError):
 
 
 async def _sent_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Let a lost connection be an error. By itself aiohttp sends PUT and DELETE again, and hides that it did."""
+    """Turn a lost connection into an error. By default aiohttp sends PUT and DELETE again without telling."""
     try:
         return await send(request)
     except aiohttp.ClientConnectorError:
@@ -186,14 +186,14 @@ async def _sent_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandler
 
 
 class ApiClient:
-    """One API server."""
+    """A client of one API server."""
 
-    def __init__(self, login: Login, clock: Clock, *, patience_s: float = 30.0, timeout_s: float = 30.0) -> None:
+    def __init__(self, login: Login, clock: Clock, *, retry_for_s: float = 30.0, timeout_s: float = 30.0) -> None:
         self.requests: Counter[tuple[Verb, str]] = Counter()
         self.server = login.server
         self._login = login
         self._clock = clock
-        self._patience_s = patience_s
+        self._retry_for_s = retry_for_s
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         connector = aiohttp.TCPConnector(limit=0, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED)
         headers = {"Content-Type": "application/json"}
@@ -201,24 +201,24 @@ class ApiClient:
 
     async def close(self) -> None:
         await self._session.close()
-        for _ in range(_CLOSING_ROUNDS):
-            await self._clock.sleep(0)  # an aborted connection lets go of its socket in one of the loop's next rounds
+        for _ in range(_CLOSING_ITERATIONS):
+            await self._clock.sleep(0)  # an aborted connection closes its socket in one of the loop's next iterations
 
-    async def call(self, request: Request, *, patience_s: float | None = None) -> Answer:
-        """Return the server's definite answer, whatever its status, or raise Unavailable."""
-        deadline = self._clock.monotonic() + (self._patience_s if patience_s is None else patience_s)
+    async def call(self, request: Request, *, retry_for_s: float | None = None) -> Response:
+        """Return the server's definite response, whatever its status, or raise Unavailable."""
+        deadline = self._clock.monotonic() + (self._retry_for_s if retry_for_s is None else retry_for_s)
         while True:
             outcome = await self._attempt(request)
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, Response):
                 return outcome
             if self._clock.monotonic() + outcome.after_s > deadline:
                 raise outcome.error
             await self._clock.sleep(outcome.after_s)
 
     async def watch(self, request: Request, *, silence_s: float) -> AsyncIterator[list[bytes]]:
-        """Yield the lines a server streams, as many at once as have come, until it ends or falls silent.
+        """Yield the lines of a stream, as many at once as have arrived, until it ends or is silent too long.
 
-        The first yield has no lines: it says that the server has agreed.
+        The first yield has no lines: it says that the server has accepted the request.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s)
         credentials = await self._login.current()
@@ -229,8 +229,8 @@ class ApiClient:
                 if response.status == _TOO_OLD:
                     raise Gone(request.kind, (request.query or {}).get("resourceVersion", ""))
                 if response.status >= _OK:
-                    message = Answer(response.status, await response.read()).failure().message
-                    raise Unavailable(f"The server {self.server} does not let us watch ({message}): try again later.")
+                    message = Response(response.status, await response.read()).failure().message
+                    raise Unavailable(f"The server {self.server} rejects the watch ({message}): try again later.")
                 yield []
                 rest = b""
                 async for chunk in response.content.iter_any():
@@ -240,40 +240,40 @@ class ApiClient:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ServerUnreachable(self.server, str(error) or type(error).__name__) from None
 
-    async def _attempt(self, request: Request) -> Answer | _TryAgain:
+    async def _attempt(self, request: Request) -> Response | _Retry:
         try:
-            answer, retry_after_s = await self._send(request)
+            response, retry_after_s = await self._send(request)
         except aiohttp.ClientConnectorError as error:
-            # It was never sent, so even a write may be tried again.
-            return _TryAgain(_PAUSE_S, ServerUnreachable(self.server, str(error)))
+            # The request was not sent, so even a write may be repeated.
+            return _Retry(_PAUSE_S, ServerUnreachable(self.server, str(error)))
         except (aiohttp.ClientError, TimeoutError) as error:
             if not request.is_read:
                 raise OutcomeUnknown(f"the {request.verb} of {request.path}") from None
-            return _TryAgain(_PAUSE_S, ServerUnreachable(self.server, str(error) or type(error).__name__))
-        if answer.status == _THROTTLED:
-            busy = f"The server {self.server} is busy and keeps asking us to wait: try again later."
-            return _TryAgain(retry_after_s, Unavailable(busy))
-        if answer.status < _SERVER_ERROR:
-            return answer
+            return _Retry(_PAUSE_S, ServerUnreachable(self.server, str(error) or type(error).__name__))
+        if response.status == _THROTTLED:
+            busy = f"The server {self.server} throttles our requests: try again later."
+            return _Retry(retry_after_s, Unavailable(busy))
+        if response.status < _SERVER_ERROR:
+            return response
         if not request.is_read:
             raise OutcomeUnknown(f"the {request.verb} of {request.path}")
-        failing = f"The server {self.server} is failing ({answer.failure().message}): try again later."
-        return _TryAgain(_PAUSE_S, Unavailable(failing))
+        failing = f"The server {self.server} is failing ({response.failure().message}): try again later."
+        return _Retry(_PAUSE_S, Unavailable(failing))
 
-    async def _send(self, request: Request) -> tuple[Answer, float]:
-        """Send once, and once more if our credentials were refused."""
+    async def _send(self, request: Request) -> tuple[Response, float]:
+        """Send a request, and once more with new credentials if they were rejected."""
         credentials = await self._login.current()
-        answer, retry_after_s = await self._send_as(request, credentials)
-        if answer.status == _UNAUTHORIZED:
-            answer, retry_after_s = await self._send_as(request, await self._login.renew(credentials))
-        return answer, retry_after_s
+        response, retry_after_s = await self._send_as(request, credentials)
+        if response.status == _UNAUTHORIZED:
+            response, retry_after_s = await self._send_as(request, await self._login.renew(credentials))
+        return response, retry_after_s
 
-    async def _send_as(self, request: Request, credentials: Credentials) -> tuple[Answer, float]:
+    async def _send_as(self, request: Request, credentials: Credentials) -> tuple[Response, float]:
         async with self._open(request, credentials, self._timeout) as response:
-            return Answer(response.status, await response.read()), self._retry_after_s(response)
+            return Response(response.status, await response.read()), self._retry_after_s(response)
 
     def _retry_after_s(self, response: aiohttp.ClientResponse) -> float:
-        """Return how long the server, or a proxy before it, asks us to wait: it says so in seconds or as a date."""
+        """Return the delay that the server, or a proxy before it, asks for, in seconds or as a date."""
         text = response.headers.get("Retry-After", "")
         try:
             seconds = float(text)
@@ -301,5 +301,5 @@ class ApiClient:
 
 
 def _in_parts(body: bytes | None) -> bytes | io.BytesIO | None:
-    """Return a body so that a large one is sent in parts: aiohttp warns of one that would hold the loop."""
+    """Return a large body as a stream: aiohttp warns of one whose sending would block the event loop."""
     return body if body is None or len(body) <= _LARGE else io.BytesIO(body)

@@ -1,7 +1,4 @@
-"""Custom resource definitions, made from the kinds.
-
-The kinds this backend keeps for itself, beside those of its registry.
-"""
+"""Kinds of the Kubernetes backend: journals, and the custom resource definitions of all kinds."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -12,7 +9,7 @@ from remuda.store.objects import Resource, StoredStruct
 
 
 class JournalEntry(StoredStruct, frozen=True):
-    """One record. `data` is JSON as text, because its shape is not ours to declare."""
+    """One record. `data` is JSON as text, because its structure is not declared."""
 
     position: int
     time: datetime
@@ -28,7 +25,7 @@ class JournalSpec(StoredStruct, frozen=True):
 
 
 class Journal(Resource, frozen=True):
-    """What happened to one subject, in one stream."""
+    """The records of one subject in one stream."""
 
     spec: JournalSpec
 
@@ -41,14 +38,14 @@ JOURNAL = Kind(
     indexes=(Index(name="stream", values=lambda journal: [journal.spec.stream]),),
     columns={"Stream": ".spec.stream", "Subject": ".spec.subject"},
 )
-"""The kind of journals, which every registry of this backend holds."""
+"""The kind of journals, which is in every registry of this backend."""
 
 
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
 def definitions(registry: Registry) -> Iterator[Mapping[str, Any]]:
-    """Return the definition of every kind, and of those the backend keeps for itself."""
+    """Return the definitions of all kinds, and of the backend's own."""
     return (definition(kind) for kind in (*registry.kinds, JOURNAL))
 
 

@@ -1,13 +1,10 @@
-"""A mirror: the tables of one kind, made equal to what an API server tells, a little at a time.
+"""Mirror: the tables of one kind, updated from the events and lists of an API server in small steps.
 
-It decides for each document whether it is news, and which. What is older than the row it would replace is none, however
-late it comes; what cannot be read is kept apart (see `known`).
+A document that is older than its row is ignored, however late it arrives.
 
-What we know of objects: what informers put into the tables, unless its newest state cannot be read.
-
-Of an object whose newest state does not fit its type or does not open, the last readable one stays in the tables:
-unknown is not absent, so lists go on to show it and no watch is told that it was deleted. But it is not the present
-one, so whoever asks for it by name is sent to the API server, and told there what is wrong with it.
+Of an object whose newest state does not match its type or does not open, the last readable state stays in the tables:
+unreadable is not absent, so lists still contain it and watches report no deletion. But it is not current, so a get by
+name asks the API server, and raises what is wrong with it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -31,36 +28,36 @@ from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import Current
 
 _SLICE = 25
-"""Objects that are read before others get their turn."""
+"""Objects that are read before other tasks run."""
 
 
-class Known:
-    """A reader that tells the present from the past."""
+class InformerCache:
+    """The tables that the informers fill, without objects whose newest state is unreadable."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._unreadable: dict[str, dict[str, int]] = {kind.qualified: {} for kind in reader.registry.kinds}
 
     def unreadable(self, kind: Kind[Any]) -> dict[str, int]:
-        """The objects of a kind whose newest state cannot be read, and the version of that state."""
+        """Return the objects of a kind whose newest state is unreadable, and the version of that state."""
         return self._unreadable[kind.qualified]
 
     def find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
-        """Return an object, or None if only the API server can say."""
+        """Return an object, or None if only the API server knows it."""
         if name in self.unreadable(kind):
             return None
         with self._reader.storage:
             return self._reader.find(kind, name)
 
     def row(self, kind: Kind[Any], name: str) -> Current | None:
-        """Return the document of an object, or None if only the API server can say."""
+        """Return the document of an object, or None if only the API server knows it."""
         if name in self.unreadable(kind):
             return None
         with self._reader.storage:
             return self._reader.tables.find(self._reader.names.kind(kind), name)
 
     async def under(self, kind: Kind[ResourceT], index: str, value: str) -> AsyncIterator[ResourceT]:
-        """Yield everything under one value of one index, in the order of names, a slice at a time."""
+        """Yield all objects under one value of an index, ordered by name, in slices."""
         where = self._reader.names.find_index(self._reader.names.kind(kind), index)
         last: str | None = "" if where is not None else None
         while last is not None and where is not None:
@@ -79,17 +76,17 @@ class Known:
                 yield kind, child
 
     def has_children(self, owner: Resource) -> bool:
-        """Tell whether an owner owns anything."""
+        """Return whether an object has children."""
         with self._reader.storage:
             return bool(self._reader.children(owner, limit=1))
 
 
 Change = tuple[str, msgspec.Raw]
-"""The type of a watch's event, and the document it brings."""
-Move = tuple[Resource | None, Resource | None]
+"""The type of a watch event, and its document."""
+StateChange = tuple[Resource | None, Resource | None]
 """The states of an object before and after a change; None where there was or is none."""
-Notice = Callable[[Kind[Any], Sequence[Landed[Any]], Sequence[Move]], None]
-"""Hears what has changed: the kind, the changes that history has, and all of them."""
+OnChanges = Callable[[Kind[Any], Sequence[Landed[Any]], Sequence[StateChange]], None]
+"""A callback for changes: the kind, the changes with a version in the history, and the states of all changes."""
 ItemT = TypeVar("ItemT")
 
 
@@ -117,11 +114,11 @@ class _State:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Differences:
-    """Where a page of a list and the tables disagree."""
+    """The differences between a page of a list and the tables."""
 
     fresh: Sequence[msgspec.Raw]
     newest: Sequence[msgspec.Raw]
-    """What is as new as the list itself, and is to be shown last."""
+    """Objects with the version of the list itself, which are shown last."""
     vanished: Sequence[str]
     upto: str
     """The last name that was compared."""
@@ -131,10 +128,17 @@ class Differences:
 
 
 class Mirror:
-    """What one informer writes."""
+    """The writer of one informer."""
 
     def __init__(
-        self, kind: Kind[Any], *, codec: Codec[Any], reader: Reader, known: Known, clock: Clock, notice: Notice
+        self,
+        kind: Kind[Any],
+        *,
+        codec: Codec[Any],
+        reader: Reader,
+        known: InformerCache,
+        clock: Clock,
+        on_changes: OnChanges,
     ) -> None:
         self._kind = kind
         self._number = reader.names.kind(kind)
@@ -144,20 +148,23 @@ class Mirror:
         self._ingest = Ingest(reader.tables, reader.names)
         self._unreadable = known.unreadable(kind)
         self._clock = clock
-        self._notice = notice
+        self._on_changes = on_changes
         self._log = structlog.get_logger().bind(kind=kind.qualified)
 
-    async def follow(self, changes: Sequence[Change]) -> None:
-        """Take changes in the order of their versions, and show them to everybody."""
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Apply changes in the order of their versions, and publish them to readers and watchers."""
         for part in _sliced(changes):
-            applied, moves = self._take_all(part)
+            applied, state_changes = self._write_all(part)
             self._reader.land({self._number: applied})
             self._feed.advance(head_of(part[-1][1]).version)
-            self._notice(self._kind, applied, moves)
+            self._on_changes(self._kind, applied, state_changes)
             await self._reader.pause()
 
     async def compare(self, items: Sequence[msgspec.Raw], *, after: str, is_last: bool, newest: int) -> "Differences":
-        """Return what a page of a list of version `newest`, whose names come after `after`, says that is news."""
+        """Return the differences between the tables and a page of a list of version `newest`.
+
+        The names of the page come after `after`.
+        """
         heads = [head_of(item) for item in items]
         upto = None if is_last else max((head.name for head in heads), default=after)
         listed = {head.name: head.version for head in heads}
@@ -171,34 +178,34 @@ class Mirror:
             vanished += [name for name, _ in rows if name not in listed]
             is_more, after = len(rows) == _RANGE, rows[-1][0] if rows else after
             await self._reader.pause()
-        news = [pair for pair in zip(items, heads, strict=True) if self._is_news(pair[1], known.get(pair[1].name))]
+        new = [pair for pair in zip(items, heads, strict=True) if self._is_new(pair[1], known.get(pair[1].name))]
         return Differences(
-            fresh=[item for item, head in news if head.version < newest],
-            newest=[item for item, head in news if head.version >= newest],
+            fresh=[item for item, head in new if head.version < newest],
+            newest=[item for item, head in new if head.version >= newest],
             vanished=list(dict.fromkeys(vanished)),
             upto=upto or after,
         )
 
-    def _is_news(self, head: _Head, known: int | None) -> bool:
+    def _is_new(self, head: _Head, known: int | None) -> bool:
         return head.version not in {known, self._unreadable.get(head.name)}
 
     async def catch_up(self, missed: "Differences") -> None:
-        """Show readers what no watch can be told in order any more."""
+        """Show readers changes that watchers cannot get in order."""
         for part in _sliced(missed.fresh):
-            self.show(part)
+            self.refresh(part)
             await self._reader.pause()
         for names in _sliced(missed.vanished):
             self._forget(names)
             await self._reader.pause()
 
-    def show(self, items: Sequence[msgspec.Raw]) -> None:
-        """Show readers some of it."""
-        applied, moves = self._take_all([("MODIFIED", item) for item in items])
+    def refresh(self, items: Sequence[msgspec.Raw]) -> None:
+        """Write objects and show them to readers, without events for watches."""
+        applied, state_changes = self._write_all([("MODIFIED", item) for item in items])
         self._reader.refresh(self._number, applied)
-        self._notice(self._kind, applied, moves)
+        self._on_changes(self._kind, applied, state_changes)
 
     def _forget(self, names: Sequence[str]) -> None:
-        """Remove what vanished while nobody watched."""
+        """Remove objects that disappeared while there was no watch."""
         with self._transaction():
             gone = [found for found in (self._reader.find(self._kind, name) for name in names) if found is not None]
             for resource in gone:
@@ -206,14 +213,14 @@ class Mirror:
         for name in names:
             self._unreadable.pop(name, None)
             self._reader.drop(self._number, name)
-        self._notice(self._kind, [], [(resource, None) for resource in gone])
+        self._on_changes(self._kind, [], [(resource, None) for resource in gone])
 
-    def _take_all(self, changes: Sequence[Change]) -> tuple[list[Landed[Any]], list[Move]]:
-        """Put changes into the tables; return them, for history and by states."""
+    def _write_all(self, changes: Sequence[Change]) -> tuple[list[Landed[Any]], list[StateChange]]:
+        """Write changes into the tables; return them as history, and as states before and after."""
         now = self._clock.now().timestamp()
         seen: dict[str, Resource | None] = {}
         applied: list[Landed[Any]] = []
-        moves: list[Move] = []
+        state_changes: list[StateChange] = []
         with self._transaction():
             for change, raw in changes:
                 head = head_of(raw)
@@ -223,31 +230,31 @@ class Mirror:
                 state = self._readable(change, head, raw, previous)
                 if state is None or (previous is None and change == "DELETED"):
                     continue
-                applied.append(self._take(change, state, previous, now=now))
+                applied.append(self._write(change, state, previous, now=now))
                 seen[head.name] = None if change == "DELETED" else state.resource
-                moves.append((previous, seen[head.name]))
-        return applied, moves
+                state_changes.append((previous, seen[head.name]))
+        return applied, state_changes
 
     def _readable(self, change: str, head: _Head, raw: msgspec.Raw, previous: Resource | None) -> "_State | None":
-        """Return what a document says. If it cannot be read, a deleted object is what we knew of it last."""
+        """Return the state in a document. If a deleted object is unreadable, it is the last known state."""
         document = stripped(raw)
         try:
             resource: Resource = self._codec.decode(document, head.name)
         except (Unreadable, Unsealable) as error:
-            self._reader.drop(self._number, head.name)  # whoever asks for it by name is told otherwise from now on
+            self._reader.drop(self._number, head.name)  # a get by name must not find the cached state any more
             if change == "DELETED":
                 self._unreadable.pop(head.name, None)
                 if previous is None:
                     return None
                 last = _at(previous, head.resource_version)
                 return _State(last, self._codec.encode(last))
-            self._log.error("object left out", name=head.name, cause=error.sentence)
+            self._log.error("unreadable object skipped", name=head.name, cause=error.sentence)
             self._unreadable[head.name] = head.version
             return None
         self._unreadable.pop(head.name, None)
         return _State(resource, document)
 
-    def _take(self, change: str, state: "_State", previous: Resource | None, *, now: float) -> Landed[Any]:
+    def _write(self, change: str, state: "_State", previous: Resource | None, *, now: float) -> Landed[Any]:
         resource, document, floor = state.resource, state.document, self._feed.floor
         is_moved = previous is not None and self._kind.is_moved(resource, previous)
         before = self._codec.encode(previous) if is_moved else None
@@ -258,7 +265,7 @@ class Mirror:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Change the tables, wholly or not at all; the numbers of new indexes with them."""
+        """Change the tables atomically, together with the numbers of new indexes."""
         try:
             with self._reader.storage, self._reader.tables.connection:
                 yield
@@ -274,7 +281,7 @@ def head_of(document: msgspec.Raw | bytes) -> _Head:
 
 
 def stripped(document: msgspec.Raw | bytes) -> bytes:
-    """Return a document without the API server's notes about who wrote which field."""
+    """Return a document without the API server's record of which client wrote which field."""
     decoded = msgspec.json.decode(document)
     decoded["metadata"].pop("managedFields", None)
     return msgspec.json.encode(decoded)

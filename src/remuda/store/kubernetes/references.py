@@ -1,9 +1,7 @@
-"""A look: who refers to whom, by a consistent read that begins now.
+"""References on an API server: validation of owners and targets, and consistent reads of referrers.
 
-Our own index may be behind, so alone it can only say that somebody refers. That nobody does, the API server has to say:
-by a list, or, of a kind that fills more than a page, by the version up to which our index must have come.
-
-Whether owners and targets stay: as far as we know, and as the API server says.
+Our own index may be behind, so it can prove that there is a referrer, but not that there is none. For that the API
+server is read: a list, or, of a kind with more than one page, the version that our index must reach.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +14,8 @@ import structlog
 from remuda.kernel.errors import Gone, NotFound, OwnerRefused, ReferenceRefused, RemudaError, Unreadable, Unsealable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.mirror import Known
-from remuda.store.kubernetes.resource_client import Listed, ResourceApi
+from remuda.store.kubernetes.mirror import InformerCache
+from remuda.store.kubernetes.resource_client import ListPage, ResourceApi
 from remuda.store.objects import OwnerReference, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 
@@ -25,25 +23,25 @@ Target = tuple[str, str]
 """Qualified kind and name."""
 
 
-class _Mark(msgspec.Struct, frozen=True, rename="camel"):
+class _DeletionMetadata(msgspec.Struct, frozen=True, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class _Marked(msgspec.Struct, frozen=True):
-    metadata: _Mark
+class _Deletable(msgspec.Struct, frozen=True):
+    metadata: _DeletionMetadata
 
 
 class References:
-    """Judges what an object names."""
+    """Validates the owners and targets of an object."""
 
-    def __init__(self, reader: Reader, known: Known, apis: Mapping[type[Resource], ResourceApi[Any]]) -> None:
+    def __init__(self, reader: Reader, known: InformerCache, apis: Mapping[type[Resource], ResourceApi[Any]]) -> None:
         self._reader = reader
         self._registry: Registry = reader.registry
         self._known = known
         self._apis = apis
 
     async def check_owners(self, kind: Kind[Any], child: Resource, owners: Iterable[OwnerReference]) -> None:
-        """Refuse a child whose owner is absent or being deleted."""
+        """Reject a child whose owner is absent or being deleted."""
         for reference in owners:
             owning = self._registry.owning(reference)
             owner = await self._find(owning, reference.name) if owning else None
@@ -51,29 +49,29 @@ class References:
                 raise OwnerRefused(kind.name, child.name, owner=f"{reference.kind} {reference.name}")
 
     async def check(self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target]) -> None:
-        """Refuse a referrer to something that we know is absent or being deleted."""
+        """Reject a reference to an object that is known to be absent or being deleted."""
         for qualified, name in sorted(targets):
             target_kind = self._registry.named(qualified)
             target = await self._find(target_kind, name)
             if target is None or target.is_marked:
                 raise ReferenceRefused(kind.name, referrer.name, target_kind=target_kind.name, target=name)
 
-    async def check_again(self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target]) -> None:
-        """Refuse a referrer, stored by now, to something that the API server says is absent or being deleted."""
+    async def confirm(self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target]) -> None:
+        """Reject a reference of a stored referrer to an object that the API server reports as absent or deleting."""
         for qualified, name in sorted(targets):
             target_kind = self._registry.named(qualified)
-            if not await self._stays(target_kind, name):
+            if not await self._is_present(target_kind, name):
                 raise ReferenceRefused(kind.name, referrer.name, target_kind=target_kind.name, target=name)
 
-    async def _stays(self, kind: Kind[Any], name: str) -> bool:
+    async def _is_present(self, kind: Kind[Any], name: str) -> bool:
         try:
             document = await self._apis[kind.type].get(name)
         except NotFound:
             return False
-        return msgspec.json.decode(document, type=_Marked).metadata.deletion_timestamp is None
+        return msgspec.json.decode(document, type=_Deletable).metadata.deletion_timestamp is None
 
     async def _find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
-        """Return an object as we know it, or ask the server if we know of none."""
+        """Return an object as we know it, or read it from the server."""
         try:
             known = self._known.find(kind, name)
             return known or self._reader.decode(kind, await self._apis[kind.type].get(name), name)
@@ -87,22 +85,22 @@ _CATCH_UP_S = 1.0
 
 
 @dataclass
-class Sight:
-    """What a look has found, to be read beside the index."""
+class ReferrerSnapshot:
+    """The references that were read, to be used together with the index."""
 
     referrers: dict[Target, set[Target]] = field(default_factory=dict)
-    doubtful: dict[str, str] = field(default_factory=dict)
-    """The kinds of which not every object could be read, and why: they may refer to anything."""
-    is_unanswered: bool = False
+    uncertain: dict[str, str] = field(default_factory=dict)
+    """The kinds of which an object could not be read, with the reason: it may refer to anything."""
+    has_failed: bool = False
 
 
-class Looking:
-    """Looks at kinds of referrers."""
+class ReferrerReader:
+    """Reads the references of kinds from the API server."""
 
     def __init__(
         self,
         reader: Reader,
-        known: Known,
+        known: InformerCache,
         *,
         apis: Mapping[type[Resource], ResourceApi[Any]],
         codecs: Mapping[type[Resource], Codec[Any]],
@@ -112,44 +110,44 @@ class Looking:
         self._apis = apis
         self._codecs = codecs
 
-    async def at(self, kinds: Iterable[Kind[Any]]) -> Sight:
-        """Return what objects of these kinds refer to now."""
-        sight = Sight()
+    async def read(self, kinds: Iterable[Kind[Any]]) -> ReferrerSnapshot:
+        """Return what the objects of these kinds refer to now."""
+        snapshot = ReferrerSnapshot()
         for kind in kinds:
             try:
-                await self._look(kind, sight)
+                await self._read_kind(kind, snapshot)
             except (Unreadable, Unsealable) as error:
-                sight.doubtful[kind.qualified] = error.sentence
+                snapshot.uncertain[kind.qualified] = error.sentence
             except RemudaError as error:
-                sight.doubtful[kind.qualified] = error.sentence
-                sight.is_unanswered = True
+                snapshot.uncertain[kind.qualified] = error.sentence
+                snapshot.has_failed = True
             if self._known.unreadable(kind):
-                sight.doubtful[kind.qualified] = "some of them cannot be read"
-        for kind_name, cause in sight.doubtful.items():
-            structlog.get_logger().warning("references unclear", kind=kind_name, cause=cause)
-        return sight
+                snapshot.uncertain[kind.qualified] = "some of them cannot be read"
+        for kind_name, cause in snapshot.uncertain.items():
+            structlog.get_logger().warning("references could not be read", kind=kind_name, cause=cause)
+        return snapshot
 
-    async def _look(self, kind: Kind[Any], sight: Sight) -> None:
+    async def _read_kind(self, kind: Kind[Any], snapshot: ReferrerSnapshot) -> None:
         page = await self._apis[kind.type].list_page(limit=_PAGE)
         if page.metadata.continue_ and await self._has_caught_up(kind, page):
             return
-        await self._note(kind, page, sight)
+        await self._add(kind, page, snapshot)
         while page.metadata.continue_:
             page = await self._apis[kind.type].list_page(limit=_PAGE, continue_=page.metadata.continue_)
-            await self._note(kind, page, sight)
+            await self._add(kind, page, snapshot)
 
-    async def _has_caught_up(self, kind: Kind[Any], page: Listed) -> bool:
-        """Tell whether our index is as new as a page. Of a kind that rests we may only be told so once a minute."""
+    async def _has_caught_up(self, kind: Kind[Any], page: ListPage) -> bool:
+        """Return whether our index is as new as a page. An idle kind gets a bookmark only once a minute."""
         try:
             await self._reader.feed(kind).reach(int(page.metadata.resource_version), _CATCH_UP_S)
         except Gone:
             return False
         return True
 
-    async def _note(self, kind: Kind[Any], page: Listed, sight: Sight) -> None:
+    async def _add(self, kind: Kind[Any], page: ListPage, snapshot: ReferrerSnapshot) -> None:
         for number, item in enumerate(page.items):
             referrer = self._codecs[kind.type].decode_named(item)
             for target in kind.targets(referrer):
-                sight.referrers.setdefault(target, set()).add((kind.qualified, referrer.name))
+                snapshot.referrers.setdefault(target, set()).add((kind.qualified, referrer.name))
             if number % _SLICE == _SLICE - 1:
                 await self._reader.pause()

@@ -1,9 +1,4 @@
-"""The Kubernetes store, put together.
-
-What surrounds a Kubernetes store, and what an operator may set about it.
-
-What the store does by itself: compaction of its scratch tables, retention of journals.
-"""
+"""Kubernetes store: the implementation of the store contract on an API server, its settings and its maintenance."""
 
 import asyncio
 from collections import deque
@@ -23,14 +18,14 @@ from remuda.store.codec import Codec, codecs
 from remuda.store.contract import View
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.client import ApiClient, Login, Source
-from remuda.store.kubernetes.garbage_collector import Collector
+from remuda.store.kubernetes.garbage_collector import GarbageCollector
 from remuda.store.kubernetes.informer import Informer
 from remuda.store.kubernetes.journal import JournalLog, Sink
 from remuda.store.kubernetes.kinds import JOURNAL
-from remuda.store.kubernetes.mirror import Known, Mirror, Move
-from remuda.store.kubernetes.references import Looking
+from remuda.store.kubernetes.mirror import InformerCache, Mirror, StateChange
+from remuda.store.kubernetes.references import ReferrerReader
 from remuda.store.kubernetes.resource_client import ResourceApi
-from remuda.store.kubernetes.writer import Delivery, Errands, Writer, Written
+from remuda.store.kubernetes.writer import DeliveryBarrier, RetryQueue, Writer, Written
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.change_feed import Landed
@@ -43,36 +38,36 @@ from remuda.store.readside.tables import Tables
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesPorts:
-    """Everything outside the store that it touches, the network excepted."""
+    """Everything outside the store that it uses, except the network."""
 
     clock: Clock = field(default_factory=SystemClock)
     randomness: Randomness = field(default_factory=SystemRandomness)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
-    """Where the log streams go that are not kept in journals."""
+    """Destinations of the log streams that are not stored in journals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesSettings:
-    """What an operator may set."""
+    """Settings for operators."""
 
     namespace: str = "remuda"
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     delivery_patience_s: float = 30.0
-    """How long a write waits to be seen by its own informer."""
+    """Time a write waits until its own informer has seen it."""
     opening_patience_s: float = 60.0
-    """How long opening waits for a server that does not answer."""
+    """Time that opening waits for a server that does not respond."""
     watch_silence_s: float = 90.0
-    """How long a watch may be silent before it is taken for dead. A server says something about once a minute."""
+    """Time without an event after which a watch counts as dead. A server sends one about every minute."""
     collects: bool = True
-    """Whether this process lets marked objects go that nobody refers to. One is enough; more do no harm."""
+    """Whether this process runs the garbage collector. One is enough; more do no harm."""
 
 
 _SLICE_ROWS = 200
 
 
 class Upkeep:
-    """The recurring work of one open store."""
+    """The recurring work of one open store: compaction of the tables, retention of journals."""
 
     def __init__(self, reader: Reader, log: JournalLog, clock: Clock, settings: UpkeepSettings) -> None:
         self._reader = reader
@@ -82,18 +77,18 @@ class Upkeep:
         self._floor = 0
         self._changes = 0
         self._milestones: deque[int] = deque(maxlen=settings.history_changes // _SLICE_ROWS + 1)
-        """The version of every so many-th change: the oldest is where too much history begins."""
+        """The version of every n-th change: history before the oldest is too much."""
 
-    def notice(self, changes: Sequence[Landed[Any]]) -> None:
-        """Count what an informer has seen."""
+    def on_changes(self, changes: Sequence[Landed[Any]]) -> None:
+        """Count the changes that an informer has seen."""
         for change in changes:
-            self._floor = min(self._floor, change.version - 1)  # of a kind that lags behind: look there again
+            self._floor = min(self._floor, change.version - 1)  # a kind that lags behind: compact there again
             self._changes += 1
             if self._changes % _SLICE_ROWS == 0:
                 self._milestones.append(change.version)
 
     async def forget(self) -> None:
-        """Compact history and drop old journals, for ever. A server that does not answer only delays it."""
+        """Compact history and delete old journals, for ever. A server that does not respond only delays it."""
         while True:
             await self._clock.sleep(self._settings.interval_s)
             try:
@@ -103,7 +98,7 @@ class Upkeep:
                 continue
 
     async def compact(self) -> None:
-        """Remove the history that no watch may ask for any more."""
+        """Remove the history that no watch can read any more."""
         tables = self._reader.tables
         oldest = (self._clock.now() - self._settings.history_age).timestamp()
         is_full = len(self._milestones) == self._milestones.maxlen
@@ -127,11 +122,11 @@ ResultT = TypeVar("ResultT", bound=Resource | None)
 AnyT = TypeVar("AnyT")
 
 _CLOSING_S = 5.0
-"""How long closing waits for writes that are under way."""
+"""Time that closing waits for pending writes."""
 
 
 class KubernetesStore(Reads):
-    """The contract on an API server. Open it with `open_kubernetes_store`, end it with `close`."""
+    """The store contract on an API server. Open it with `open_kubernetes_store`, end it with `close`."""
 
     def __init__(
         self,
@@ -144,36 +139,38 @@ class KubernetesStore(Reads):
     ) -> None:
         super().__init__(reader)
         self.requests = client.requests
-        """How often the API server was asked what, by verb and plural."""
+        """Number of requests to the API server, by verb and plural."""
         self._client = client
         self._ports, self._settings = ports, settings
         self._backoffs = RetryTimers(ports.clock, ports.randomness)
-        self._known = Known(reader)
-        self._delivery = Delivery(reader, patience_s=settings.delivery_patience_s)
-        self._errands = Errands(self._backoffs)
+        self._known = InformerCache(reader)
+        self._barrier = DeliveryBarrier(reader, timeout_s=settings.delivery_patience_s)
+        self._retry_queue = RetryQueue(self._backoffs)
         apis = {kind.type: ResourceApi(kind, client, namespace=settings.namespace) for kind in self.registry.kinds}
         self._writer = Writer(
-            reader, self._known, apis=apis, codecs=codecs, errands=self._errands, backoffs=self._backoffs
+            reader, self._known, apis=apis, codecs=codecs, retry_queue=self._retry_queue, backoffs=self._backoffs
         )
         self._log = JournalLog(
             self._known,
             self._writer,
-            self._delivery,
+            self._barrier,
             clock=ports.clock,
             backoffs=self._backoffs,
-            errands=self._errands,
+            retry_queue=self._retry_queue,
             sinks=ports.sinks,
         )
         self.upkeep = Upkeep(reader, self._log, ports.clock, settings.upkeep)
-        looking = Looking(reader, self._known, apis=apis, codecs=codecs)
-        self._collector = Collector(reader, self._known, self._writer, looking, self._backoffs)
+        referrer_reader = ReferrerReader(reader, self._known, apis=apis, codecs=codecs)
+        self._collector = GarbageCollector(reader, self._known, self._writer, referrer_reader, self._backoffs)
         self._informers = [self._informer(api, codecs[api.kind.type]) for api in apis.values()]
-        self._duties = Duties(ports.clock)
+        self._tasks = Duties(ports.clock)
         self._writes: set[asyncio.Task[Any]] = set()
 
     def _informer(self, api: ResourceApi[Any], codec: Codec[Any]) -> Informer:
         reader, ports = self._reader, self._ports
-        mirror = Mirror(api.kind, codec=codec, reader=reader, known=self._known, clock=ports.clock, notice=self._notice)
+        mirror = Mirror(
+            api.kind, codec=codec, reader=reader, known=self._known, clock=ports.clock, on_changes=self._on_changes
+        )
         return Informer(
             api,
             mirror,
@@ -185,7 +182,7 @@ class KubernetesStore(Reads):
         )
 
     async def start(self) -> None:
-        """Return when every kind has been listed; raise what keeps one from being listed."""
+        """Return when every kind has been listed; raise the error that prevents it."""
         opening = [asyncio.create_task(self._open(informer)) for informer in self._informers]
         try:
             await asyncio.gather(*opening)
@@ -193,41 +190,43 @@ class KubernetesStore(Reads):
             for task in opening:
                 task.cancel()
             await asyncio.gather(*opening, return_exceptions=True)
-        self._duties.start("bookmarks", lambda: send_bookmarks(self._reader, self._ports.clock))
-        self._duties.start("upkeep", self.upkeep.forget)
-        self._duties.start("errands", self._errands.run)
+        self._tasks.start("bookmarks", lambda: send_bookmarks(self._reader, self._ports.clock))
+        self._tasks.start("maintenance", self.upkeep.forget)
+        self._tasks.start("retries", self._retry_queue.run)
         if self._settings.collects:
-            self._duties.start("collector", self._collector.run)
+            self._tasks.start("collector", self._collector.run)
 
     async def _open(self, informer: Informer) -> None:
         await informer.open(self._settings.opening_patience_s)
-        self._duties.start(informer.name, informer.run)
+        self._tasks.start(informer.name, informer.run)
 
-    def _notice(self, kind: Kind[Any], changes: Sequence[Landed[Any]], moves: Sequence[Move]) -> None:
-        self._collector.notice(kind, moves)
-        self.upkeep.notice(changes)
+    def _on_changes(
+        self, kind: Kind[Any], changes: Sequence[Landed[Any]], state_changes: Sequence[StateChange]
+    ) -> None:
+        self._collector.on_changes(kind, state_changes)
+        self.upkeep.on_changes(changes)
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
-        """Return the object, asking the API server if our informer has not seen it."""
+        """Return the object, reading it from the API server if our informer does not have it."""
         of = self.registry.of(kind)
         return self._known.find(of, name) or await self._writer.fetch(of, name)
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
-        """Return the rendered object, asking the API server if our informer has not seen it."""
+        """Return the rendered object, reading it from the API server if our informer does not have it."""
         if self._known.find(self.registry.of(kind), name) is None:
             return view(await self.get(kind, name))
         return await super().get_view(kind, name, view)
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Store a new object, and keep its log records."""
+        """Store a new object, and its log records."""
         return await self._write(lambda: self._writer.create(resource), log)
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write metadata and spec over the version that was read."""
+        """Write metadata and spec, if the stored version is still the one that was read."""
         return await self._write(lambda: self._writer.update(resource), log)
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write status over the version that was read."""
+        """Write status, if the stored version is still the one that was read."""
         return await self._write(lambda: self._writer.update_status(resource), log)
 
     async def delete(
@@ -240,14 +239,14 @@ class KubernetesStore(Reads):
         unused: bool = False,
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
-        """Request deletion. Return the marked object, or None if it is gone already."""
+        """Request deletion. Return the object that is being deleted, or None if it was removed at once."""
         of = self.registry.of(kind)
         if unused and await self.referrers(kind, name, limit=1):
             raise Conflict(of.name, name)
         return await self._write(lambda: self._writer.delete(of, name, uid=uid, version=version), log)
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Keep log records that belong to no write of an object."""
+        """Store log records that belong to no write of an object."""
         await self._finish(self._log.append(records))
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
@@ -255,12 +254,12 @@ class KubernetesStore(Reads):
         return await self._log.read(stream, subject, after=after, limit=limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject, the latest first."""
+        """Return the log entries of a subject, latest first."""
         return await self._log.read_back(stream, subject, before=before, limit=limit)
 
     async def close(self) -> None:
-        """Finish what was begun, stop following and close all connections. Closing twice is fine."""
-        await self._duties.stop()
+        """Finish pending writes, stop the informers and close all connections. Closing twice is allowed."""
+        await self._tasks.stop()
         if self._writes:
             await asyncio.wait(self._writes, timeout=_CLOSING_S)
         for write in self._writes:
@@ -271,10 +270,10 @@ class KubernetesStore(Reads):
         self._reader.tables.connection.close()
 
     async def _write(self, write: Callable[[], Awaitable[Written[ResultT]]], log: Sequence[Record]) -> ResultT:
-        return await self._delivery.shown(await self._finish(self._log.around(write, log)))
+        return await self._barrier.wait(await self._finish(self._log.around(write, log)))
 
     async def _finish(self, work: Coroutine[Any, Any, AnyT]) -> AnyT:
-        """Do what must not be left half done, even if the caller goes away."""
+        """Complete work that must not be left half done, even if the caller is cancelled."""
         task = asyncio.create_task(work)
         self._writes.add(task)
         task.add_done_callback(self._finished)
@@ -283,7 +282,7 @@ class KubernetesStore(Reads):
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._writes.discard(task)
         if not task.cancelled():
-            task.exception()  # if the caller went away, nobody else asks for it
+            task.exception()  # a cancelled caller does not retrieve it
 
 
 async def open_kubernetes_store(
@@ -297,9 +296,9 @@ async def open_kubernetes_store(
     """Connect, list everything once, and return the store."""
     ports, settings = ports or KubernetesPorts(), settings or KubernetesSettings()
     login = Login(source)
-    whole = Registry([*registry.kinds, JOURNAL])
-    known = codecs(whole, sealer)
-    reader = _scratch_reader(whole, known, ports=ports, settings=settings)
+    all_kinds = Registry([*registry.kinds, JOURNAL])
+    known = codecs(all_kinds, sealer)
+    reader = _temporary_reader(all_kinds, known, ports=ports, settings=settings)
     store = KubernetesStore(reader, ApiClient(login, ports.clock), codecs=known, ports=ports, settings=settings)
     try:
         await store.start()
@@ -309,14 +308,14 @@ async def open_kubernetes_store(
     return store
 
 
-def _scratch_reader(
+def _temporary_reader(
     registry: Registry,
     codecs: Mapping[type[Resource], Codec[Any]],
     *,
     ports: KubernetesPorts,
     settings: KubernetesSettings,
 ) -> Reader:
-    connection = apsw.Connection("")  # SQLite's scratch file: nameless, and gone with the connection
+    connection = apsw.Connection("")  # a temporary file, deleted with the connection
     migrate(connection)
     names = Names(connection, registry)
     names.admit_kinds()
@@ -324,5 +323,5 @@ def _scratch_reader(
     reader = Reader(
         registry=registry, codecs=codecs, tables=tables, names=names, clock=ports.clock, settings=settings.reader
     )
-    reader.storage = Storage("the scratch file in the directory for temporary files")
+    reader.storage = Storage("the temporary file of the Kubernetes store")
     return reader

@@ -1,14 +1,12 @@
-"""Writes to the API server: judged as far as we can, and sent.
+"""Writer to the API server: validates and sends writes, waits until they are readable, and retries what is left.
 
-A Kubernetes API server has no transaction over two objects, so what SQLite refuses in the commit is here checked twice:
-before the write, and again after it against the server itself. Whoever finds then that a target is going takes itself
-back; the target, in turn, goes only after a look begun after its mark found nobody (see `collector`).
+A Kubernetes API server has no transaction over two objects, so what SQLite rejects in the commit is here checked twice:
+before the write, and after it against the server itself. A referrer whose target is found deleting then is rolled back;
+the target is only removed after a read that began after its deletion was requested found no referrer (see
+`garbage_collector`).
 
-Read your own writes: a write is over when our own informer has shown it to every reader.
-
-Never by writing through to the tables: that would break the order of the history.
-
-Errands: what must still be done when a write is over, and could not be because the server did not answer.
+A write is complete when our own informer has published it, so that callers read their own writes. Writing to the tables
+directly would break the order of the history.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRefused, RemudaError, Unavailable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.mirror import Known, stripped
+from remuda.store.kubernetes.mirror import InformerCache, stripped
 from remuda.store.kubernetes.references import References, Target
 from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
@@ -40,39 +38,39 @@ class Written(Generic[ResultT]):
 
     kind: Kind[Any]
     resource: ResultT
-    """What the caller is given."""
+    """The result for the caller."""
     gone: Resource | None = None
-    """What the write let go."""
+    """The object that the write removed."""
 
 
-class Delivery:
-    """Waits for informers."""
+class DeliveryBarrier:
+    """Waits until informers have published a write."""
 
-    def __init__(self, reader: Reader, *, patience_s: float) -> None:
+    def __init__(self, reader: Reader, *, timeout_s: float) -> None:
         self._reader = reader
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
 
-    async def shown(self, written: Written[ResultT]) -> ResultT:
-        """Return what was written when every reader sees it."""
+    async def wait(self, written: Written[ResultT]) -> ResultT:
+        """Return the result of a write when every reader sees it."""
         gone, resource = written.gone, written.resource
         if gone is not None:
-            await self._wait(written.kind, lambda: self._is_gone(written.kind, gone))
+            await self._wait(written.kind, lambda: self._is_removed(written.kind, gone))
         elif resource is not None:
             version, feed = int(resource.version), self._reader.feed(written.kind)
             await self._wait(written.kind, lambda: feed.reached >= version)
         return resource
 
-    def _is_gone(self, kind: Kind[Any], resource: Resource) -> bool:
+    def _is_removed(self, kind: Kind[Any], resource: Resource) -> bool:
         with self._reader.storage:
             found = self._reader.find(kind, resource.name)
         return found is None or found.uid != resource.uid
 
     async def _wait(self, kind: Kind[Any], condition: Callable[[], bool]) -> None:
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 await self._reader.feed(kind).until(condition)
         except TimeoutError:
-            problem = f"The write is stored, but the informer of {kind.qualified} lags behind"
+            problem = f"The write is stored, but the informer of {kind.qualified} is behind"
             raise Unavailable(f"{problem}: read again in a moment.") from None
 
 
@@ -80,66 +78,66 @@ _FIRST_S, _LONGEST_S = 0.2, 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Errand:
+class _Retry:
     what: str
     attempt: Callable[[], Awaitable[object]]
 
 
-class Errands:
-    """Tries each until it is answered, whatever the answer is."""
+class RetryQueue:
+    """Retries each action until the server responds, whatever the response is."""
 
     def __init__(self, backoffs: RetryTimers) -> None:
         self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
-        self._pending: list[_Errand] = []
-        self._news = asyncio.Event()
+        self._pending: list[_Retry] = []
+        self._has_work = asyncio.Event()
 
     def __len__(self) -> int:
-        """Return how many are not done yet."""
+        """Return the number of pending actions."""
         return len(self._pending)
 
     def add(self, what: str, attempt: Callable[[], Awaitable[object]]) -> None:
-        """Have something tried again, soon and for as long as the server is unavailable."""
-        self._pending.append(_Errand(what, attempt))
-        self._news.set()
+        """Retry an action soon, and for as long as the server is unavailable."""
+        self._pending.append(_Retry(what, attempt))
+        self._has_work.set()
 
     async def run(self) -> None:
         while True:
             if not self._pending:
                 self._backoff.reset()
-                self._news.clear()
-                await self._news.wait()
+                self._has_work.clear()
+                await self._has_work.wait()
             await self._backoff.pause()
-            for errand in list(self._pending):
-                await self._try(errand)
+            for retry in list(self._pending):
+                await self._try(retry)
 
-    async def _try(self, errand: _Errand) -> None:
+    async def _try(self, retry: _Retry) -> None:
         try:
-            await errand.attempt()
+            await retry.attempt()
         except Unavailable as error:
-            structlog.get_logger().warning("errand put off", what=errand.what, cause=error.sentence)
+            structlog.get_logger().warning("retry failed", action=retry.what, cause=error.sentence)
             return
         except RemudaError as error:
-            structlog.get_logger().info("errand done", what=errand.what, outcome=error.sentence)
+            structlog.get_logger().info("retry ended", action=retry.what, outcome=error.sentence)
         except Exception:
-            self._pending.remove(errand)
+            self._pending.remove(retry)
             raise
-        self._pending.remove(errand)
+        self._pending.remove(retry)
 
 
 _FIRST_CONFLICT_S, _LONGEST_CONFLICT_S = 0.005, 0.2
 
 
 class Writer:
-    """The writing half of the contract. A write is over when it is shown, which is for `delivery` to say."""
+    """The writing half of the contract. A write is complete when the `DeliveryBarrier` has passed."""
 
     def __init__(
         self,
         reader: Reader,
-        known: Known,
+        known: InformerCache,
         *,
         apis: Mapping[type[Resource], ResourceApi[Any]],
         codecs: Mapping[type[Resource], Codec[Any]],
-        errands: Errands,
+        retry_queue: RetryQueue,
         backoffs: RetryTimers,
     ) -> None:
         self._registry: Registry = reader.registry
@@ -147,28 +145,30 @@ class Writer:
         self._references = References(reader, known, apis)
         self._apis = apis
         self._codecs = codecs
-        self._errands = errands
+        self._retry_queue = retry_queue
         self._backoffs = backoffs
 
-    async def create(self, wanted: ResourceT) -> Written[ResourceT]:
+    async def create(self, desired: ResourceT) -> Written[ResourceT]:
         """Store a new object."""
-        kind = self._registry.of(type(wanted))
-        check_resource(kind, wanted)
-        await self._references.check_owners(kind, wanted, wanted.metadata.owner_references)
-        targets = kind.targets(wanted)
-        await self._references.check(kind, wanted, targets)
-        document = self._codecs[kind.type].encode(newborn(self._registry, kind, wanted))
+        kind = self._registry.of(type(desired))
+        check_resource(kind, desired)
+        await self._references.check_owners(kind, desired, desired.metadata.owner_references)
+        targets = kind.targets(desired)
+        await self._references.check(kind, desired, targets)
+        document = self._codecs[kind.type].encode(newborn(self._registry, kind, desired))
         check_size(document)
-        made = self._decode(kind, await self._apis[kind.type].create(document, wanted.name), wanted.name)
-        await self._settle(kind, made, targets, lambda: self._apis[kind.type].delete(made.name, uid=made.uid))
-        return Written(kind, made)
+        created = self._decode(kind, await self._apis[kind.type].create(document, desired.name), desired.name)
+        await self._confirm_references(
+            kind, created, targets, lambda: self._apis[kind.type].delete(created.name, uid=created.uid)
+        )
+        return Written(kind, created)
 
-    async def update(self, wanted: ResourceT) -> Written[ResourceT]:
+    async def update(self, desired: ResourceT) -> Written[ResourceT]:
         """Write metadata and spec."""
-        kind = self._registry.of(type(wanted))
-        document, stored = await self._stored(kind, wanted, version=wanted.version)
-        check_resource(kind, wanted)
-        new = with_intent(kind, stored, wanted)
+        kind = self._registry.of(type(desired))
+        document, stored = await self._stored(kind, desired, version=desired.version)
+        check_resource(kind, desired)
+        new = with_intent(kind, stored, desired)
         owners = [owner for owner in new.metadata.owner_references if owner not in stored.metadata.owner_references]
         await self._references.check_owners(kind, new, owners)
         targets = kind.targets(new) - kind.targets(stored)
@@ -176,42 +176,42 @@ class Writer:
         body = self._codecs[kind.type].encode_over(document, new)
         check_size(body, before=len(document))
         written = await self._put(kind, body, new.name)
-        await self._settle(kind, written, targets, lambda: self.update(with_intent(kind, written, stored)))
+        await self._confirm_references(kind, written, targets, lambda: self.update(with_intent(kind, written, stored)))
         is_gone = new.is_marked and not new.metadata.finalizers
         return Written(kind, written, gone=written if is_gone else None)
 
-    async def update_status(self, wanted: ResourceT) -> Written[ResourceT]:
-        kind = self._registry.of(type(wanted))
-        document, stored = await self._stored(kind, wanted, version=wanted.version)
-        check_status(kind, wanted)
-        body = self._codecs[kind.type].encode_over(document, with_status(kind, stored, wanted))
+    async def update_status(self, desired: ResourceT) -> Written[ResourceT]:
+        kind = self._registry.of(type(desired))
+        document, stored = await self._stored(kind, desired, version=desired.version)
+        check_status(kind, desired)
+        body = self._codecs[kind.type].encode_over(document, with_status(kind, stored, desired))
         check_size(body, before=len(document))
-        written = await self._apis[kind.type].update_status(body, wanted.name)
-        return Written(kind, self._decode(kind, written, wanted.name))
+        written = await self._apis[kind.type].update_status(body, desired.name)
+        return Written(kind, self._decode(kind, written, desired.name))
 
     async def delete(
         self, kind: Kind[ResourceT], name: str, *, uid: str, version: str | None
     ) -> Written[ResourceT | None]:
-        """Mark an object; its children, its referrers and its finalizers decide when it goes."""
+        """Start the deletion of an object; its children, referrers and finalizers decide when it is removed."""
         known = self._known.find(kind, name)
         if known is not None and (known.is_marked or self._known.has_children(known)):
             check_precondition(kind, known, uid=uid, version=version)
             if known.is_marked:
                 return Written(kind, known)
-            held = await self._hold(kind, known, is_strict=version is not None)
-            version = None if version is None else held.version
+            owner = await self._add_children_finalizer(kind, known, is_strict=version is not None)
+            version = None if version is None else owner.version
         document = await self._apis[kind.type].delete(name, uid=uid, version=version)
         if document is None:
             return Written(kind, None, gone=known)
         return Written(kind, self._decode(kind, document, name))
 
     async def remove(self, kind: Kind[ResourceT], known: ResourceT) -> Written[None]:
-        """Delete a version of an object that nobody owns, refers to or holds."""
+        """Delete a version of an object that has no owners, referrers or finalizers."""
         await self._apis[kind.type].delete(known.name, uid=known.uid, version=known.version, policy="Background")
         return Written(kind, None, gone=known)
 
     async def set_finalizers(self, kind: Kind[ResourceT], known: ResourceT, finalizers: Iterable[str]) -> ResourceT:
-        """Replace the finalizers of an object, ours included, or raise Conflict if it is no longer the one we know."""
+        """Replace all finalizers of an object, or raise Conflict if it has changed."""
         document, stored = await self._stored(kind, known, version=known.version)
         return await self._put_finalizers(kind, document, stored, finalizers)
 
@@ -219,8 +219,11 @@ class Writer:
         """Return an object as the API server has it now, or raise NotFound."""
         return self._decode(kind, await self._apis[kind.type].get(name), name)
 
-    async def _hold(self, kind: Kind[ResourceT], known: ResourceT, *, is_strict: bool) -> ResourceT:
-        """Have an owner wait for its children. Unless one version is meant, whoever else writes it is let through."""
+    async def _add_children_finalizer(self, kind: Kind[ResourceT], known: ResourceT, *, is_strict: bool) -> ResourceT:
+        """Add the finalizer that makes an owner wait for its children.
+
+        Unless a version is required, conflicting writes of others are tolerated by a retry.
+        """
         backoff = self._backoffs.new(first_s=_FIRST_CONFLICT_S, longest_s=_LONGEST_CONFLICT_S)
         version: str | None = known.version
         while True:
@@ -239,7 +242,7 @@ class Writer:
     async def _put_finalizers(
         self, kind: Kind[ResourceT], document: bytes, stored: ResourceT, finalizers: Iterable[str]
     ) -> ResourceT:
-        """Write finalizers of ours, for which there is room even on the largest object."""
+        """Write finalizers of the store, without a size limit."""
         body = self._codecs[kind.type].encode_over(document, with_finalizers(stored, finalizers))
         return await self._put(kind, body, stored.name)
 
@@ -247,42 +250,42 @@ class Writer:
         return self._decode(kind, await self._apis[kind.type].update(body, name), name)
 
     async def _stored(
-        self, kind: Kind[ResourceT], wanted: ResourceT, *, version: str | None
+        self, kind: Kind[ResourceT], desired: ResourceT, *, version: str | None
     ) -> tuple[bytes, ResourceT]:
-        """Return the document and object of a version, or, given none, the present ones; raise Conflict if it cannot.
+        """Return the document and object of a version, or the current ones; raise Conflict if there is another.
 
-        It asks the API server only if ours are not the ones.
+        The API server is only read if our copy has another version.
         """
-        row = self._known.row(kind, wanted.name)
+        row = self._known.row(kind, desired.name)
         if row is None or str(row.version) != version:
-            document = stripped(await self._apis[kind.type].get(wanted.name))
+            document = stripped(await self._apis[kind.type].get(desired.name))
         else:
             document = row.document
-        stored = self._decode(kind, document, wanted.name)
-        check_precondition(kind, stored, uid=wanted.uid, version=version)
+        stored = self._decode(kind, document, desired.name)
+        check_precondition(kind, stored, uid=desired.uid, version=version)
         return document, stored
 
-    async def _settle(
+    async def _confirm_references(
         self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target], undo: Callable[[], Awaitable[object]]
     ) -> None:
-        """Look again, now that the referrer is stored, whether its targets stay; take it back if they do not.
+        """Check the targets again, now that the referrer is stored, and roll it back if they are being deleted.
 
-        If the server does not say, we go on asking: a referrer must not be left to what is gone.
+        If the server does not respond, the check is retried: a referrer to a removed object must not remain.
         """
 
-        async def look() -> None:
+        async def confirm() -> None:
             try:
-                await self._references.check_again(kind, referrer, targets)
+                await self._references.confirm(kind, referrer, targets)
             except ReferenceRefused:
-                with suppress(Conflict, NotFound):  # then somebody has changed it since, and theirs is the word
+                with suppress(Conflict, NotFound):  # it was changed since, and that write decides
                     await undo()
                 raise
 
         try:
-            await look()
+            await confirm()
         except Unavailable as error:
-            self._errands.add(f"to look at what {kind.name} {referrer.name} refers to", look)
-            raise OutcomeUnknown(f"the look at what {kind.name} {referrer.name} refers to") from error
+            self._retry_queue.add(f"check the references of {kind.name} {referrer.name}", confirm)
+            raise OutcomeUnknown(f"the check of the references of {kind.name} {referrer.name}") from error
 
     def _decode(self, kind: Kind[ResourceT], document: bytes, name: str) -> ResourceT:
         decoded: ResourceT = self._codecs[kind.type].decode(document, name)

@@ -1,13 +1,12 @@
-"""A bounded cache of decoded objects and their rendered views.
+"""Bounded cache of decoded objects and their rendered views.
 
-Entries are replaced when a commit lands, never written through, so a reader sees what is durable and nothing else. The
-bound is in bytes, of documents and of what an object costs beyond its document: memory stays flat however many objects
-there are.
+Entries are replaced after a commit, never before, so readers see only durable state. The limit is in bytes, of
+documents and of the overhead of each object: memory does not grow with the number of objects.
 
-The garbage collector sees next to nothing of the cache. A list that streams past it makes and drops entries in equal
-numbers, which puts collections off while what they would have to look at piles up; the one that comes at last holds the
-loop. So keys are text rather than tuples, an entry's first view is in the entry rather than in a dictionary, and what
-little is left is shown to the collector after each few hundred entries that went.
+The garbage collector sees almost nothing of the cache. A long list adds and evicts entries in equal numbers, which
+delays collections while their work accumulates; the one that comes at last blocks the event loop. So keys are strings
+instead of tuples, the first view of an entry is stored in the entry instead of a dictionary, and the rest is collected
+after every few hundred evictions.
 """
 
 import gc
@@ -20,25 +19,25 @@ import msgspec
 from remuda.store.contract import View
 from remuda.store.objects import ResourceT
 
-_LOST = 500
-"""After so many entries that went, young objects are looked at."""
+_EVICTIONS_PER_COLLECTION = 500
+"""Evictions after which the youngest generation is collected."""
 
 
 class Entry(msgspec.Struct, Generic[ResourceT], gc=False):
-    """One object as it stands, with what was rendered from it. Nothing in it points back, so no collector need look."""
+    """One object with its rendered views. It has no reference cycles, so it is not tracked by the garbage collector."""
 
     resource: ResourceT
     weight: int
     """Bytes of the document."""
     whole: bool = False
-    """Known to be all there is: the stored document holds nothing that our types do not know."""
+    """Whether the stored document is known to have no fields that our types do not know."""
     view: View[ResourceT] | None = None
-    """What was rendered first: most objects are only ever rendered one way."""
+    """The view that was rendered first. Most objects only ever have one."""
     rendered: bytes = b""
     others: dict[View[ResourceT], bytes] | None = None
 
     def of(self, view: View[ResourceT]) -> bytes | None:
-        """Return what was rendered this way, if it was."""
+        """Return the rendered view, if there is one."""
         if self.view is view:
             return self.rendered
         return None if self.others is None else self.others.get(view)
@@ -55,14 +54,14 @@ class Cache:
     """The most recently used entries, by kind and name."""
 
     def __init__(self, limit_bytes: int, *, object_bytes: int = 1024) -> None:
-        """Take the bound, and what an object costs in memory beyond the bytes of its document."""
+        """Set the limit, and the overhead in memory of an object beyond its document."""
         self._limit, self._object_bytes = limit_bytes, object_bytes
         self._entries: OrderedDict[str, Entry[Any]] = OrderedDict()
         self._weight = 0
-        self._lost = 0
+        self._evictions = 0
 
     def find(self, kind: int, name: str) -> Entry[Any] | None:
-        """Return an entry and remember that it was used."""
+        """Return an entry and mark it as used."""
         key = f"{kind}/{name}"
         entry = self._entries.get(key)
         if entry is not None:
@@ -70,14 +69,14 @@ class Cache:
         return entry
 
     def put(self, kind: int, name: str, entry: Entry[Any]) -> None:
-        """Keep an entry in place of any older one, dropping what was used least if there is no room."""
+        """Store an entry in place of an older one, and evict the least recently used ones if needed."""
         self.drop(kind, name)
         self._entries[f"{kind}/{name}"] = entry
         self._weight += entry.weight + self._object_bytes
         self._evict()
 
     def render(self, kind: int, name: str, view: View[Any]) -> bytes | None:
-        """Return a view of a cached object, rendering it the first time; None if the object is not here."""
+        """Return a view of a cached object, rendered at the first use; None if the object is not cached."""
         entry = self.find(kind, name)
         if entry is None:
             return None
@@ -90,9 +89,9 @@ class Cache:
         return rendered
 
     def rendered(self, kind: int, names: Sequence[str], view: View[Any]) -> list[bytes | None]:
-        """Return views of many objects, and remember that they were used; None for each that is not there yet.
+        """Return views of many objects and mark them as used; None for each that is not rendered yet.
 
-        A warm list is this loop and little else, so it calls nothing that it can do without.
+        A list of cached objects is this loop and little else, so it makes as few calls as possible.
         """
         entries, use = self._entries, self._entries.move_to_end
         found: list[bytes | None] = []
@@ -107,27 +106,27 @@ class Cache:
         return found
 
     def drop(self, kind: int, name: str) -> None:
-        """Forget an object."""
-        self._lose(self._entries.pop(f"{kind}/{name}", None))
+        """Remove an object."""
+        self._evicted(self._entries.pop(f"{kind}/{name}", None))
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
-        """Forget many objects, of which few are here."""
+        """Remove many objects, few of which are cached."""
         for key in self._entries.keys() & {f"{kind}/{name}" for kind, name in keys}:
-            self._lose(self._entries.pop(key))
+            self._evicted(self._entries.pop(key))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._entries.clear()
         self._weight = 0
 
     def _evict(self) -> None:
         while self._weight > self._limit:
-            self._lose(self._entries.popitem(last=False)[1])
+            self._evicted(self._entries.popitem(last=False)[1])
 
-    def _lose(self, entry: Entry[Any] | None) -> None:
+    def _evicted(self, entry: Entry[Any] | None) -> None:
         if entry is not None:
             self._weight -= entry.weight + self._object_bytes
-            self._lost += 1
-            if self._lost == _LOST:
-                self._lost = 0
+            self._evictions += 1
+            if self._evictions == _EVICTIONS_PER_COLLECTION:
+                self._evictions = 0
                 gc.collect(0)

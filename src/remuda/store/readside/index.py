@@ -1,7 +1,7 @@
-"""Terms: everything an object can be found by, as (index, value) pairs in one table.
+"""Index entries of objects, as (index, value) pairs in one table.
 
 Labels, owners, references and declared indexes differ only in the name of the index. Index names are interned as small
-numbers per kind, because entries outnumber everything else in the file.
+integers per kind, because there are more entries than anything else in the file.
 """
 
 from collections.abc import Iterable
@@ -15,63 +15,63 @@ from remuda.store.objects import ResourceT
 from remuda.store.readside.sql import Sql
 
 IndexedTerm = tuple[int, str]
-"""A term with the number that a file knows the index by."""
+"""An index entry with the index as its number in the file."""
 
 OWNER = "owner"
-"""The index that finds children by the uid of their owner."""
+"""The index of children by the uid of their owner."""
 
 MARKED = "marked"
-"""The index that finds, under the empty value, whatever is being deleted."""
+"""The index of objects that are being deleted, under the empty value."""
 
 
-_NOTHING: frozenset[Term] = frozenset()
+_NO_ENTRIES: frozenset[Term] = frozenset()
 
 
 def reference_index(target: str) -> str:
-    """Return the index that finds referrers by the name of their target."""
+    """Return the name of the index of referrers by the name of their target."""
     return f"reference:{target}"
 
 
 def terms_of(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
-    """Return everything this object is found by."""
-    sought = [(label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unsought]
-    return _terms_but_labels(kind, resource).union(sought)
+    """Return all index entries of an object."""
+    indexed = [(label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unsought]
+    return _entries_except_labels(kind, resource).union(indexed)
 
 
 def moved_terms(
     kind: Kind[ResourceT], previous: ResourceT | None, resource: ResourceT
 ) -> tuple[frozenset[Term], frozenset[Term]]:
-    """Return what an object is found by no more, and what it is found by from now on."""
+    """Return the index entries that a change removes, and those that it adds."""
     if previous is None:
-        return _NOTHING, terms_of(kind, resource)
-    relabelled = previous.metadata.labels != resource.metadata.labels
-    read = terms_of if relabelled else _terms_but_labels
+        return _NO_ENTRIES, terms_of(kind, resource)
+    has_new_labels = previous.metadata.labels != resource.metadata.labels
+    read = terms_of if has_new_labels else _entries_except_labels
     old, new = read(kind, previous), read(kind, resource)
-    return (_NOTHING, _NOTHING) if old == new else (old - new, new - old)
+    return (_NO_ENTRIES, _NO_ENTRIES) if old == new else (old - new, new - old)
 
 
-def _terms_but_labels(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
-    terms: list[Term] = []
+def _entries_except_labels(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
+    entries: list[Term] = []
     if resource.metadata.owner_references:
-        terms += [(OWNER, owner.uid) for owner in resource.metadata.owner_references]
+        entries += [(OWNER, owner.uid) for owner in resource.metadata.owner_references]
     if kind.references:
-        terms += [(reference_index(target), name) for target, name in kind.targets(resource)]
+        entries += [(reference_index(target), name) for target, name in kind.targets(resource)]
     if kind.indexes:
-        terms += [(field_index(index.name), value) for index in kind.indexes for value in index.values(resource)]
+        entries += [(field_index(index.name), value) for index in kind.indexes for value in index.values(resource)]
     if resource.is_marked:
-        terms.append((MARKED, ""))
-    return frozenset(terms)
+        entries.append((MARKED, ""))
+    return frozenset(entries)
 
 
 class Names:
-    """The small numbers of kinds and indexes, read from the file and extended as new names appear."""
+    """The numbers of kinds and indexes, read from the file and extended for new names."""
 
     def __init__(self, connection: apsw.Connection, registry: Registry) -> None:
         self._run = Sql(connection)
         self._registry = registry
         self._kinds: dict[str, int] = {}
         self._indexes: dict[tuple[int, str], int] = {}
-        self._fresh: list[tuple[int, str]] = []
+        self._uncommitted: list[tuple[int, str]] = []
         self.reload()
 
     def reload(self) -> None:
@@ -81,41 +81,41 @@ class Names:
         self._indexes = {(kind, name): number for kind, name, number in rows}
 
     def keep(self) -> None:
-        """The numbers given since the last commit are in the file now."""
-        self._fresh.clear()
+        """Accept the numbers assigned since the last commit: they are in the file now."""
+        self._uncommitted.clear()
 
     def forget(self) -> None:
-        """Forget the numbers given since the last commit: it was rolled back. Asks nothing of the disk."""
-        for fresh in self._fresh:
-            self._indexes.pop(fresh, None)
-        self._fresh.clear()
+        """Discard the numbers assigned since the last commit, because it was rolled back. Reads nothing from disk."""
+        for uncommitted in self._uncommitted:
+            self._indexes.pop(uncommitted, None)
+        self._uncommitted.clear()
 
     def kind(self, kind: Kind[Any]) -> int:
         return self._kinds[kind.qualified]
 
     def find_index(self, kind: int, name: str) -> int | None:
-        """Return the number of an index, or None if nothing was ever put under it."""
+        """Return the number of an index, or None if it never had an entry."""
         return self._indexes.get((kind, name))
 
     def index(self, kind: int, name: str) -> int:
-        """Return the number of an index, giving it one if it is new. Only inside a write transaction."""
+        """Return the number of an index, assigning one if it is new. Only inside a write transaction."""
         number: int | None = self._indexes.get((kind, name))
         if number is None:
             ((number,),) = self._run("INSERT INTO indexes (kind, name) VALUES (?, ?) RETURNING id", kind, name)
             self._indexes[kind, name] = number
-            self._fresh.append((kind, name))
+            self._uncommitted.append((kind, name))
         return number
 
-    def indexed(self, kind: int, terms: Iterable[Term]) -> list[IndexedTerm]:
-        """Return terms with their indexes as numbers, giving new ones where needed."""
-        return [(self.index(kind, name), value) for name, value in terms]
+    def indexed(self, kind: int, entries: Iterable[Term]) -> list[IndexedTerm]:
+        """Return entries with their indexes as numbers, assigning new ones if needed."""
+        return [(self.index(kind, name), value) for name, value in entries]
 
     def indexes_of(self, kind: int) -> list[int]:
         """Return the numbers of all indexes of a kind."""
         return [number for (of, _), number in self._indexes.items() if of == kind]
 
     def admit_kinds(self) -> list[Kind[Any]]:
-        """Number the registry's kinds and return those whose index entries must be built anew."""
+        """Assign numbers to the registry's kinds, and return those whose index entries must be rebuilt."""
         known = dict(self._run("SELECT name, signature FROM kinds"))
         stale = []
         for kind in self._registry.kinds:

@@ -1,7 +1,7 @@
-"""Putting one change into the tables: the revision, the pointer to it, and the index entries.
+"""Ingest of changes into the tables: the revision, the pointer to it, and the index entries.
 
-Both backends change the tables here and nowhere else: the SQLite writer inside its batch, an informer for what an API
-server tells it.
+Both backends change the tables only here: the SQLite writer inside its batch, an informer for the events of an API
+server.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,12 +15,12 @@ from remuda.store.readside.reads import landed
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tables
 
 Later = Callable[[Callable[[], None]], None]
-"""Takes work that has to be done in the same transaction, and not at once."""
+"""Schedules work for later in the same transaction."""
 
-_AT_ONCE = 500
+_ENTRIES_PER_STEP = 500
 
 
-def _now(work: Callable[[], None]) -> None:
+def _run_now(work: Callable[[], None]) -> None:
     work()
 
 
@@ -43,7 +43,7 @@ class Ingest:
         floor: int,
         whole: bool = False,
     ) -> Landed[ResourceT]:
-        """Write an object's new state. `before` is the previous document if that moved it (`Kind.is_moved`)."""
+        """Write an object's new state. `before` is the previous document if `Kind.is_reindexed` by the change."""
         number = self._names.kind(kind)
         code = ADDED if previous is None else MODIFIED
         revision = Revision(int(resource.version), resource.name, code, document, before)
@@ -70,28 +70,28 @@ class Ingest:
     ) -> Landed[ResourceT]:
         """Remove an object, keeping its last state for watchers. `before` as in `put`.
 
-        An object may be found by thousands of terms. With `later` they are removed some at a time.
+        An object may have thousands of index entries. With `later` they are removed in several steps.
         """
         number = self._names.kind(kind)
         revision = Revision(int(last.version), last.name, DELETED, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.remove(number, last.name)
-        terms = list(terms_of(kind, previous))
-        self._remove_terms(number, last.name, terms[:_AT_ONCE])
-        for start in range(_AT_ONCE, len(terms), _AT_ONCE):
-            remove = partial(self._remove_terms, number, last.name, terms[start : start + _AT_ONCE])
-            (later or _now)(remove)
+        entries = list(terms_of(kind, previous))
+        self._remove_entries(number, last.name, entries[:_ENTRIES_PER_STEP])
+        for start in range(_ENTRIES_PER_STEP, len(entries), _ENTRIES_PER_STEP):
+            remove = partial(self._remove_entries, number, last.name, entries[start : start + _ENTRIES_PER_STEP])
+            (later or _run_now)(remove)
         return landed(revision, last, previous if before is not None else None)
 
     def forget(self, kind: Kind[ResourceT], previous: ResourceT) -> None:
-        """Remove an object that vanished while nobody watched: no change tells of it."""
+        """Remove an object that disappeared while there was no watch, so that there is no change to record."""
         number = self._names.kind(kind)
         self._tables.remove(number, previous.name)
-        self._remove_terms(number, previous.name, terms_of(kind, previous))
+        self._remove_entries(number, previous.name, terms_of(kind, previous))
         self._tables.forget_revision(int(previous.version))
 
-    def _remove_terms(self, number: int, name: str, terms: Iterable[tuple[str, str]]) -> None:
-        self._tables.remove_entries(name, self._names.indexed(number, sorted(terms)))
+    def _remove_entries(self, number: int, name: str, entries: Iterable[tuple[str, str]]) -> None:
+        self._tables.remove_entries(name, self._names.indexed(number, sorted(entries)))
 
     def _append(self, number: int, revision: Revision, previous: ResourceT | None, *, time: float, floor: int) -> None:
         self._tables.add_revision(number, revision, time=time)

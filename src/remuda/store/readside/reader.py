@@ -1,14 +1,13 @@
-"""Reads: get, list, views, referrers, all from the loop's own connection and the cache.
+"""Reader: get, list, views and referrers, from the event loop's own connection and the cache.
 
-The reader sees exactly what has *landed*: a commit becomes visible to every method at once, on the loop, when
-`land` is called. While a commit is under way the connection is pinned to the state before it.
+A reader sees exactly the published state: a commit becomes visible to all methods at once, on the event loop, when
+`publish` is called. During a commit the connection keeps the snapshot before it.
 
-Under which of several terms a walk is short.
+A list by several index entries scans the rarest one. Entries are counted for that, up to a limit. If none is rare,
+counting takes as long as reading a page, so its result is reused for a while: a scan in another order returns the same,
+only more slowly.
 
-Entries are counted, no further than the rarest goes. Where none is rare that takes as long as reading a page, so what
-was found then holds for a while: a walk in another order finds the same, only not as soon.
-
-Continue tokens: where a list stopped, and the version of its first page.
+A continue token contains the last name of a page, and the version of the list's first page.
 """
 
 import base64
@@ -32,73 +31,73 @@ from remuda.store.readside.sql import Storage
 from remuda.store.readside.tables import DELETED, Tables
 from remuda.store.validation import check_limit, check_selector
 
-_FEW = 10
-"""A term with fewer entries than this is as rare as need be."""
-_COUNTS = (200, 1_000, 5_000)
-"""How far index entries are counted, in turn: beyond the last, any term is as good as another."""
-_RARE = 1_000
-"""Counting no further than this is done every time."""
-_USES = 100
-"""So often an order is used before entries are counted again."""
-_MOST = 1_000
+_RARE_ENOUGH = 10
+"""An index entry with fewer objects is rare enough."""
+_COUNT_LIMITS = (200, 1_000, 5_000)
+"""Limits for counting objects, tried in turn. Beyond the last one, the order does not matter."""
+_STORE_FROM = 1_000
+"""Orders that are found by counting less are not stored."""
+_USES_PER_COUNT = 100
+"""Number of uses of a stored order before the objects are counted again."""
+_MAX_STORED = 1_000
 
-Terms = tuple[IndexedTerm, ...]
+IndexEntries = tuple[IndexedTerm, ...]
 
 
 class Orders:
-    """Orders terms, and remembers the orders that took long to find."""
+    """Orders index entries for a scan, and stores the orders that were expensive to find."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._known: dict[Terms, tuple[Terms, int]] = {}
+        self._known: dict[IndexEntries, tuple[IndexEntries, int]] = {}
 
-    def rarest_first(self, terms: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
-        """Order terms so that a walk under the first is short."""
-        if len(terms) <= 1:
-            return terms
-        asked = tuple(terms)
-        order, uses = self._known.get(asked, (asked, 0))
+    def rarest_first(self, entries: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
+        """Return index entries, the one with the fewest objects first."""
+        if len(entries) <= 1:
+            return entries
+        key = tuple(entries)
+        order, uses = self._known.get(key, (key, 0))
         if not uses:
-            return self._found(asked)
-        self._known[asked] = order, uses - 1
+            return self._found(key)
+        self._known[key] = order, uses - 1
         return order
 
-    def _found(self, terms: Terms) -> Terms:
-        self._known.pop(terms, None)
-        order, least = self._counted(terms)
-        if least >= _RARE:
-            if len(self._known) >= _MOST:
+    def _found(self, entries: IndexEntries) -> IndexEntries:
+        self._known.pop(entries, None)
+        order, least = self._counted(entries)
+        if least >= _STORE_FROM:
+            if len(self._known) >= _MAX_STORED:
                 self._known.clear()
-            self._known[terms] = order, _USES
+            self._known[entries] = order, _USES_PER_COUNT
         return order
 
-    def _counted(self, terms: Terms) -> tuple[Terms, int]:
-        """Return terms in order, and how many entries the rarest has at least."""
-        for term in terms:
-            count = self._tables.count_under(term, limit=_FEW)
-            if count < _FEW:
-                return (term, *(other for other in terms if other is not term)), count
-        for limit in _COUNTS:
-            counts = {term: self._tables.count_under(term, limit=limit) for term in terms}
+    def _counted(self, entries: IndexEntries) -> tuple[IndexEntries, int]:
+        """Return the entries in order, and the lower bound of the objects of the first."""
+        for entry in entries:
+            count = self._tables.count_under(entry, limit=_RARE_ENOUGH)
+            if count < _RARE_ENOUGH:
+                return (entry, *(other for other in entries if other is not entry)), count
+        for limit in _COUNT_LIMITS:
+            counts = {entry: self._tables.count_under(entry, limit=limit) for entry in entries}
             if min(counts.values()) < limit:
-                return tuple(sorted(terms, key=counts.__getitem__)), min(counts.values())
-        return terms, _COUNTS[-1]
+                return tuple(sorted(entries, key=counts.__getitem__)), min(counts.values())
+        return entries, _COUNT_LIMITS[-1]
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """How far a list has come."""
+    """The position of a list: the version of its first page and the last name."""
 
     version: int
     after: str
 
 
 def write_token(position: Position) -> str:
-    """Return the opaque text for a position."""
+    """Return a position as an opaque token."""
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
 
 
 def read_token(token: str) -> Position:
-    """Return the position, or raise Invalid if the text is not one of ours."""
+    """Return the position of a token, or raise Invalid."""
     try:
         padded = token + "=" * (-len(token) % 4)
         return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Position)
@@ -108,29 +107,29 @@ def read_token(token: str) -> Position:
 
 ItemT = TypeVar("ItemT")
 
-_ALL = -1  # SQLite's word for no limit
-_WALK = 1_000
-"""Index entries that are looked at in search of a name before others get their turn."""
+_ALL = -1  # means no limit to SQLite
+_SCAN_LENGTH = 1_000
+"""Index entries that are scanned in search of a name before other tasks run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderSettings:
-    """What bounds the read side."""
+    """Limits of the read side."""
 
     cache_bytes: int = 32 << 20
     tail_changes: int = 1_000
     """Changes per kind that watchers find in memory."""
     tail_bytes: int = 4 << 20
-    """Bytes of documents among them, at most."""
+    """Maximum bytes of their documents."""
     bookmark_interval_s: float = 30.0
     ahead_patience_s: float = 3.0
-    """How long a version that lies ahead is waited for."""
+    """Time to wait for a version in the future."""
     slice_objects: int = 100
-    """Objects of a long list that are read before others get their turn."""
+    """Objects of a long list that are read before other tasks run."""
 
 
 class Reader:
-    """The state that has landed."""
+    """The published state."""
 
     def __init__(
         self,
@@ -169,17 +168,17 @@ class Reader:
         return self._feeds[self.names.kind(kind)]
 
     def feeds(self) -> Iterator[Feed]:
-        """Return the changes of every kind."""
+        """Return the feeds of all kinds."""
         return iter(self._feeds.values())
 
     def land(self, changes: Mapping[int, Sequence[Landed[Any]]]) -> None:
-        """Make changes visible that are durable and in the tables, by kind and in the order of versions."""
+        """Publish changes that are durable and in the tables, by kind and in the order of versions."""
         for kind, landed in changes.items():
             self.refresh(kind, landed)
             self._feeds[kind].extend(landed)
 
     def refresh(self, kind: int, changes: Sequence[Landed[Any]]) -> None:
-        """Make changes visible to reads, and tell no watch."""
+        """Make changes visible to reads, without an event for watches."""
         self._stamps.change(self._kinds[kind], changes)
         for change in changes:
             if change.code == DELETED:
@@ -189,27 +188,27 @@ class Reader:
                 self._cache.put(kind, change.name, entry)
 
     def drop(self, kind: int, name: str) -> None:
-        """Forget what is remembered of an object."""
+        """Remove an object from the cache."""
         self._stamps.change_all(self._kinds[kind])
         self._cache.drop(kind, name)
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
-        """Forget what is remembered of many objects, by kind and name."""
+        """Remove many objects, by kind and name, from the cache."""
         for kind in {kind for kind, _ in keys}:
             self._stamps.change_all(self._kinds[kind])
         self._cache.drop_all(keys)
 
     def stamp(self, parts: Iterable[Part] | None) -> int:
-        """Return a number that stays the same for as long as every read of these parts, or of anything, does."""
+        """Return the change counter of these dependencies, or of the whole store."""
         return self._stamps.last(parts)
 
     def advance(self, version: int) -> None:
-        """Tell every kind that all changes up to this version have landed."""
+        """Tell all feeds that the changes up to this version are published."""
         for feed in self._feeds.values():
             feed.advance(version)
 
     def pin(self) -> None:
-        """Keep reading the present state while a commit is under way."""
+        """Keep the present snapshot while a commit runs."""
         self.tables.connection.execute("BEGIN")
         try:
             self.tables.horizon()  # a transaction takes its snapshot at its first read
@@ -223,16 +222,16 @@ class Reader:
             self.tables.connection.execute("COMMIT")
 
     def close(self) -> None:
-        """End all watches: nothing will land any more."""
+        """End all watches: nothing will be published any more."""
         for feed in self._feeds.values():
             feed.close(StoreClosed(self.storage.path))
 
     async def pause(self) -> None:
-        """Let others have the loop."""
+        """Let other tasks run."""
         await self._clock.sleep(0)
 
     def entry(self, kind: Kind[ResourceT], name: str) -> Entry[ResourceT] | None:
-        """Return an object with what is known about it, or None."""
+        """Return the cache entry of an object, or None."""
         number = self.names.kind(kind)
         return self._cache.find(number, name) or self._load(kind, number, name)
 
@@ -259,7 +258,7 @@ class Reader:
         return [known or self.view(kind, name, view) for name, known in zip(names, found, strict=True)]
 
     def decode(self, kind: Kind[ResourceT], document: bytes, name: str) -> ResourceT:
-        """Return the object in a stored document."""
+        """Return the object of a stored document."""
         return self._codecs[kind.type].decode(document, name)  # type: ignore[no-any-return]  # codecs are by type
 
     def _load(self, kind: Kind[ResourceT], number: int, name: str) -> Entry[ResourceT] | None:
@@ -280,53 +279,56 @@ class Reader:
         limit: int | None,
         after: str | None,
     ) -> Page[ItemT]:
-        """Return a page whose items `read` makes from names."""
+        """Return a page. `read` returns the items for some names."""
         check_selector(labels or {})
         check_limit(limit)
         position = read_token(after) if after else Position(self.feed(kind).reached, "")
-        terms = self._terms(kind, labels or {}, index)
-        if terms is None:
+        entries = self._index_entries(kind, labels or {}, index)
+        if entries is None:
             return Page([], str(position.version), None)
         items: list[ItemT] = []
         last, at_most = position.after, self.settings.slice_objects
         while True:
-            wanted = at_most if limit is None else min(limit - len(items), at_most)
-            names, walked_to = self._names(kind, terms, after=last, limit=wanted + 1)
-            items.extend(read(names[:wanted]))
-            if len(names) > wanted:
-                last = names[wanted - 1]
+            requested = at_most if limit is None else min(limit - len(items), at_most)
+            names, scanned_to = self._names(kind, entries, after=last, limit=requested + 1)
+            items.extend(read(names[:requested]))
+            if len(names) > requested:
+                last = names[requested - 1]
                 if len(items) == limit:
                     return Page(items, str(position.version), write_token(Position(position.version, last)))
-            elif walked_to is not None:
-                last = walked_to
+            elif scanned_to is not None:
+                last = scanned_to
             else:
                 return Page(items, str(position.version), None)
             await self.pause()
 
     def _names(
-        self, kind: Kind[Any], terms: Sequence[IndexedTerm], *, after: str, limit: int
+        self, kind: Kind[Any], entries: Sequence[IndexedTerm], *, after: str, limit: int
     ) -> tuple[Sequence[str], str | None]:
-        """Return the next names, and how far the walk came if it ended early: under several terms they can be far."""
-        if not terms:
-            return self.tables.names(self.names.kind(kind), after=after, limit=limit), None
-        if len(terms) == 1:
-            return self.tables.names_under(terms, after=after, limit=limit), None
-        upto = self.tables.name_at(terms[0], after=after, distance=_WALK)
-        return self.tables.names_under(terms, after=after, upto=upto, limit=limit), upto
+        """Return the next names, and the name the scan has reached if it stopped early.
 
-    def _terms(
+        Matches of several index entries can be far apart.
+        """
+        if not entries:
+            return self.tables.names(self.names.kind(kind), after=after, limit=limit), None
+        if len(entries) == 1:
+            return self.tables.names_under(entries, after=after, limit=limit), None
+        upto = self.tables.name_at(entries[0], after=after, distance=_SCAN_LENGTH)
+        return self.tables.names_under(entries, after=after, upto=upto, limit=limit), upto
+
+    def _index_entries(
         self, kind: Kind[Any], labels: Mapping[str, str], index: tuple[str, str] | None
     ) -> Sequence[IndexedTerm] | None:
-        """Return what to look under, or None if nothing was ever put under one of these."""
+        """Return the index entries to scan, or None if one of them has no index and so no objects."""
         kind.check_sought(labels)
-        wanted = [(label_index(key), value) for key, value in labels.items()]
+        requested = [(label_index(key), value) for key, value in labels.items()]
         if index is not None:
             kind.check_index(index[0])
-            wanted.append((field_index(index[0]), index[1]))
+            requested.append((field_index(index[0]), index[1]))
         number = self.names.kind(kind)
-        found = [(self.names.find_index(number, name), value) for name, value in wanted]
-        terms = [(where, value) for where, value in found if where is not None]
-        return self._orders.rarest_first(terms) if len(terms) == len(found) else None
+        found = [(self.names.find_index(number, name), value) for name, value in requested]
+        entries = [(where, value) for where, value in found if where is not None]
+        return self._orders.rarest_first(entries) if len(entries) == len(found) else None
 
     def children(self, owner: Resource, *, limit: int = _ALL) -> Sequence[tuple[Kind[Any], str]]:
         found: list[tuple[Kind[Any], str]] = []
@@ -338,7 +340,7 @@ class Reader:
         return found
 
     def referrers(self, target: Kind[Any], name: str, *, limit: int) -> Sequence[Referrer]:
-        """Return some of those that refer to an object."""
+        """Return some of the referrers of an object."""
         found: list[Referrer] = []
         for kind in self.registry.referrers_of(target):
             index = self.names.find_index(self.names.kind(kind), reference_index(target.qualified))

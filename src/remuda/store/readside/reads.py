@@ -1,8 +1,6 @@
-"""One watch: a cursor that walks a feed, and history where the feed's tail begins too late.
+"""Reading half of the store contract, the same for every backend: get, list, watch, and bookmarks.
 
-The reading half of the contract, the same for every backend.
-
-What every store does by itself: how long it remembers, and how it tells idle watchers where they are.
+A watch is a cursor that follows a feed, and reads the history in the tables if the feed's tail begins later.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -24,14 +22,14 @@ from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
 from remuda.store.validation import check_selector
 
 _SLICE = 100
-"""Changes that are read before others get their turn."""
+"""Changes that are read before other tasks run."""
 _TYPES = {ADDED: "added", MODIFIED: "modified", DELETED: "deleted"}
 
 
 async def watch(
     reader: Reader, kind: Kind[ResourceT], *, since: str, labels: Mapping[str, str] | None
 ) -> AsyncIterator[Event[ResourceT]]:
-    """Yield every change of a kind after `since`, and a bookmark now and then."""
+    """Yield every change of a kind after `since`, and a bookmark from time to time."""
     check_selector(labels or {})
     kind.check_sought(labels or {})
     cursor = _parse(since)
@@ -39,7 +37,7 @@ async def watch(
     await feed.reach(cursor, reader.settings.ahead_patience_s)
     if cursor < feed.floor:
         raise Gone(kind.name, since)
-    told, ticks = cursor, feed.ticks
+    reported, ticks = cursor, feed.ticks
     while True:
         changes = feed.after(cursor, limit=_SLICE)
         if changes is None:
@@ -50,15 +48,15 @@ async def watch(
             cursor = change.version
             event = change.event if not labels else filtered(change, labels)
             if event is not None:
-                told = cursor
+                reported = cursor
                 yield event
         if len(changes) == _SLICE:
             await reader.pause()
         if changes:
             continue
         cursor = max(cursor, feed.reached)
-        if ticks != feed.ticks and cursor > told:
-            ticks, told = feed.ticks, cursor
+        if ticks != feed.ticks and cursor > reported:
+            ticks, reported = feed.ticks, cursor
             yield Bookmark(str(cursor))
         else:
             ticks = feed.ticks
@@ -66,12 +64,12 @@ async def watch(
 
 
 def filtered(change: Landed[ResourceT], labels: Mapping[str, str]) -> Change[ResourceT] | None:
-    """Return what a watcher of these labels sees of a change, if anything."""
+    """Return the event of a change for a watcher of these labels, if there is one."""
     event, before = change.event, change.before
     if before is None:
-        return event if _carries(event.resource, labels) else None
-    was = _carries(before, labels)
-    now = change.code != DELETED and _carries(event.resource, labels)
+        return event if _has_labels(event.resource, labels) else None
+    was = _has_labels(before, labels)
+    now = change.code != DELETED and _has_labels(event.resource, labels)
     if now:
         return event if was else Change("added", event.version, event.resource)
     return Change("deleted", event.version, _at(before, event.version)) if was else None
@@ -80,7 +78,7 @@ def filtered(change: Landed[ResourceT], labels: Mapping[str, str]) -> Change[Res
 def landed(
     revision: Revision, resource: ResourceT, before: ResourceT | None, *, whole: bool = False
 ) -> Landed[ResourceT]:
-    """Return a revision as watchers need it."""
+    """Return a revision as a change for watchers."""
     event: Change[Any] = Change(_TYPES[revision.change], str(revision.version), resource, before)  # type: ignore[arg-type]  # the code stands for one of the types
     weight = len(revision.document)
     return Landed(revision.name, revision.version, revision.change, event, before, weight, whole)
@@ -96,11 +94,11 @@ def _read(reader: Reader, kind: Kind[ResourceT], row: Revision) -> Landed[Resour
     try:
         before = reader.decode(kind, row.before, row.name) if row.before is not None else None
         return landed(row, reader.decode(kind, row.document, row.name), before)
-    except (Unreadable, Unsealable):  # what is superseded may be sealed by a key that went: nobody needs it any more
+    except (Unreadable, Unsealable):  # a superseded revision may be sealed with a removed key: the watcher lists again
         raise Gone(kind.name, str(row.version)) from None
 
 
-def _carries(resource: Resource, labels: Mapping[str, str]) -> bool:
+def _has_labels(resource: Resource, labels: Mapping[str, str]) -> bool:
     return labels.items() <= resource.metadata.labels.items()
 
 
@@ -118,7 +116,7 @@ def _parse(version: str) -> int:
 
 
 class Reads:
-    """Get, list and watch over a reader. A backend adds the writes."""
+    """Get, list and watch on a reader. A backend adds the writes."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -130,7 +128,7 @@ class Reads:
             return self._reader.get(self.registry.of(kind), name)
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
-        """Return the rendered object, from the cache if it is there."""
+        """Return the rendered object, from the cache if possible."""
         with self._reader.storage:
             return self._reader.view(self.registry.of(kind), name, view)
 
@@ -143,7 +141,7 @@ class Reads:
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[ResourceT]:
-        """Return the objects that carry all `labels` and lie under this value of a declared index."""
+        """Return the objects that have all `labels` and this value in a declared index."""
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(
@@ -172,7 +170,7 @@ class Reads:
             )
 
     def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        """Return a number that is a higher one as soon as a read of one of these parts, or of anything, could be."""
+        """Return the change counter of these dependencies, or of the whole store."""
         return self._reader.stamp(parts)
 
     async def list_names(
@@ -184,38 +182,38 @@ class Reads:
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[str]:
-        """Return the names of what `list` does. No object is read, so none that is unreadable stands in the way."""
+        """Return the names of the objects of `list`. No object is decoded, so an unreadable one is no obstacle."""
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(of, list, labels=labels, index=index, limit=limit, after=after)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
-        """Return some of those that keep the object from going."""
+        """Return some of the objects that block the object's removal."""
         with self._reader.storage:
             return self._reader.referrers(self.registry.of(kind), name, limit=limit)
 
     def watch(
         self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Event[ResourceT]]:
-        """Yield what happened after version `since`, without end."""
+        """Yield the changes after version `since`, without end."""
         return watch(self._reader, self.registry.of(kind), since=since, labels=labels)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpkeepSettings:
-    """How long the store remembers."""
+    """Retention of history and logs."""
 
     history_age: timedelta = timedelta(minutes=30)
-    """How far back a watch may resume."""
+    """The maximum age of a version from which a watch may resume."""
     history_changes: int = 200_000
-    """How many changes it may go back."""
+    """The maximum number of changes since then."""
     interval_s: float = 30.0
-    """How often compaction and retention look whether there is something to do."""
+    """The interval of compaction and retention."""
     retention: Retention = field(default_factory=lambda: DEFAULT_RETENTION)
 
 
 async def send_bookmarks(reader: Reader, clock: Clock) -> None:
-    """Let idle watchers know how far they are, for ever."""
+    """Make idle watchers send bookmarks, for ever."""
     while True:
         await clock.sleep(reader.settings.bookmark_interval_s)
         for feed in reader.feeds():

@@ -1,14 +1,8 @@
-"""The tables, and how an older file becomes a current one.
+"""SQL of the store's file: statements, tables, migrations, and errors.
 
-Documents live in `revisions`, one row per change, like the revisions of etcd: an object's row only points to its
-current one. So a change is written once, serves both readers and watchers, and a superseded revision is history that
-compaction removes.
-
-Running statements so that none is left open.
-
-A statement that was not read to its end pins the snapshot it reads, so rows always come as a list.
-
-What a caller reads when the disk, not the request, is to blame.
+Documents are in `revisions`, one row per change, like the revisions of etcd: an object's row only points to its current
+one. So a change is written once, serves readers and watchers, and a superseded revision is history that compaction
+removes.
 """
 
 import errno
@@ -22,12 +16,15 @@ from remuda.kernel.errors import StorageFailing, StorageFull, StoreClosed, Store
 
 
 class Sql:
-    """One connection's statements: call it with SQL and bindings, get all rows."""
+    """The statements of one connection: call it with SQL and bindings to get all rows.
+
+    Rows are always returned as a list, because a statement that is not read to its end pins its snapshot.
+    """
 
     __slots__ = ("_cursor", "_execute")
 
     def __init__(self, connection: apsw.Connection) -> None:
-        # One plan for all bindings: else SQLite plans anew for each, which doubles the cost of a point get.
+        # One plan for all bindings: otherwise SQLite plans again for each, which doubles the cost of a point get.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._cursor = connection.cursor()
         self._execute = self._cursor.execute
@@ -36,16 +33,16 @@ class Sql:
         """Run a statement to its end and return its rows."""
         try:
             return self._execute(sql, bindings).fetchall()
-        except UnicodeDecodeError:  # SQLite hands on whatever bytes it finds where a text should be
+        except UnicodeDecodeError:  # SQLite does not validate the encoding of texts
             raise apsw.CorruptError("a stored text is not UTF-8") from None
 
     def each(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Run a statement that returns nothing once for each row of bindings."""
+        """Run a statement without results once for each row of bindings."""
         self._cursor.executemany(sql, rows)
 
 
 APPLICATION_ID = 0x52454D55
-"""Marks a file as ours ('REMU' in the SQLite header)."""
+"""Identifies a file as ours ('REMU' in the SQLite header)."""
 
 _FIRST = """
 CREATE TABLE kinds (
@@ -108,13 +105,13 @@ INSERT INTO horizon (id, version, floor) VALUES (1, 0, 0);
 """
 
 TABLES: tuple[str, ...] = ("kinds", "indexes", "objects", "entries", "revisions", "horizon", "logs")
-"""What every store has, of whatever version."""
+"""The tables of every store, whatever its version."""
 MIGRATIONS: tuple[str, ...] = (_FIRST,)
-"""Each script takes a file from the version before to its own: the first one makes version 1 from an empty file."""
+"""Scripts that each upgrade a file by one version: the first one creates version 1 from an empty file."""
 
 
 def migrate(connection: apsw.Connection, migrations: tuple[str, ...] = MIGRATIONS) -> None:
-    """Bring the file to the newest version, all steps in one transaction."""
+    """Upgrade the file to the newest version, all steps in one transaction."""
     found = connection.pragma("user_version")
     if found == len(migrations):
         return
@@ -126,7 +123,7 @@ def migrate(connection: apsw.Connection, migrations: tuple[str, ...] = MIGRATION
 
 
 class Storage:
-    """The file behind a reader, as a context in which SQLite's errors become ours."""
+    """The file behind a reader, as a context manager that translates SQLite's errors."""
 
     __slots__ = ("path",)
 
@@ -139,13 +136,13 @@ class Storage:
     def __exit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Say what an error of the file means."""
+        """Raise our error for an error of SQLite."""
         if isinstance(error, apsw.Error):
             raise storage_error(self.path, error) from None
 
 
 def storage_error(path: str, error: BaseException) -> Exception:
-    """Return our error for what SQLite or the system said about a file."""
+    """Return our error for an error of SQLite or of the operating system."""
     if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError)):
         return StoreClosed(path)
     if isinstance(error, apsw.FullError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):

@@ -1,6 +1,6 @@
-"""The SQL of the read side: the one place that knows the tables.
+"""Tables of the read side: all SQL that knows them.
 
-Two connections use it: the one that writes and the loop's own, which reads. Every statement runs to its end before the
+Two connections use it: the writer's, and the event loop's own for reads. Every statement runs to its end before the
 method returns.
 """
 
@@ -14,30 +14,30 @@ from remuda.store.readside.index import IndexedTerm
 from remuda.store.readside.sql import Sql
 
 ChangeCode = Literal[1, 2, 3]
-"""What a revision did to its object, as the tables have it."""
+"""The kind of change of a revision, as stored in the tables."""
 
 _AFTER_ALL = "~"
-"""Comes after every name."""
+"""Sorts after every name."""
 
 ADDED: ChangeCode = 1
-"""It made the object."""
+"""The object was created."""
 
 MODIFIED: ChangeCode = 2
-"""It changed the object."""
+"""The object was changed."""
 
 DELETED: ChangeCode = 3
-"""It removed the object."""
+"""The object was removed."""
 
 
 class Current(msgspec.Struct, frozen=True, gc=False):
-    """The present state of one object."""
+    """The current state of one object."""
 
     version: int
     document: bytes
 
 
 class Revision(msgspec.Struct, frozen=True, gc=False):
-    """One change of one object. `before` is the earlier document, kept only if `Kind.is_moved` by the change."""
+    """One change of one object. `before` is the previous document, stored only if `Kind.is_reindexed` by the change."""
 
     version: int
     name: str
@@ -54,20 +54,20 @@ class Tables:
         self._run = Sql(connection)
 
     def horizon(self) -> tuple[int, int]:
-        """Return the newest version and the one below which history is gone."""
+        """Return the newest version, and the one below which history is compacted."""
         ((version, floor),) = self._run("SELECT version, floor FROM horizon")
         return version, floor
 
     def set_version(self, version: int) -> None:
-        """Record the newest version."""
+        """Store the newest version."""
         self._run("UPDATE horizon SET version = ?", version)
 
     def set_floor(self, floor: int) -> None:
-        """Record below which version history is gone."""
+        """Store the version below which history is compacted."""
         self._run("UPDATE horizon SET floor = ?", floor)
 
     def find(self, kind: int, name: str) -> Current | None:
-        """Return an object's present document."""
+        """Return an object's current document."""
         rows = self._run(
             "SELECT o.version, r.document FROM objects o JOIN revisions r ON r.version = o.version"
             " WHERE o.kind = ? AND o.name = ?",
@@ -91,28 +91,28 @@ class Tables:
         return self._run(sql, kind, after, upto or _AFTER_ALL, limit)
 
     def names_under(
-        self, terms: Sequence[IndexedTerm], *, after: str, upto: str | None = None, limit: int
+        self, entries: Sequence[IndexedTerm], *, after: str, upto: str | None = None, limit: int
     ) -> Sequence[str]:
-        """Return, in order, the names that lie under all these terms. It walks those under the first."""
-        first, *others = terms
+        """Return, in order, the names under all these index entries. It scans those under the first."""
+        first, *others = entries
         also = " AND EXISTS (SELECT 1 FROM entries x WHERE x.index_id = ? AND x.value = ? AND x.name = e.name)"
         bindings: list[object] = [*first, after, upto or _AFTER_ALL]
-        for term in others:
-            bindings += term
+        for entry in others:
+            bindings += entry
         start = "SELECT e.name FROM entries e WHERE e.index_id = ? AND e.value = ? AND e.name > ? AND e.name <= ?"
         sql = f"{start}{also * len(others)} ORDER BY e.name LIMIT ?"
         return [row[0] for row in self._run(sql, *bindings, limit)]
 
-    def name_at(self, term: IndexedTerm, *, after: str, distance: int) -> str | None:
-        """Return the name so many places after another under a term, or None if there are not so many."""
+    def name_at(self, entry: IndexedTerm, *, after: str, distance: int) -> str | None:
+        """Return the name at this distance after another one under an index entry, or None."""
         sql = "SELECT name FROM entries WHERE index_id = ? AND value = ? AND name > ? ORDER BY name LIMIT 1 OFFSET ?"
-        rows = self._run(sql, *term, after, distance - 1)
+        rows = self._run(sql, *entry, after, distance - 1)
         return rows[0][0] if rows else None
 
-    def count_under(self, term: IndexedTerm, *, limit: int) -> int:
-        """Return how many names lie under a term, counting so far at most."""
+    def count_under(self, entry: IndexedTerm, *, limit: int) -> int:
+        """Return the number of names under an index entry, counting up to a limit."""
         sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT ?)"
-        ((count,),) = self._run(sql, *term, limit)
+        ((count,),) = self._run(sql, *entry, limit)
         return int(count)
 
     def changes(self, kind: int, *, after: int, limit: int) -> Sequence[Revision]:
@@ -127,7 +127,7 @@ class Tables:
         return [Revision(*row) for row in rows]
 
     def add_revision(self, kind: int, revision: Revision, *, time: float) -> None:
-        """Append a change to history."""
+        """Append a change to the history."""
         self._run(
             "INSERT INTO revisions (version, kind, name, change, time, document, before) VALUES (?, ?, ?, ?, ?, ?, ?)",
             revision.version,
@@ -140,33 +140,33 @@ class Tables:
         )
 
     def point(self, kind: int, name: str, version: int) -> None:
-        """Make a revision the object's present one."""
+        """Make a revision the object's current one."""
         self._run("INSERT OR REPLACE INTO objects (kind, name, version) VALUES (?, ?, ?)", kind, name, version)
 
     def remove(self, kind: int, name: str) -> None:
-        """Make an object absent."""
+        """Remove an object."""
         self._run("DELETE FROM objects WHERE kind = ? AND name = ?", kind, name)
 
     def forget_revision(self, version: int) -> None:
-        """Remove a superseded revision that no watch can ask for any more."""
+        """Remove a superseded revision that no watch can read any more."""
         self._run("DELETE FROM revisions WHERE version = ?", version)
 
-    def add_entries(self, name: str, terms: Iterable[IndexedTerm]) -> None:
-        """Put an object under these terms."""
+    def add_entries(self, name: str, entries: Iterable[IndexedTerm]) -> None:
+        """Add index entries of an object."""
         sql = "INSERT OR REPLACE INTO entries (index_id, value, name) VALUES (?, ?, ?)"
-        self._run.each(sql, [(index, value, name) for index, value in terms])
+        self._run.each(sql, [(index, value, name) for index, value in entries])
 
-    def remove_entries(self, name: str, terms: Iterable[IndexedTerm]) -> None:
-        """Take an object away from under these terms."""
+    def remove_entries(self, name: str, entries: Iterable[IndexedTerm]) -> None:
+        """Remove index entries of an object."""
         sql = "DELETE FROM entries WHERE index_id = ? AND value = ? AND name = ?"
-        self._run.each(sql, [(index, value, name) for index, value in terms])
+        self._run.each(sql, [(index, value, name) for index, value in entries])
 
     def clear_index(self, index: int) -> None:
-        """Empty an index that is about to be built anew."""
+        """Remove all entries of an index before it is rebuilt."""
         self._run("DELETE FROM entries WHERE index_id = ?", index)
 
     def compact(self, *, after: int, upto: int, limit: int) -> int:
-        """Remove superseded revisions in (after, upto], looking at `limit` rows at most; return how far it came."""
+        """Remove superseded revisions in (after, upto] among `limit` rows; return the last version examined."""
         ((last, seen),) = self._run(
             "SELECT max(version), count(*) FROM (SELECT version FROM revisions WHERE version > ? AND version <= ?"
             " ORDER BY version LIMIT ?)",
@@ -184,7 +184,7 @@ class Tables:
         return reached
 
     def version_at(self, time: float, *, after: int, limit: int) -> int:
-        """Return the last version not younger than `time`, looking at no more than `limit` rows past `after`."""
+        """Return the last version not younger than `time` among `limit` rows after `after`."""
         ((found,),) = self._run(
             "SELECT max(version) FROM (SELECT version, time FROM revisions WHERE version > ? ORDER BY version LIMIT ?)"
             " WHERE time <= ?",
@@ -195,7 +195,7 @@ class Tables:
         return after if found is None else int(found)
 
     def version_upto(self, version: int, *, after: int, limit: int) -> int:
-        """Return the last version up to this one, looking at no more than `limit` rows past `after`."""
+        """Return the last version up to this one among `limit` rows after `after`."""
         ((found,),) = self._run(
             "SELECT max(version) FROM (SELECT version FROM revisions WHERE version > ? AND version <= ?"
             " ORDER BY version LIMIT ?)",

@@ -1,5 +1,5 @@
-"""The embedded backend: one SQLite file, one writer, group commit.
+"""SQLite backend: one file, one writer, group commit.
 
-The tables of the read side are the truth here. Writes are judged and applied on the loop, in small slices; only COMMIT,
-the part that waits for the disk, runs elsewhere.
+The tables of the read side are the source of truth. Writes are validated and applied on the event loop, in short
+slices; only COMMIT, which waits for the disk, runs in a thread.
 """

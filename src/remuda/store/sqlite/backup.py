@@ -1,12 +1,10 @@
-"""A look at a store's file from outside, whether or not a process has it open: nothing is changed by it.
+"""Backup and inspection of a store's file, also while a process has it open.
 
-What is read is one state of the store after the other, as SQLite lets any reader see them. Documents come as they are
-stored: secrets in them are sealed, and stay so.
+A backup is one consistent snapshot, compact, and gets its name only when it is complete and on disk. Its secrets are
+sealed, so it reveals none without the key file.
 
-Online backup: a consistent copy of the file while the store goes on.
-
-The copy is one snapshot, compact, and appears under its name only when it is complete and on disk. Secrets in it are
-sealed, so without the key file it shows none.
+An inspection only reads. Each read sees one committed state, as with any SQLite reader. Documents are returned as they
+are stored, with sealed secrets.
 """
 
 import contextlib
@@ -51,7 +49,7 @@ def copy_store(connect: Callable[[], apsw.Connection], target: Path) -> None:
 
 def _write(connect: Callable[[], apsw.Connection], path: Path) -> None:
     path.unlink(missing_ok=True)
-    path.touch(mode=0o600, exist_ok=False)  # before anything is in it: nobody else may read it meanwhile
+    path.touch(mode=0o600, exist_ok=False)  # before it has content, so that no other user can read it
     with contextlib.closing(connect()) as connection:
         connection.execute("VACUUM INTO ?", (str(path),))
     _flush(path)
@@ -65,17 +63,17 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-_PATIENCE_MS = 5_000
+_BUSY_TIMEOUT_MS = 5_000
 
 
 class Inspection:
-    """A store's file, opened to be looked at."""
+    """A store's file, opened for reading."""
 
     def __init__(self, path: Path, connection: apsw.Connection) -> None:
         self._path, self._run = path, Sql(connection)
 
     def damage(self) -> str:
-        """Look through the whole file, and return what is wrong with it, or nothing."""
+        """Check the whole file, and return a description of its damage, or an empty text."""
         try:
             tables = [name for (name,) in self._run("SELECT name FROM sqlite_schema WHERE type = 'table'")]
             if missing := [name for name in TABLES if name not in tables]:
@@ -85,7 +83,7 @@ class Inspection:
             return str(error)
 
     def latest(self) -> datetime | None:
-        """Return when the store was last written to, by the clock of that time; None if it never was."""
+        """Return the time of the last write, by the clock of that time; None if there was none."""
         last_rows = (
             "SELECT time FROM revisions ORDER BY version DESC LIMIT 1",
             "SELECT time FROM logs ORDER BY position DESC LIMIT 1",
@@ -94,7 +92,7 @@ class Inspection:
         return datetime.fromtimestamp(max(times), UTC) if times else None
 
     def documents(self, kind: Kind[Any], *, index: tuple[str, str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a kind, or those that lie under this value of a declared index, as they are stored."""
+        """Yield the stored documents of a kind, or those with this value in a declared index."""
         found = self._run("SELECT id FROM kinds WHERE name = ?", kind.qualified)
         for (number,) in found:
             for (document,) in self._all(number) if index is None else self._under(number, *index):
@@ -122,7 +120,7 @@ class Inspection:
 
 @contextmanager
 def inspected(path: Path) -> Iterator[Inspection]:
-    """Look at the store in `path`, or raise the Unusable error that says why it is none that we can read."""
+    """Open the store in `path` for inspection, or raise the Unusable error that says why that is impossible."""
     connections: list[apsw.Connection] = []
     try:
         connections.append(_connected(path))
@@ -137,5 +135,5 @@ def inspected(path: Path) -> Iterator[Inspection]:
 
 def _connected(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_timeout(_PATIENCE_MS)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
     return connection

@@ -1,9 +1,8 @@
-"""A batch: the writes that will share one commit, and the state they see.
+"""Batch: the writes that share one commit, and the state they see.
 
-Every request of a batch is judged against the landed state plus what the batch has written so far, so that two writes
-in one commit conflict just as two commits would. Nothing of it is visible to readers before it lands.
-
-Log records as rows, written in the commit of the change they belong to.
+Every request of a batch is validated against the published state plus the earlier writes of the batch, so that two
+writes in one commit conflict just as in two commits. Readers see nothing of it before it is published. Log records are
+written in the commit of the change they belong to.
 """
 
 from collections import deque
@@ -31,7 +30,7 @@ from remuda.store.readside.sql import Sql
 from remuda.store.readside.tables import Tables
 from remuda.store.validation import DOCUMENT_LIMIT, check_limit, check_size
 
-_AFTER_ALL = 2**63 - 1
+_AFTER_EVERY_POSITION = 2**63 - 1
 
 
 class LogTables:
@@ -48,7 +47,7 @@ class LogTables:
         )
 
     def has(self, stream: str, subject: str) -> bool:
-        """Tell whether a stream has a record of this subject."""
+        """Return whether a stream has a record of this subject."""
         rows = self._run("SELECT 1 FROM logs WHERE stream = ? AND subject = ? LIMIT 1", stream, subject)
         return bool(rows)
 
@@ -66,20 +65,20 @@ class LogTables:
         return _page(rows, limit)
 
     def read_back(self, stream: str, subject: str, *, before: int | None, limit: int) -> LogPage:
-        """Return entries of a subject, the latest first."""
+        """Return entries of a subject, latest first."""
         check_limit(limit)
         rows = self._run(
             "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position < ?"
             " ORDER BY position DESC LIMIT ?",
             stream,
             subject,
-            _AFTER_ALL if before is None else before,
+            _AFTER_EVERY_POSITION if before is None else before,
             limit + 1,
         )
         return _page(rows, limit)
 
     def trim(self, stream: str, age: timedelta, now: datetime, *, limit: int) -> int:
-        """Drop up to `limit` records older than `age`; return how many went."""
+        """Delete up to `limit` records older than `age`; return their number."""
         rows = self._run(
             "DELETE FROM logs WHERE position IN (SELECT position FROM logs WHERE stream = ? AND time < ?"
             " ORDER BY time LIMIT ?) RETURNING position",
@@ -100,7 +99,7 @@ def _page(rows: Sequence[tuple[Any, ...]], limit: int) -> LogPage:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSide:
-    """What a batch needs of the store: the connection that writes, and the landed state."""
+    """The parts of the store that a batch needs: the connection that writes, and the published state."""
 
     registry: Registry
     codecs: Mapping[type[Resource], Codec[Any]]
@@ -112,14 +111,14 @@ class WriteSide:
 
 
 class Batch:
-    """Writes under way."""
+    """The writes of one transaction."""
 
     def __init__(self, side: WriteSide, *, version: int, floor: int, now: datetime) -> None:
         self.registry = side.registry
         self.randomness = side.randomness
         self.now = now
         self.second = now.replace(microsecond=0)
-        """The present time as documents have it."""
+        """The present time with the precision of documents."""
         self.version = version
         self.floor = floor
         self.is_dirty = False
@@ -128,12 +127,12 @@ class Batch:
         self._time = now.timestamp()
         self._ingest = Ingest(side.tables, side.names)
         self._changes: dict[int, deque[Landed[Any]]] = {}
-        self._fallen: set[tuple[int, str]] = set()
-        """Objects whose changes were too many to keep: watchers find them in the tables."""
+        self._evicted: set[tuple[int, str]] = set()
+        """Objects whose changes are too many to keep: watchers read them from the tables."""
         self._entries: dict[tuple[int, str], CachedEntry[Any] | None] = {}
-        """Objects as the batch has found or left them."""
+        """Objects as the batch has found or changed them."""
         self._cascades: deque[Callable[[Batch], None]] = deque()
-        self._unsettled: dict[tuple[str, str], Callable[[Batch], None]] = {}
+        self._after_cascades: dict[tuple[str, str], Callable[[Batch], None]] = {}
 
     def find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
         """Return an object as the batch has left it."""
@@ -141,7 +140,7 @@ class Batch:
         return entry.resource if entry else None
 
     def left_of(self, kind: Kind[ResourceT], found: ResourceT) -> ResourceT | None:
-        """Return what the batch has left of an object it has found. Asks nothing of the disk."""
+        """Return the present state of an object that the batch has found before, without reading from disk."""
         entry = self._entries[self._side.names.kind(kind), found.name]
         return entry.resource if entry is not None and entry.resource.uid == found.uid else None
 
@@ -150,13 +149,13 @@ class Batch:
     ) -> ResourceT:
         """Write an object under the next version and return it with that version.
 
-        What a caller asks for is bounded in size. What the store writes by itself is not: it has to be able to let go
-        of what it has taken.
+        A write that a caller requests is limited in size. One that the store makes itself is not: it has to be able to
+        remove finalizers of every object it has accepted.
         """
         number = self._side.names.kind(kind)
-        resource = self._stamp(resource)
+        resource = self._with_next_version(resource)
         codec = self._side.codecs[kind.type]
-        whole = previous is None or self._is_whole(kind, previous)
+        whole = previous is None or self._resolve_fully_known(kind, previous)
         if whole:
             document = codec.encode(resource)
         else:
@@ -170,11 +169,11 @@ class Batch:
         change = self._ingest.put(
             kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole
         )
-        self._keep(number, change, CachedEntry(resource, change.weight, whole))
+        self._record(number, change, CachedEntry(resource, change.weight, whole))
         return resource
 
     def needs_sealing(self, kind: Kind[ResourceT], stored: ResourceT) -> bool:
-        """Tell whether an earlier key seals what is stored of an object, so that writing it again changes it."""
+        """Return whether the stored object is sealed with an earlier key, so that a rewrite changes it."""
         if not kind.has_secrets:
             return False
         current = self._side.tables.find(self._side.names.kind(kind), stored.name)
@@ -183,8 +182,8 @@ class Batch:
         )
 
     def drop(self, kind: Kind[ResourceT], last: ResourceT, previous: ResourceT) -> ResourceT:
-        """Remove an object, leaving its last state to watchers, and return that state."""
-        last = self._stamp(last)
+        """Remove an object, keeping its last state for watchers, and return that state."""
+        last = self._with_next_version(last)
         codec = self._side.codecs[kind.type]
         document = codec.encode(last)
         before = codec.encode(previous) if kind.is_moved(last, previous) else None
@@ -198,7 +197,7 @@ class Batch:
             floor=self.floor,
             later=lambda work: self.cascade(lambda _: work()),
         )
-        self._keep(self._side.names.kind(kind), change, None)
+        self._record(self._side.names.kind(kind), change, None)
         return last
 
     def log(self, records: Sequence[Record]) -> None:
@@ -211,7 +210,7 @@ class Batch:
             self._side.logs.append(records, self.now)
 
     def children(self, owner: Resource, *, after: str = "", limit: int = 100) -> Iterator[tuple[Kind[Any], str]]:
-        """Yield some of the objects that an owner owns, of each kind those whose names come after `after`."""
+        """Yield some of the children of an owner: of each kind those whose names come after `after`."""
         for kind in self.registry.kinds:
             index = self._side.names.find_index(self._side.names.kind(kind), OWNER)
             if index is not None:
@@ -219,7 +218,7 @@ class Batch:
                     yield kind, name
 
     def referrers(self, target: Kind[Any], name: str) -> Iterator[Referrer]:
-        """Yield everything that refers to an object."""
+        """Yield all referrers of an object."""
         for kind in self.registry.referrers_of(target):
             index = self._side.names.find_index(self._side.names.kind(kind), reference_index(target.qualified))
             after = ""
@@ -230,42 +229,42 @@ class Batch:
                 after = names[-1]
 
     def cascade(self, step: Callable[["Batch"], None]) -> None:
-        """Do this in the same commit, after the present step."""
+        """Schedule a step for later in the same commit."""
         self._cascades.append(step)
 
     def settle(self, kind: Kind[Any], name: str, step: Callable[["Batch"], None]) -> None:
-        """Do this once for an object, when all cascades are through."""
-        self._unsettled[kind.qualified, name] = step
+        """Schedule a step that runs once per object, after all cascades."""
+        self._after_cascades[kind.qualified, name] = step
 
     def drop_work(self) -> None:
-        """Forget what a request has left to do: it was refused."""
+        """Discard the scheduled steps of a request that was rejected."""
         self._cascades.clear()
-        self._unsettled.clear()
+        self._after_cascades.clear()
 
     def has_work(self) -> bool:
-        """Tell whether a request has left work to do before the next one."""
-        return bool(self._cascades or self._unsettled)
+        """Return whether a request has scheduled steps that must run before the next request."""
+        return bool(self._cascades or self._after_cascades)
 
     def work(self) -> None:
-        """Do one piece of it."""
+        """Run one scheduled step."""
         if self._cascades:
             self._cascades.popleft()(self)
         else:
-            key = next(iter(self._unsettled))
-            self._unsettled.pop(key)(self)
+            key = next(iter(self._after_cascades))
+            self._after_cascades.pop(key)(self)
 
     def land(self) -> None:
-        """Let readers and watchers see what this batch did: it is durable."""
+        """Publish the batch to readers and watchers: it is durable."""
         reader = self._side.reader
-        reader.drop_all(self._fallen)
+        reader.drop_all(self._evicted)
         reader.land(self._changes)
         reader.advance(self.version)
 
     def held(self) -> list[object]:
-        """Return all that the batch holds in memory."""
+        """Return everything that the batch holds in memory."""
         return list(self._entries.values())
 
-    def _stamp(self, resource: ResourceT) -> ResourceT:
+    def _with_next_version(self, resource: ResourceT) -> ResourceT:
         self.version += 1
         metadata = msgspec.structs.replace(resource.metadata, resource_version=str(self.version))
         return msgspec.structs.replace(resource, metadata=metadata)
@@ -276,21 +275,21 @@ class Batch:
             self._entries[key] = self._side.reader.entry(kind, name)
         return self._entries[key]
 
-    def _is_whole(self, kind: Kind[ResourceT], previous: ResourceT) -> bool:
-        """Tell whether the stored document holds only what our types know."""
+    def _resolve_fully_known(self, kind: Kind[ResourceT], previous: ResourceT) -> bool:
+        """Return whether the stored document has only fields that our types know, and cache that."""
         entry = self._entry(kind, previous.name)
         if entry is not None and not entry.whole:
             current = self._side.tables.find(self._side.names.kind(kind), previous.name)
             entry.whole = current is not None and current.document == self._side.codecs[kind.type].encode(previous)
         return entry is not None and entry.whole
 
-    def _keep(self, number: int, change: Landed[Any], left: CachedEntry[Any] | None) -> None:
-        """Remember a change for the rest of the batch and for its landing."""
+    def _record(self, number: int, change: Landed[Any], current_entry: CachedEntry[Any] | None) -> None:
+        """Add a change to the batch."""
         changes = self._changes.setdefault(number, deque())
         changes.append(change)
         if len(changes) > self._side.reader.settings.tail_changes:
-            fallen = number, changes.popleft().name
-            self._fallen.add(fallen)
-            self._side.reader.drop(*fallen)  # here already, so that little is left to free when the batch lands
-        self._entries[number, change.name] = left
+            evicted = number, changes.popleft().name
+            self._evicted.add(evicted)
+            self._side.reader.drop(*evicted)  # now, so that little is left to free when the batch is published
+        self._entries[number, change.name] = current_entry
         self.is_dirty = True

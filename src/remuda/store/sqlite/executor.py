@@ -1,6 +1,6 @@
-"""Lanes: where work runs that must not hold the loop.
+"""Executor: runs blocking work off the event loop.
 
-The store needs two: one for COMMIT, which waits for the disk, and one for long work of low urgency. They are ports: a
+The store has two: one for COMMIT, which waits for the disk, and one for long work of low priority. They are ports: a
 thread each in production, a seeded callback in simulation.
 """
 
@@ -15,26 +15,26 @@ from typing import Protocol, TypeVar
 ResultT = TypeVar("ResultT")
 
 Work = Callable[[], None]
-"""What a lane runs."""
+"""A function that an executor runs."""
 
 Done = Callable[[BaseException | None], None]
-"""What the loop is told at its end: the error it ended with, or None."""
+"""A callback on the event loop, with the error of the work, or None."""
 
 
 class Lane(Protocol):
-    """Runs work in the order it was submitted, and tells the loop when it is done."""
+    """Runs work in the order it was submitted, and reports its end on the event loop."""
 
     def submit(self, work: Work, done: Done) -> None:
-        """Run `work` off the loop, then call `done` on the loop with its error, if any."""
+        """Run `work` off the event loop, then call `done` on it with the error, if any."""
         ...
 
     def close(self) -> None:
-        """Finish what was submitted and stop."""
+        """Finish the submitted work and stop."""
         ...
 
 
 class ThreadLane:
-    """One thread. With `idle`, the kernel gives it only the time nobody else wants."""
+    """One thread. With `idle` it has the lowest scheduling priority."""
 
     def __init__(self, name: str, *, idle: bool = False) -> None:
         self._queue: queue.SimpleQueue[tuple[Work, Done, asyncio.AbstractEventLoop] | None] = queue.SimpleQueue()
@@ -46,26 +46,26 @@ class ThreadLane:
         self._queue.put((work, done, asyncio.get_running_loop()))
 
     def close(self) -> None:
-        """Finish what was submitted and end the thread."""
+        """Finish the submitted work and end the thread."""
         self._queue.put(None)
         self._thread.join()
 
     def _work(self) -> None:
         if self._idle:
-            with contextlib.suppress(OSError):  # a courtesy: without it the work is only less polite
+            with contextlib.suppress(OSError):  # only an optimization
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
         while (item := self._queue.get()) is not None:
             work, done, loop = item
             error: BaseException | None = None
             try:
                 work()
-            except BaseException as caught:  # noqa: BLE001  whatever it was belongs to the caller on the loop
+            except BaseException as caught:  # noqa: BLE001  the caller on the event loop gets the error
                 error = caught
             loop.call_soon_threadsafe(done, error)
 
 
 async def run_in(lane: Lane, work: Callable[[], ResultT]) -> ResultT:
-    """Run `work` in a lane and return what it returned."""
+    """Run `work` in an executor and return its result."""
     finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     results: list[ResultT] = []
 

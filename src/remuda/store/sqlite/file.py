@@ -1,7 +1,8 @@
-"""The file: who may open it, whether it is ours, and what its errors mean.
+"""File of a store: its lock, its header, and its errors.
 
-Opening is quick however large the file is: the header, the schema version and SQLite's own recovery of the write-ahead
-log. A lock beside the file, held by the kernel and so released by any kind of death, keeps a second process out.
+Opening is fast however large the file is: the header, the schema version, and SQLite's own recovery of the write-ahead
+log. A lock file beside it excludes a second process. The kernel holds the lock, so it is released however the process
+ends.
 """
 
 import contextlib
@@ -27,18 +28,18 @@ class OpenFile:
     writer: apsw.Connection
     reader: apsw.Connection
     was_clean: bool
-    """The last process closed the file; if not, its content deserves a check."""
+    """Whether the last process closed the file; if not, its content should be checked."""
     lock: int
     vfs: str | None
 
     def connect(self) -> apsw.Connection:
-        """Return one more connection that only reads, for work of its own."""
+        """Return another read-only connection, for work of its own."""
         return _connect(self.path, self.vfs, apsw.SQLITE_OPEN_READONLY)
 
     def close(self, *, is_sound: bool = True) -> None:
         """Close everything; the last connection moves the write-ahead log into the file.
 
-        If the content is not known to be sound, the next one to open the file is told that it deserves a check.
+        Unless the content is known to be sound, the lock file tells the next process that it should be checked.
         """
         try:
             with contextlib.closing(self.writer), contextlib.closing(self.reader):
@@ -49,7 +50,7 @@ class OpenFile:
             os.close(self.lock)
 
     def abandon(self) -> None:
-        """Let go of everything, whatever the disk says."""
+        """Release everything, ignoring errors of the disk."""
         for connection in (self.reader, self.writer):
             with contextlib.suppress(apsw.Error):
                 connection.close(force=True)
@@ -57,12 +58,12 @@ class OpenFile:
 
 
 def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...] = MIGRATIONS) -> OpenFile:
-    """Open or create a store's file, or raise the Unusable error that says why not."""
+    """Open or create a store's file, or raise the Unusable error that says why that is impossible."""
     lock = take_lock(path)
     connections: list[apsw.Connection] = []
     try:
         was_clean = _begin_use(path, lock)
-        path.touch(mode=0o600)  # SQLite would let everybody read it; its log files take their mode from it
+        path.touch(mode=0o600)  # SQLite would make it readable for all users; its log files get the same mode
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         writer = _connect(path, vfs, flags)
         connections.append(writer)
@@ -82,12 +83,12 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
 
 
 def opening_error(path: Path, error: Exception) -> Exception:
-    """Return what somebody who tries to open a store should read."""
-    while isinstance(error.__context__, apsw.Error):  # the first one says what happened, the others what followed
+    """Return the error for a caller that tries to open a store."""
+    while isinstance(error.__context__, apsw.Error):  # the first error is the cause of the others
         error = error.__context__
     if isinstance(error, apsw.NotADBError):
         return StoreForeign(str(path))
-    if isinstance(error, apsw.CorruptError | apsw.SQLError):  # our SQL is right, so the tables are not
+    if isinstance(error, apsw.CorruptError | apsw.SQLError):  # our SQL is correct, so the tables are not
         return StoreDamaged(str(path), str(error))
     if isinstance(error, apsw.Error | OSError):
         return StoreInaccessible(str(path), str(error))
@@ -95,7 +96,7 @@ def opening_error(path: Path, error: Exception) -> Exception:
 
 
 def take_lock(path: Path) -> int:
-    """Keep every process away from a store; return the lock, which ends when it is closed. Raise StoreLocked."""
+    """Lock a store against all other processes and return the lock, which ends when it is closed. Raise StoreLocked."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -110,10 +111,10 @@ def take_lock(path: Path) -> int:
 
 
 def _begin_use(path: Path, lock: int) -> bool:
-    """Tell whether the last process closed the file, and leave a sign that this one has not done so yet."""
+    """Return whether the last process closed the file, and mark it as open by this one."""
     log = path.with_name(path.name + "-wal")
     was_clean = not os.fstat(lock).st_size and not (log.exists() and log.stat().st_size)
-    with contextlib.suppress(OSError):  # on a full disk the write-ahead log alone has to tell
+    with contextlib.suppress(OSError):  # on a full disk the write-ahead log is the only sign
         os.pwrite(lock, b"open\n", 0)
     return was_clean
 
@@ -123,7 +124,7 @@ def _connect(path: Path, vfs: str | None, flags: int) -> apsw.Connection:
 
 
 def check_header(path: Path, connection: apsw.Connection, known: int = len(MIGRATIONS)) -> None:
-    """Raise StoreForeign if a file is none of ours, and StoreTooNew if only a later release knows its version."""
+    """Raise StoreForeign if the file is not ours, and StoreTooNew if this release does not know its version."""
     application, version = connection.pragma("application_id"), connection.pragma("user_version")
     is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     if application != APPLICATION_ID and not (application == 0 and is_empty):
@@ -135,8 +136,8 @@ def check_header(path: Path, connection: apsw.Connection, known: int = len(MIGRA
 def _prepare(connection: apsw.Connection) -> None:
     connection.pragma("page_size", _PAGE_SIZE)
     if connection.pragma("journal_mode", "wal") != "wal":
-        raise StoreInaccessible(connection.filename, "its file system cannot hold a write-ahead log")
+        raise StoreInaccessible(connection.filename, "its file system does not support a write-ahead log")
     connection.pragma("synchronous", "full")
     connection.pragma("cache_size", -_PAGE_CACHE_KIB)
-    connection.pragma("cache_spill", 0)  # so that SQL on the loop never waits for the disk: only COMMIT writes
-    connection.wal_autocheckpoint(0)  # the writer checkpoints between batches, when no reader is pinned
+    connection.pragma("cache_spill", 0)  # so that SQL on the event loop never waits for the disk: only COMMIT writes
+    connection.wal_autocheckpoint(0)  # the writer checkpoints between batches, when no snapshot is pinned

@@ -1,6 +1,6 @@
-"""What a store does by itself: compaction, retention, and a check after an unclean stop.
+"""Maintenance of an open store: compaction, log retention, and an integrity check after an unclean stop.
 
-Each of these is small work now and then, cut into slices that go through the writer like everybody else's.
+Each is a small amount of work from time to time, in slices that pass through the writer like any other write.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.writer import Writer
 
 Integrity = Literal["sound", "unchecked", "checking", "damaged"]
-"""What is known of a file: only after an unclean stop is it not known to be sound."""
+"""The known state of a file. It is not known to be sound only after an unclean stop."""
 
 _SLICE_ROWS = 200
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError)
@@ -36,7 +36,7 @@ class Upkeep:
         self._settings = settings
 
     async def forget(self) -> None:
-        """Compact history and drop old records, for ever. A failing disk only delays it."""
+        """Compact history and delete old log records, for ever. A failing disk only delays it."""
         while True:
             await self._clock.sleep(self._settings.interval_s)
             try:
@@ -46,7 +46,7 @@ class Upkeep:
                 continue
 
     async def compact(self) -> None:
-        """Remove the history that no watch may ask for any more."""
+        """Remove the history that no watch can read any more."""
         side, writer = self._side, self._writer
         oldest = (self._clock.now() - self._settings.history_age).timestamp()
         while True:
@@ -72,7 +72,7 @@ class Upkeep:
             feed.forget(floor)
 
     async def trim(self) -> None:
-        """Drop the log records whose time has passed."""
+        """Delete the log records whose retention has passed."""
         for stream, age in self._settings.retention.items():
             while await self._writer.submit(lambda batch, s=stream, a=age: self._trim(batch, s, a)):  # type: ignore[misc]  # mypy cannot infer a default
                 pass
@@ -84,9 +84,9 @@ class Upkeep:
 
 
 async def check_integrity(file: OpenFile, lane: Lane, report: Callable[[Integrity, str], None]) -> None:
-    """Check the whole file, one table after the other, in a lane for work of low urgency.
+    """Check the whole file, table by table, in an executor of low priority.
 
-    A disk that fails meanwhile proves nothing: the content stays unchecked, and the next one to open it tries again.
+    A disk error meanwhile proves nothing: the content stays unchecked, and the next process that opens it tries again.
     """
     report("checking", "")
     try:
@@ -107,7 +107,7 @@ async def _damage(file: OpenFile, lane: Lane) -> str:
             if damage := await run_in(lane, lambda table=table: damage_of(run, table)):  # type: ignore[misc]  # mypy cannot infer a default
                 return damage
     except asyncio.CancelledError:
-        connection.interrupt()  # nobody should wait for the rest of a large table
+        connection.interrupt()  # do not wait for the rest of a large table
         raise
     finally:
         lane.submit(connection.close, lambda _: None)
@@ -115,7 +115,7 @@ async def _damage(file: OpenFile, lane: Lane) -> str:
 
 
 def damage_of(run: Sql, table: str) -> str:
-    """Return what is wrong with one table and its indexes, or nothing."""
+    """Return the damage of one table and its indexes, or an empty text."""
     found = run(f"PRAGMA integrity_check({_quoted(table)})")
     if found == [("ok",)]:
         return ""

@@ -1,7 +1,8 @@
-"""What each write means: the law of the contract, applied to a batch.
+"""Rules of the write operations: the store contract applied to a batch.
 
-A rule first judges and then writes, so that a refused request leaves nothing in the batch. Whatever follows from a
-write (children of a deleted owner, targets of a vanished referrer) is queued in the batch and done in the same commit.
+A rule first validates and then writes, so that a rejected request leaves nothing in the batch. The consequences of a
+write (children of a deleted owner, targets of a removed referrer) are scheduled in the batch and done in the same
+commit.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,23 +31,23 @@ from remuda.store.validation import check_metadata, check_spec, check_status
 _CASCADE_STEP = 20
 
 
-def create(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
+def create(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
     """Store a new object."""
-    if batch.find(kind, wanted.name) is not None:
-        raise AlreadyExists(kind.name, wanted.name)
-    _check_owners(batch, kind, wanted, wanted.metadata.owner_references)
-    _check_targets(batch, kind, wanted, kind.targets(wanted))
+    if batch.find(kind, desired.name) is not None:
+        raise AlreadyExists(kind.name, desired.name)
+    _check_owners(batch, kind, desired, desired.metadata.owner_references)
+    _check_targets(batch, kind, desired, kind.targets(desired))
     batch.log(log)
-    new = newborn(batch.registry, kind, wanted)
+    new = newborn(batch.registry, kind, desired)
     metadata = msgspec.structs.replace(new.metadata, uid=random_id(batch.randomness), creation_timestamp=batch.second)
     return batch.put(kind, msgspec.structs.replace(new, metadata=metadata), None, is_asked_for=True)
 
 
-def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
+def update(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
     """Write metadata and spec."""
-    stored = _find(batch, kind, wanted.name)
-    check_precondition(kind, stored, uid=wanted.uid, version=wanted.version)
-    new = with_intent(kind, stored, wanted)
+    stored = _find(batch, kind, desired.name)
+    check_precondition(kind, stored, uid=desired.uid, version=desired.version)
+    new = with_intent(kind, stored, desired)
     old_owners, owners = stored.metadata.owner_references, new.metadata.owner_references
     old_targets, targets = kind.targets(stored), kind.targets(new)
     has_new_metadata, has_new_spec = new.metadata != stored.metadata, _spec(new) != _spec(stored)
@@ -67,16 +68,16 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
     written = batch.put(kind, new, stored, is_asked_for=True)
     if owners != old_owners or targets != old_targets:
         lost = [owner for owner in old_owners if owner not in owners]
-        _settle_others(batch, owners=lost, targets=old_targets - targets)
+        _recheck_finalizers(batch, owners=lost, targets=old_targets - targets)
     return written
 
 
-def update_status(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
-    stored = _find(batch, kind, wanted.name)
-    check_precondition(kind, stored, uid=wanted.uid, version=wanted.version)
-    check_status(kind, wanted)
+def update_status(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
+    stored = _find(batch, kind, desired.name)
+    check_precondition(kind, stored, uid=desired.uid, version=desired.version)
+    check_status(kind, desired)
     batch.log(log)
-    new = with_status(kind, stored, wanted)
+    new = with_status(kind, stored, desired)
     return stored if new == stored else batch.put(kind, new, stored, is_asked_for=True)
 
 
@@ -90,9 +91,9 @@ def delete(
     *,
     unused: bool,
 ) -> Callable[[], ResourceT | None]:
-    """Mark an object, and everything it owns; let go at once what nothing holds.
+    """Start the deletion of an object and of everything it owns; remove at once what has no finalizers.
 
-    What is left of it, only the end of the batch can tell: the result is to be called then.
+    The result must be called at the end of the batch: only then is it known whether the object still exists.
     """
     stored = _find(batch, kind, name)
     check_precondition(kind, stored, uid=uid, version=version)
@@ -100,47 +101,47 @@ def delete(
         raise Conflict(kind.name, name)
     batch.log(log)
     if not stored.is_marked:
-        _mark(batch, kind, stored)
+        _start_deletion(batch, kind, stored)
     return lambda: batch.left_of(kind, stored)
 
 
-def _mark(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
+def _start_deletion(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
     has_children = any(True for _ in batch.children(stored, limit=1))
-    held = [FOREGROUND] if has_children else []
-    held += [f for f in stored.metadata.finalizers if f != IN_USE or _is_in_use(batch, kind, stored)]
-    marked = with_finalizers(stored, held, marked_at=batch.second)
-    if held:
+    remaining = [FOREGROUND] if has_children else []
+    remaining += [f for f in stored.metadata.finalizers if f != IN_USE or _is_in_use(batch, kind, stored)]
+    marked = with_finalizers(stored, remaining, marked_at=batch.second)
+    if remaining:
         batch.put(kind, marked, stored)
         if has_children:
-            batch.cascade(lambda batch: _mark_children(batch, stored, ""))
-        # A dying owner no longer holds what it owns: of its targets, some may have waited for this.
-        _settle_others(batch, owners=(), targets=kind.targets(stored))
+            batch.cascade(lambda batch: _delete_children(batch, stored, ""))
+        # The references of an owner to its children do not block their removal once it is being deleted.
+        _recheck_finalizers(batch, owners=(), targets=kind.targets(stored))
     else:
         _drop(batch, kind, marked, stored)
 
 
-def _mark_children(batch: Batch, owner: Resource, after: str) -> None:
-    """Mark the next few children of each kind, and go on in another step while there are more."""
+def _delete_children(batch: Batch, owner: Resource, after: str) -> None:
+    """Delete the next few children of each kind, and continue in another step while there are more."""
     children = list(batch.children(owner, after=after, limit=_CASCADE_STEP))
     for kind, name in children:
-        # Each is a step of its own: what thousands of index entries name takes as long as thousands of others.
-        batch.cascade(lambda batch, kind=kind, name=name: _mark_child(batch, owner, kind, name))  # type: ignore[misc]  # mypy cannot infer a default
+        # Each child is a step of its own: one with thousands of index entries takes as long as thousands of others.
+        batch.cascade(lambda batch, kind=kind, name=name: _delete_child(batch, owner, kind, name))  # type: ignore[misc]  # mypy cannot infer a default
     if children:
-        # Kinds advance together by name: the smallest last name of a full step is where the next one starts.
+        # All kinds advance together by name: the next step starts at the smallest last name of a full one.
         full = [names[-1] for names in _by_kind(children) if len(names) == _CASCADE_STEP]
         if full:
-            batch.cascade(lambda batch: _mark_children(batch, owner, min(full)))
+            batch.cascade(lambda batch: _delete_children(batch, owner, min(full)))
 
 
-def _mark_child(batch: Batch, owner: Resource, kind: Kind[Any], name: str) -> None:
+def _delete_child(batch: Batch, owner: Resource, kind: Kind[Any], name: str) -> None:
     child = batch.find(kind, name)
     if child is None or child.is_marked:
         return
     if has_other_owner(batch.registry, child, owner, batch.find):
         batch.put(kind, disowned(child, owner), child)
-        _settle_others(batch, owners=child.metadata.owner_references, targets=())
+        _recheck_finalizers(batch, owners=child.metadata.owner_references, targets=())
     else:
-        _mark(batch, kind, child)
+        _start_deletion(batch, kind, child)
 
 
 def _by_kind(children: Iterable[tuple[Kind[Any], str]]) -> list[list[str]]:
@@ -150,22 +151,25 @@ def _by_kind(children: Iterable[tuple[Kind[Any], str]]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _settle(batch: Batch, kind: Kind[Any], name: str) -> None:
-    """Take our finalizers off a marked object that nothing holds any more; let it go if they were the last."""
+def _remove_store_finalizers(batch: Batch, kind: Kind[Any], name: str) -> None:
+    """Remove the store's finalizers that no longer apply, if the object is being deleted.
+
+    Remove the object too if they were the last ones.
+    """
     stored = batch.find(kind, name)
     if stored is None or not stored.is_marked:
         return
-    held = [f for f in stored.metadata.finalizers if not _may_go(batch, kind, stored, f)]
-    if len(held) == len(stored.metadata.finalizers):
+    remaining = [f for f in stored.metadata.finalizers if not _is_removable(batch, kind, stored, f)]
+    if len(remaining) == len(stored.metadata.finalizers):
         return
-    freed = with_finalizers(stored, held)
-    if held:
+    freed = with_finalizers(stored, remaining)
+    if remaining:
         batch.put(kind, freed, stored)
     else:
         _drop(batch, kind, freed, stored)
 
 
-def _may_go(batch: Batch, kind: Kind[Any], stored: Resource, finalizer: str) -> bool:
+def _is_removable(batch: Batch, kind: Kind[Any], stored: Resource, finalizer: str) -> bool:
     if finalizer == FOREGROUND:
         return not any(True for _ in batch.children(stored, limit=1))
     return finalizer == IN_USE and not _is_in_use(batch, kind, stored)
@@ -173,26 +177,29 @@ def _may_go(batch: Batch, kind: Kind[Any], stored: Resource, finalizer: str) -> 
 
 def _drop(batch: Batch, kind: Kind[ResourceT], last: ResourceT, stored: ResourceT) -> ResourceT:
     gone = batch.drop(kind, last, stored)
-    _settle_others(batch, owners=stored.metadata.owner_references, targets=kind.targets(stored))
+    _recheck_finalizers(batch, owners=stored.metadata.owner_references, targets=kind.targets(stored))
     return gone
 
 
-def _settle_others(batch: Batch, *, owners: Iterable[OwnerReference], targets: Iterable[tuple[str, str]]) -> None:
+def _recheck_finalizers(batch: Batch, *, owners: Iterable[OwnerReference], targets: Iterable[tuple[str, str]]) -> None:
     affected = [(batch.registry.named(target), name) for target, name in sorted(targets)]
     for owner in owners:
         kind = batch.registry.owning(owner)
         affected += [(kind, owner.name)] if kind else []
     for kind, name in affected:
-        batch.settle(kind, name, lambda batch, kind=kind, name=name: _settle(batch, kind, name))  # type: ignore[misc]  # mypy cannot infer a default
+        batch.settle(kind, name, lambda batch, kind=kind, name=name: _remove_store_finalizers(batch, kind, name))  # type: ignore[misc]  # mypy cannot infer a default
 
 
 def _is_in_use(batch: Batch, kind: Kind[Any], target: Resource) -> bool:
-    """Tell whether anything keeps `target` from going, its own dying owners excepted: they wait for it."""
-    dying = None
+    """Return whether a referrer blocks the removal of `target`.
+
+    Its own owners that are being deleted do not count: they wait for it.
+    """
+    deleting = None
     for referrer in batch.referrers(kind, target.name):
-        if dying is None:
-            dying = dying_owners(batch.registry, target, batch.find)
-        if (referrer.kind.qualified, referrer.name) not in dying:
+        if deleting is None:
+            deleting = dying_owners(batch.registry, target, batch.find)
+        if (referrer.kind.qualified, referrer.name) not in deleting:
             return True
     return False
 

@@ -1,6 +1,6 @@
-"""The SQLite store, put together.
+"""SQLite store: the implementation of the store contract on one file.
 
-Taking in the registry's kinds when a file is opened, and building anew the indexes whose meaning changed.
+When a file is opened, the kinds of the registry get their numbers, and indexes whose declaration changed are rebuilt.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ from remuda.store.sqlite.maintenance import Integrity, Upkeep, check_integrity
 from remuda.store.sqlite.writer import Writer
 from remuda.store.validation import check_resource
 
-_STEP = 500
+_REBUILD_STEP = 500
 
 
 def admit_kinds(tables: Tables, names: Names, codecs: Mapping[type[Resource], Codec[Any]]) -> None:
-    """Number the kinds, and rebuild the entries of those whose indexes or references are declared differently now."""
+    """Assign numbers to the kinds, and rebuild the entries of those with changed indexes or references."""
     with tables.connection:
         for kind in names.admit_kinds():
             _rebuild(tables, names, kind, codecs[kind.type])
@@ -49,7 +49,7 @@ def _rebuild(tables: Tables, names: Names, kind: Kind[Any], codec: Codec[Any]) -
     for index in names.indexes_of(number):
         tables.clear_index(index)
     after = ""
-    while page := tables.names(number, after=after, limit=_STEP):
+    while page := tables.names(number, after=after, limit=_REBUILD_STEP):
         for name in page:
             row = tables.find(number, name)
             assert row is not None, "a name in the objects table has a document"
@@ -60,30 +60,30 @@ def _rebuild(tables: Tables, names: Names, kind: Kind[Any], codec: Codec[Any]) -
 
 @dataclass(frozen=True, kw_only=True)
 class SqlitePorts:
-    """Everything outside the store that it touches."""
+    """Everything outside the store that it uses."""
 
     clock: Clock = field(default_factory=SystemClock)
     randomness: Randomness = field(default_factory=SystemRandomness)
     commits: Callable[[], Lane] = lambda: ThreadLane("remuda-commit")
     background: Callable[[], Lane] = lambda: ThreadLane("remuda-background", idle=True)
     vfs: str | None = None
-    """The SQLite file system to use: the machine's unless a test brings its own."""
+    """The SQLite file system: the default one unless a test passes its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SqliteSettings:
-    """What an operator may set."""
+    """Settings for operators."""
 
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
 
 
 class SqliteStore(Reads):
-    """The contract on one file. Open it with `open_store`, end it with `close`."""
+    """The store contract on one file. Open it with `open_store`, end it with `close`."""
 
     def __init__(self, file: OpenFile, side: WriteSide, *, ports: SqlitePorts, settings: SqliteSettings) -> None:
         super().__init__(side.reader)
-        horizon = side.tables.horizon()  # the last that can fail, before there are lanes to be left behind
+        horizon = side.tables.horizon()  # may fail, so it comes before executors are started
         self.integrity: Integrity = "sound" if file.was_clean else "unchecked"
         self._file = file
         self._logs = LogTables(file.reader)
@@ -91,16 +91,16 @@ class SqliteStore(Reads):
         self._writer = Writer(side, horizon, lane=self._commits, clock=ports.clock, path=str(file.path))
         self.upkeep = Upkeep(side, self._writer, clock=ports.clock, settings=settings.upkeep)
         self._is_closed = False
-        self._duties = Duties(ports.clock)
-        self._duties.start("bookmarks", lambda: send_bookmarks(side.reader, ports.clock))
-        self._duties.start("upkeep", self.upkeep.forget)
+        self._tasks = Duties(ports.clock)
+        self._tasks.start("bookmarks", lambda: send_bookmarks(side.reader, ports.clock))
+        self._tasks.start("maintenance", self.upkeep.forget)
         if not file.was_clean:
-            self._duties.start("integrity", lambda: check_integrity(file, self._background, self._report))
+            self._tasks.start("integrity", lambda: check_integrity(file, self._background, self._report))
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """The background work that waits to be begun again, and why."""
-        return self._duties.failing
+        """The background tasks that wait for their restart, each with the error."""
+        return self._tasks.failing
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Store a new object, together with its log records."""
@@ -109,12 +109,12 @@ class SqliteStore(Reads):
         return await self._writer.submit(lambda batch: rules.create(batch, kind, resource, log))
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write metadata and spec over the version that was read."""
+        """Write metadata and spec, if the stored version is still the one that was read."""
         kind = self.registry.of(type(resource))
         return await self._writer.submit(lambda batch: rules.update(batch, kind, resource, log))
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write status over the version that was read."""
+        """Write status, if the stored version is still the one that was read."""
         kind = self.registry.of(type(resource))
         return await self._writer.submit(lambda batch: rules.update_status(batch, kind, resource, log))
 
@@ -128,7 +128,7 @@ class SqliteStore(Reads):
         unused: bool = False,
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
-        """Request deletion. Return the marked object, or None if it is gone already."""
+        """Request deletion. Return the object that is being deleted, or None if it was removed at once."""
         of = self.registry.of(kind)
         outcome = await self._writer.submit(
             lambda batch: rules.delete(batch, of, name, uid, version, log, unused=unused)
@@ -136,7 +136,7 @@ class SqliteStore(Reads):
         return outcome()
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Keep log records that belong to no write of an object."""
+        """Store log records that belong to no write of an object."""
         await self._writer.submit(lambda batch: batch.log(records))
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
@@ -145,26 +145,26 @@ class SqliteStore(Reads):
             return self._logs.read(stream, subject, after=after, limit=limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject, the latest first."""
+        """Return the log entries of a subject, latest first."""
         with self._reader.storage:
             return self._logs.read_back(stream, subject, before=before, limit=limit)
 
     async def back_up(self, target: Path) -> None:
-        """Write a consistent copy of the store to `target` while it goes on."""
+        """Write a consistent copy of the store to `target` while it stays in use."""
         if self._is_closed:
             raise StoreClosed(str(self._file.path))
         await back_up(self._file, self._background, target)
 
     async def close(self) -> None:
-        """Finish what was begun, take nothing new, and close the file. Closing twice is fine."""
+        """Finish pending writes, accept no new ones, and close the file. Closing twice is allowed."""
         if self._is_closed:
             return
         self._is_closed = True
-        await self._duties.stop()
+        await self._tasks.stop()
         await self._writer.close()
         self._reader.close()
         for lane in (self._commits, self._background):
-            await run_in(lane, lambda: None)  # whatever it does is waited for here, so that its end holds nobody up
+            await run_in(lane, lambda: None)  # wait here, so that closing it does not block the event loop
             lane.close()
         self._file.close(is_sound=self.integrity == "sound")
 
@@ -182,7 +182,7 @@ def open_store(
     ports: SqlitePorts | None = None,
     settings: SqliteSettings | None = None,
 ) -> SqliteStore:
-    """Open or create the store in `path`, inside a running loop, or raise the Unusable error that says why not."""
+    """Open or create the store in `path`, on a running event loop, or raise the Unusable error that says why not."""
     ports, settings = ports or SqlitePorts(), settings or SqliteSettings()
     file = open_file(path, vfs=ports.vfs)
     with contextlib.ExitStack() as on_failure:

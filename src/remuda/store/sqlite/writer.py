@@ -1,8 +1,8 @@
-"""Group commit: writes that wait share one commit and one flush.
+"""Writer with group commit: concurrent writes share one commit and one flush.
 
-Requests queue up while a commit is under way. The next batch is built from them on the loop, in slices short enough
-for everybody else, and committed in the commit lane. Callers hear of success and of refusal only when the state they
-were judged against is durable. A failing disk fails the batch, never the store: the next batch tries again.
+Requests queue up while a commit runs. The next batch is built from them on the event loop, in slices short enough for
+other tasks, and committed in an executor. Callers get their result or rejection only when the state it is based on is
+durable. A failing disk fails the batch, never the store: the next batch tries again.
 """
 
 import asyncio
@@ -24,16 +24,17 @@ Apply = Callable[[Batch], Any]
 
 _SLICE_S = 0.005
 _BATCH_REQUESTS = 512
-_MOST_TURNS = 8
-"""Turns of the loop for which a batch waits for company, at most. More of them bring no more."""
+_MAX_WAIT_ITERATIONS = 8
+"""Maximum iterations of the event loop for which a batch waits for more requests. More bring no benefit."""
 
 CHECKPOINT_PAGES = 8_000
-"""Pages of the write-ahead log after which they are moved into the file: 64 MiB, so that what is written again and
-again is moved once. More would take longer to read after a crash, and saves little."""
+"""Pages of the write-ahead log after which they are moved into the file: 64 MiB, so that a page that is written
+repeatedly is moved once. More would take longer to read after a crash, and saves little.
+"""
 
 
 class _Request:
-    """A write somebody waits for, and how it came out."""
+    """A write, its caller's future, and its outcome."""
 
     __slots__ = ("apply", "error", "future", "result")
 
@@ -43,8 +44,8 @@ class _Request:
         self.result: Any = None
         self.error: Exception | None = None
 
-    def tell(self, error: Exception | None = None) -> None:
-        """Answer the caller, if it still waits."""
+    def resolve(self, error: Exception | None = None) -> None:
+        """Resolve the caller's future, if it still waits."""
         error = error or self.error
         if self.future.done():
             return
@@ -55,7 +56,7 @@ class _Request:
 
 
 class Writer:
-    """The one who writes."""
+    """Applies and commits all writes of a store."""
 
     def __init__(self, side: WriteSide, horizon: tuple[int, int], *, lane: Lane, clock: Clock, path: str) -> None:
         self.version, self.floor = horizon
@@ -67,8 +68,8 @@ class Writer:
         self._path = path
         self._queue: deque[_Request] = deque()
         self._taken: list[_Request] = []
-        self._shared = 0
-        """By how many the last batch was."""
+        self._last_batch_size = 0
+        """Number of requests in the last batch."""
         self._batch: Batch | None = None
         self._is_scheduled = False
         self._is_closed = False
@@ -77,7 +78,7 @@ class Writer:
         self._connection.set_wal_hook(self._measure)
 
     def submit(self, apply: Callable[[Batch], ResultT]) -> asyncio.Future[ResultT]:
-        """Have a rule applied in the next batch; its result is there when it is durable."""
+        """Apply a rule in the next batch; the result is available when it is durable."""
         if self._is_closed:
             raise StoreClosed(self._path)
         future: asyncio.Future[ResultT] = self._loop.create_future()
@@ -86,24 +87,25 @@ class Writer:
         return future
 
     async def close(self) -> None:
-        """Take no more writes; return when none waits."""
+        """Accept no more writes, and return when none is pending."""
         self._is_closed = True
         while self._queue or self._batch is not None:
             self._idle = self._idle or self._loop.create_future()
             await asyncio.shield(self._idle)
 
     def _schedule(self) -> None:
-        """Build a batch soon, so that whoever is about to write can join it.
+        """Build a batch soon, so that callers that are about to write can join it.
 
-        Those whom the last one answered may be: they get a few turns, which cost an idle loop next to nothing.
+        The callers of the last batch may be: they get a few iterations of the loop, which cost almost nothing if it is
+        idle.
         """
         if self._batch is None and not self._is_scheduled:
             self._is_scheduled = True
-            self._loop.call_soon(self._await_company, min(self._shared, _MOST_TURNS))
+            self._loop.call_soon(self._wait_for_requests, min(self._last_batch_size, _MAX_WAIT_ITERATIONS))
 
-    def _await_company(self, turns: int) -> None:
-        if turns > 1:
-            self._loop.call_soon(self._await_company, turns - 1)
+    def _wait_for_requests(self, iterations: int) -> None:
+        if iterations > 1:
+            self._loop.call_soon(self._wait_for_requests, iterations - 1)
         else:
             self._begin()
 
@@ -121,7 +123,7 @@ class Writer:
         self._fill(self._batch)
 
     def _fill(self, batch: Batch) -> None:
-        """Apply requests until there are no more, or until this slice of the loop's time is used up."""
+        """Apply requests until there are no more, or until this time slice is used up."""
         until = self._clock.monotonic() + _SLICE_S
         try:
             while self._step(batch):
@@ -131,7 +133,7 @@ class Writer:
             self._commit(batch)
         except apsw.Error as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001  half a request was applied: only its caller may suffer
+        except Exception as error:  # noqa: BLE001  a request was applied in part: only that one fails
             self._reject_last(error)
 
     def _step(self, batch: Batch) -> bool:
@@ -151,16 +153,16 @@ class Writer:
         request.error = None
         try:
             request.result = request.apply(batch)
-        except RemudaError as refusal:
+        except RemudaError as rejection:
             if self._connection.total_changes() != changes:
                 raise
             batch.drop_work()
-            request.error = refusal
+            request.error = rejection
 
     def _commit(self, batch: Batch) -> None:
         if not batch.is_dirty:
             self._connection.execute("ROLLBACK")
-            self._answer()
+            self._resolve_all()
             self._finish()
             return
         self._side.tables.set_version(batch.version)
@@ -168,7 +170,7 @@ class Writer:
         self._lane.submit(self._flush, lambda error: self._committed(batch, error))
 
     def _flush(self) -> None:
-        """Wait for the disk. The only line of the writer that runs off the loop."""
+        """Wait for the disk. The only line of the writer that runs off the event loop."""
         self._connection.execute("COMMIT")
 
     def _measure(self, _: apsw.Connection, _name: str, pages: int) -> int:
@@ -185,50 +187,50 @@ class Writer:
         batch.land()
         for callback in batch.after_landing:
             callback()
-        self._answer()
+        self._resolve_all()
         if self._log_pages > CHECKPOINT_PAGES:
             self._lane.submit(self._checkpoint, lambda _: self._finish())
         else:
             self._finish()
 
-    def _free(self, held: list[object]) -> None:
-        """Let go of what a batch held, a little at a time: after a long cascade it is much."""
-        del held[-_BATCH_REQUESTS:]
-        if held:
-            self._loop.call_soon(self._free, held)
+    def _free(self, memory: list[object]) -> None:
+        """Free the memory of a batch, a little at a time: after a long cascade it is much."""
+        del memory[-_BATCH_REQUESTS:]
+        if memory:
+            self._loop.call_soon(self._free, memory)
 
     def _checkpoint(self) -> None:
-        """Move the write-ahead log into the file. Here nobody is pinned, so that it can begin anew afterwards."""
+        """Move the write-ahead log into the file. No snapshot is pinned now, so the log can restart after it."""
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _fail(self, error: BaseException) -> None:
-        """Nothing of this batch happened: say so to all who were in it."""
+        """Fail all requests of this batch, none of which was applied."""
         self._roll_back()
         if not self._taken:
             self._taken = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_REQUESTS))]
-        self._answer(storage_error(self._path, error))
+        self._resolve_all(storage_error(self._path, error))
         self._finish()
 
     def _reject_last(self, error: Exception) -> None:
-        """Undo the batch because of its last request, and try the others again without it."""
+        """Roll back the batch because of its last request, and try the others again without it."""
         self._roll_back()
         *others, culprit = self._taken
-        culprit.tell(error)
+        culprit.resolve(error)
         self._queue.extendleft(reversed(others))
         self._taken = []
         self._finish()
 
     def _roll_back(self) -> None:
         self._side.names.forget()
-        with contextlib.suppress(apsw.Error):  # if it does not work now, the next BEGIN fails and brings us here
+        with contextlib.suppress(apsw.Error):  # if that fails, so does the next BEGIN, which comes here again
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def _answer(self, error: Exception | None = None) -> None:
+    def _resolve_all(self, error: Exception | None = None) -> None:
         taken, self._taken = self._taken, []
-        self._shared = len(taken)
+        self._last_batch_size = len(taken)
         for request in taken:
-            request.tell(error)
+            request.resolve(error)
 
     def _finish(self) -> None:
         if self._batch is not None:

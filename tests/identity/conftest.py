@@ -1,0 +1,22 @@
+"""Fixtures of identity: the whole service, and parts of it."""
+
+from tests.identity.external_issuer import in_the_lobby
+from tests.identity.house import in_a_house
+from tests.identity.login_ground import at_home
+from tests.identity.people_house import in_the_house
+from tests.identity.rights_door import at_the_door
+from tests.identity.rights_ground import on_ground
+from tests.identity.tenancy_room import in_tenancy
+from tests.identity.tokens_desk import at_a_desk
+from tests.kit.environment import provided_by
+from tests.linearizability.quotaroom import in_quotas
+
+identity = provided_by(in_a_house)
+authentication = provided_by(at_the_door)
+external_issuer = provided_by(in_the_lobby)
+logins = provided_by(at_home)
+oauth = provided_by(at_a_desk)
+people = provided_by(in_the_house)
+quotas = provided_by(in_quotas)
+rights = provided_by(on_ground)
+tenancy = provided_by(in_tenancy)
