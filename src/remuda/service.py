@@ -1,19 +1,23 @@
-"""Service: the ports, operations and API ports that every service is made from."""
+"""Service: the ports that every service is given, and the app that a service is built as."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from remuda.http.api import ApiPorts, ApiSettings
+from remuda.http.api import Api, ApiPorts, ApiSettings
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
+from remuda.operations.recovery import Recovery
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.reporter import Reporters, Timeline
 from remuda.operations.runner import OperationSettings
@@ -23,6 +27,7 @@ from remuda.reconcile.controller import Driver
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Reporter, Silent
+from remuda.store.background import Duties, Duty
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
@@ -105,3 +110,77 @@ def not_begun(drivers: Iterable[Driver]) -> Iterable[tuple[str, str]]:
     for driver in drivers:
         if not driver.has_begun:
             yield driver.name, "The controller has not finished its first resync."
+
+
+PortsT = TypeVar("PortsT", bound=ServicePorts)
+ServicesT = TypeVar("ServicesT")
+
+
+class ServiceApp(ABC, Generic[PortsT, ServicesT]):
+    """A service: its API, operations, controllers and background tasks over its ports.
+
+    A subclass declares them; this class decides in which order they are built, started and stopped. What a subclass
+    needs in these methods, such as clients, it creates before it calls `super().__init__`.
+    """
+
+    table: ClassVar[Table]
+
+    def __init__(self, ports: PortsT, authenticator: Authenticator, *, url: str) -> None:
+        """Build the service; `url` is where clients reach it."""
+        self.ports = ports
+        self.operations = operations_of(ports, self.sagas())
+        self.services = self.build_services()
+        self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
+        self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
+        self.drivers = {controller.name: controller for controller in self.controllers()}
+        self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
+        self._background = Duties(ports.clock)
+
+    @abstractmethod
+    def sagas(self) -> Sequence[AnyBound]:
+        """Return the operations."""
+
+    @abstractmethod
+    def build_services(self) -> ServicesT:
+        """Return the service of each class that routes call."""
+
+    @abstractmethod
+    def controllers(self) -> Sequence[Driver]:
+        """Return the controllers."""
+
+    @abstractmethod
+    def background(self) -> Iterable[tuple[str, Duty]]:
+        """Yield the background tasks with their names. It is called at each start, before the controllers start."""
+
+    async def seed(self) -> None:
+        """Write what has to be stored before anything starts."""
+
+    async def close(self) -> None:
+        """Close what the subclass has opened, after everything has stopped."""
+
+    async def start(self) -> None:
+        """Seed the store, then start the recovery of operations, the background tasks and the controllers.
+
+        Background tasks are first because some of them subscribe to events: a change that happens after the first
+        resync of a controller must reach it.
+        """
+        await self.seed()
+        self._background.start("recovery", self._recovery.keep)
+        self._background.start("forgetting", self._recovery.keep_forgetting)
+        for name, task in self.background():
+            self._background.start(name, task)
+        for controller in self.drivers.values():
+            await controller.start()
+
+    async def stop(self) -> None:
+        """Stop the controllers, the background tasks and the operations."""
+        self.ports.closing.set()
+        for controller in self.drivers.values():
+            await controller.stop()
+        await self._background.stop()
+        await self.operations.stop()
+        await self.close()
+
+    def check(self) -> Iterable[tuple[str, str]]:
+        """Return the reasons why the service is not ready for requests."""
+        return not_begun(self.drivers.values())

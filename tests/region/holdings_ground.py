@@ -29,7 +29,7 @@ from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
 from remuda.region.filestorage.classes import ClassKeeper
-from remuda.region.filestorage.service import FileStorageRoom
+from remuda.region.filestorage.service import FileStorageService
 from remuda.region.loadbalancers import controller as balancers_controllers
 from remuda.region.loadbalancers import routes as balancers_api
 from remuda.region.loadbalancers import sagas as balancers_sagas
@@ -66,7 +66,7 @@ class Site:
     keeper: ClassKeeper
     networks: Room[Networks]
     balancers: Room[LoadBalancers]
-    storages: Room[FileStorageRoom]
+    storages: Room[FileStorageService]
     drivers: tuple[Driver, ...]
     finds: Finds
 
@@ -163,9 +163,9 @@ async def open_site(
         cloud=cloud,
         clouds=clouds,
         keeper=ClassKeeper(store, clouds, clock=world.clock),
-        networks=Room(world, store, Networks(**given), networks_api.routes()),
-        balancers=Room(world, store, LoadBalancers(**given), balancers_api.routes()),
-        storages=Room(world, store, FileStorageRoom(**given), storage_api.routes()),
+        networks=Room(world, store, Networks(**given), networks_api.ROUTES),
+        balancers=Room(world, store, LoadBalancers(**given), balancers_api.ROUTES),
+        storages=Room(world, store, FileStorageService(**given), storage_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
     )

@@ -21,7 +21,6 @@ from remuda.reconcile.resync import ScanSettings
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
-from remuda.region.images.facade import ImageRoom
 from remuda.region.images.service import Images as ImageService
 from remuda.region.images.service import Snapshots
 from remuda.region.images.transfer import ImageFetcher, Limits
@@ -114,7 +113,7 @@ class Ground:
     cloud: SimulatedCloud
     clouds: Clouds
     web: Web
-    room: Room[ImageRoom]
+    room: Room[dict[str, Any]]
     driver: control.ImageDriver
     finds: Finds
 
@@ -182,10 +181,10 @@ async def open_ground(
     providers: dict[str, Provider] = {REGION: cloud.provider, OTHER_REGION: Shop(world.clock).bare}
     clouds = clouds_over(world, store, providers, CallSettings())
     fetcher = ImageFetcher(source=web, limits=Limits(longest=1_000_000, total_s=3000))
-    room = ImageRoom(
-        images=ImageService(store=store, clouds=clouds, fetcher=fetcher),
-        snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
-    )
+    services = {
+        "images": ImageService(store=store, clouds=clouds, fetcher=fetcher),
+        "snapshots": Snapshots(store=store, clouds=clouds, handle_of=server_handle),
+    }
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000), grace_s=0)
     driver = control.driver(ports, clouds, fetcher, attempts=attempts, at_once=most, settings=settings)
@@ -198,7 +197,7 @@ async def open_ground(
             cloud=cloud,
             clouds=clouds,
             web=web,
-            room=Room(world, store, room, api.routes()),
+            room=Room(world, store, services, api.ROUTES),
             driver=driver,
             finds=finds,
         )

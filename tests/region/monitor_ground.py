@@ -19,7 +19,7 @@ from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.monitor import Monitor, MonitorSettings, Watch
 from remuda.region.monitor.orphans import orphan_breaker
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.recovery.routes import routes
+from remuda.region.recovery.routes import ROUTES
 from remuda.region.recovery.service import Recovery
 from remuda.resources.conventions import identity_of
 from remuda.store.contract import Store
@@ -62,7 +62,7 @@ class Monitored:
             owners=Owners(store=self.store, log=ports.log),
             breaker=orphan_breaker(ports.reconciling),
         )
-        table = Table("region", title="Region", description="One room of it.", routes=routes())
+        table = Table("region", title="Region", description="One room of it.", routes=ROUTES)
         self._door, self._contract = ByName(), judge_of(table)
         given = api_ports(self.house.store, self._door, clock=ports.clock, randomness=ports.randomness)
         self._app = Validated(Api(table, self.recovery, given), self._contract)

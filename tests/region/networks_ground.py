@@ -207,9 +207,9 @@ async def open_ground(
         cloud=cloud,
         providers=providers,
         operations=operations,
-        networks=Room(world, store, networks, networks_api.routes()),
+        networks=Room(world, store, networks, networks_api.ROUTES),
         groups=Room(world, store, groups, groups_api.ROUTES),
-        authorities=Room(world, store, Authorities(**common, operations=operations), authorities_api.routes()),
+        authorities=Room(world, store, Authorities(**common, operations=operations), authorities_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
     )

@@ -7,7 +7,7 @@
             await make_region(room.store)
             reply = await room.ask(member("ann@example.com", ORG, "region:networks:v2 CR")).post("/api/v2/…", {…})
 
-        in_a_room(lambda world, store: Nets(clouds=clouds_over(world, store, {REGION: …}), …), routes, scenario)
+        in_a_room(lambda world, store: Nets(clouds=clouds_over(world, store, {REGION: …}), …), ROUTES, scenario)
 
 Every answer is held against the document of those routes, and against the wire contract.
 """
@@ -139,12 +139,12 @@ async def make_region(
 
 def in_a_room(
     service: Callable[[World, SqliteStore], ServiceT],
-    routes: Callable[[], Iterable[AnyRoute]],
+    routes: Iterable[AnyRoute],
     scenario: Callable[[Room[ServiceT]], Coroutine[Any, Any, None]],
     *,
     seeds: int = 1,
 ) -> None:
     """Run a scenario in simulated time on a store of its own."""
     run_in_room(
-        registry(), lambda world, store: Room(world, store, service(world, store), routes()), scenario, seeds=seeds
+        registry(), lambda world, store: Room(world, store, service(world, store), routes), scenario, seeds=seeds
     )

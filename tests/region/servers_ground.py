@@ -53,8 +53,7 @@ from remuda.region.securitygroups import routes as groups_api
 from remuda.region.securitygroups.service import SecurityGroups
 from remuda.region.servers import controller as servers_control
 from remuda.region.servers import routes as servers_api
-from remuda.region.servers.actions import Verbs
-from remuda.region.servers.facade import ServerRoom
+from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import Looking
@@ -118,7 +117,7 @@ class Yard:
     networks: Room[Networks]
     groups: Room[SecurityGroups]
     authorities: Room[Authorities]
-    servers: Room[ServerRoom]
+    servers: Room[dict[str, Any]]
     drivers: tuple[Driver, ...]
     finds: Finds
 
@@ -264,7 +263,7 @@ async def open_yard(
     common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
     servers = Servers(**common)
     looking = Looking(store=store, clock=world.clock, clouds=clouds)
-    room = ServerRoom(servers=servers, verbs=Verbs(store=store, clouds=clouds, servers=servers, looking=looking))
+    actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
     authorities = Authorities(store=store, identity=identity, operations=operations)
     yard = Yard(
         world=world,
@@ -272,10 +271,10 @@ async def open_yard(
         identity=identity,
         cloud=cloud,
         providers=providers,
-        networks=Room(world, store, Networks(**common, operations=operations), networks_api.routes()),
+        networks=Room(world, store, Networks(**common, operations=operations), networks_api.ROUTES),
         groups=Room(world, store, SecurityGroups(**common), groups_api.ROUTES),
-        authorities=Room(world, store, authorities, authorities_api.routes()),
-        servers=Room(world, store, room, servers_api.routes()),
+        authorities=Room(world, store, authorities, authorities_api.ROUTES),
+        servers=Room(world, store, {"servers": servers, "actions": actions}, servers_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
     )

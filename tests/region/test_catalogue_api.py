@@ -10,7 +10,7 @@ from remuda.http.openapi import document
 from remuda.http.routes import Table
 from remuda.kernel.encoding import decode
 from remuda.kernel.secrets import Secret
-from remuda.region.catalogue.routes import routes
+from remuda.region.catalogue.routes import ROUTES
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.kinds.regions import Networks, ProviderNetworks, RegionKubernetes, RegionOpenstack, RegionSpec
 from remuda.region.settings import RegionSettings
@@ -66,7 +66,7 @@ def in_catalogue(scenario: Callable[[CatalogueRoom, Shop], Coroutine[Any, Any, N
         await make_region(room.store, CLUSTER, called="cluster", spec=spec)
         await scenario(room, shops[-1])
 
-    in_a_room(catalogue, routes, run)
+    in_a_room(catalogue, ROUTES, run)
 
 
 region_catalogue = provided_by(in_catalogue)
@@ -283,7 +283,7 @@ async def test_a_provider_that_does_not_answer_is_told_as_that(region_catalogue:
 
 
 _CONTRACT = wire_contract("region")
-_TABLE = Table("region", title="Region", description="One room of it.", routes=routes())
+_TABLE = Table("region", title="Region", description="One room of it.", routes=ROUTES)
 _DOCUMENT: Any = msgspec.json.decode(msgspec.json.encode(document(_TABLE, version="0")))
 _PLACES = {(route.method, route.path) for route in _TABLE.routes}
 

@@ -15,7 +15,7 @@ from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.filestorage import routes as api
 from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
 from remuda.region.filestorage.routes import CLASSES, FILE_STORAGE
-from remuda.region.filestorage.service import FileStorageRoom
+from remuda.region.filestorage.service import FileStorageService
 from remuda.region.kinds.filestorage import FileStorage, FileStorageClass, FileStorageClassSpec
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import REGION as REGION_LABEL
@@ -69,7 +69,7 @@ class Stores:
 class Shelf:
     """A room whose regions have these providers."""
 
-    room: Room[FileStorageRoom]
+    room: Room[FileStorageService]
     keeper: ClassKeeper
 
     async def look(self) -> dict[str, FileStorageClass]:
@@ -82,18 +82,18 @@ class Shelf:
 def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
     made: list[Clouds] = []
 
-    def service(world: World, store: Store) -> FileStorageRoom:
+    def service(world: World, store: Store) -> FileStorageService:
         providers = {REGION: north.provider(world), OTHER_REGION: south.provider(world)}
         made.append(clouds_over(world, store, providers))
         identity = MemoryIdentity({Place(ORG, PROJECT)})
-        return FileStorageRoom(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
 
-    async def run(room: Room[FileStorageRoom]) -> None:
+    async def run(room: Room[FileStorageService]) -> None:
         await make_region(room.store)
         await make_region(room.store, OTHER_REGION, called="south")
         await scenario(Shelf(room=room, keeper=ClassKeeper(room.store, made[0], clock=room.world.clock)))
 
-    in_a_room(service, api.routes, run)
+    in_a_room(service, api.ROUTES, run)
 
 
 def test_two_regions_may_call_their_classes_the_same() -> None:
@@ -246,16 +246,16 @@ async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(regio
 
 
 def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
-    async def run(room: Room[FileStorageRoom]) -> None:
+    async def run(room: Room[FileStorageService]) -> None:
         await make_region(room.store)
         reply = await room.ask(TENANT).post(FILE_STORAGE, wanted())
         assert refusal(reply) == (400, "region is not valid for this endpoint")
         await ClassKeeper(room.store, room.service.clouds, clock=room.world.clock).look()
         assert (await room.ask(TENANT).get(CLASSES)).json == []
 
-    def service(world: World, store: Store) -> FileStorageRoom:
+    def service(world: World, store: Store) -> FileStorageService:
         clouds = clouds_over(world, store, {REGION: Shop(world.clock).bare})
         identity = MemoryIdentity({Place(ORG, PROJECT)})
-        return FileStorageRoom(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
 
-    in_a_room(service, api.routes, run)
+    in_a_room(service, api.ROUTES, run)

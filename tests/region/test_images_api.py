@@ -6,7 +6,7 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Unavailable
-from remuda.region.images.routes import IMAGES, IMAGES_OF_ORGANIZATION, routes
+from remuda.region.images.routes import IMAGES, IMAGES_OF_ORGANIZATION, ROUTES
 from remuda.region.images.service import find_image
 from remuda.region.kinds.images import ImageImport
 from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
@@ -294,7 +294,7 @@ async def test_a_request_that_cannot_be_judged_is_told_as_that(region_images: Gr
 
 
 def test_every_operation_of_the_contract_is_there() -> None:
-    served = {(route.method, route.path) for route in routes()}
+    served = {(route.method, route.path) for route in ROUTES}
     assert served == {
         ("GET", "/api/v2/regions/{regionID}/images"),
         ("GET", "/api/v1/organizations/{organizationID}/regions/{regionID}/images"),

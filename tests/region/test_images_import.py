@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -20,7 +20,6 @@ from remuda.providers.simulated.provider import open_cloud
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
-from remuda.region.images.facade import ImageRoom
 from remuda.region.images.service import Images, Snapshots
 from remuda.region.images.transfer import ImageFetcher, Limits
 from remuda.region.kinds.images import ImageImport
@@ -45,7 +44,9 @@ PATIENCE_S = 20.0
 class House:
     """The room in real time."""
 
-    def __init__(self, store: SqliteStore, room: Room[ImageRoom], images: Callable[[], Awaitable[list[Image]]]) -> None:
+    def __init__(
+        self, store: SqliteStore, room: Room[dict[str, Any]], images: Callable[[], Awaitable[list[Image]]]
+    ) -> None:
         self.store, self.owned = store, images
         self._room = room
 
@@ -72,10 +73,10 @@ async def housed(tmp_path: Path, *, names: Names | None = None, reach: Reach = H
     fetcher = ImageFetcher(source=source, limits=Limits(longest=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
     driver = control.driver(ports, clouds, fetcher)
-    room = ImageRoom(
-        images=Images(store=store, clouds=clouds, fetcher=fetcher),
-        snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
-    )
+    services = {
+        "images": Images(store=store, clouds=clouds, fetcher=fetcher),
+        "snapshots": Snapshots(store=store, clouds=clouds, handle_of=server_handle),
+    }
 
     async def owned() -> list[Image]:
         assert cloud.provider.images is not None
@@ -84,7 +85,7 @@ async def housed(tmp_path: Path, *, names: Names | None = None, reach: Reach = H
     await make_region(store)
     await driver.start()
     try:
-        yield House(store, Room(world, store, room, api.routes()), owned)
+        yield House(store, Room(world, store, services, api.ROUTES), owned)
     finally:
         await driver.stop()
         await clouds.close(0)

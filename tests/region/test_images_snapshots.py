@@ -9,7 +9,7 @@ from remuda.kernel.clock import Clock
 from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.catalogue import Image
 from remuda.region.images import routes as api
-from remuda.region.images.facade import ImageRoom
+from remuda.region.images.rules import read_image
 from remuda.region.images.service import Images, Snapshots
 from remuda.region.images.transfer import ImageFetcher
 from remuda.region.kinds.servers import Server
@@ -24,7 +24,7 @@ from tests.sim.runner import World
 
 SERVICE = everywhere("compute", "region:servers R, region:images CR")
 WANTED: dict[str, Any] = {"metadata": {"name": "backup"}, "spec": {}}
-Act = Callable[[RegionHouse, Room[ImageRoom], str], Coroutine[Any, Any, None]]
+Act = Callable[[RegionHouse, Room[dict[str, Any]], str], Coroutine[Any, Any, None]]
 
 
 def snapshot_of(server: str) -> str:
@@ -37,13 +37,13 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
     async def scenario(house: RegionHouse) -> None:
         app = house.app
         fetcher = ImageFetcher(source=Guarded(resolve=Names({})))
-        service = ImageRoom(
-            images=Images(store=house.store, clouds=app.clouds, fetcher=fetcher),
-            snapshots=Snapshots(store=house.store, clouds=app.clouds, handle_of=server_handle),
-        )
+        services = {
+            "images": Images(store=house.store, clouds=app.clouds, fetcher=fetcher),
+            "snapshots": Snapshots(store=house.store, clouds=app.clouds, handle_of=server_handle),
+        }
         clock: Clock = house.clock
         world = cast("World", SimpleNamespace(clock=clock, randomness=app.ports.randomness))
-        room = Room(world, house.store, service, api.routes())
+        room = Room(world, house.store, services, api.ROUTES)
         server = await house.server(await house.network())
         if is_running:
             await house.until(f"/api/v2/servers/{server}", "provisioned")
@@ -65,7 +65,7 @@ async def owned(house: RegionHouse) -> list[Image]:
 
 
 async def test_a_snapshot_is_described_by_what_its_server_was_made_of(
-    region: RegionHouse, images: Room[ImageRoom], server: str
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
 ) -> None:
     wanted = {
         "metadata": {
@@ -98,7 +98,7 @@ async def test_a_snapshot_is_described_by_what_its_server_was_made_of(
 
 
 async def test_the_same_request_again_makes_no_second_snapshot(
-    region: RegionHouse, images: Room[ImageRoom], server: str
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
 ) -> None:
     client = images.ask(SERVICE)
     first = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
@@ -108,17 +108,17 @@ async def test_the_same_request_again_makes_no_second_snapshot(
 
 
 async def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there(
-    region: RegionHouse, images: Room[ImageRoom], server: str
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
 ) -> None:
     context: Any = SimpleNamespace(principal=SERVICE, operation="d0000000-0000-4000-8000-000000000001")
-    metadata: Any = SimpleNamespace(name="backup", tags=())
-    first = await images.service.snapshots.create(context, server, metadata)
-    again = await images.service.snapshots.create(context, server, metadata)
-    assert (first, [first]) == (again, await owned(region))
+    body: Any = SimpleNamespace(metadata=SimpleNamespace(name="backup", tags=()))
+    first = await images.service["snapshots"].create(context, server, body)
+    again = await images.service["snapshots"].create(context, server, body)
+    assert (first, [first]) == (again, [read_image(each) for each in await owned(region)])
 
 
 async def test_rights_to_the_server_and_to_images_are_both_needed(
-    region: RegionHouse, images: Room[ImageRoom], server: str
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
 ) -> None:
     stranger = member("eve@example.com", OTHER_ORG, "region:servers R, region:images C")
     assert (await images.ask(stranger).post(snapshot_of(server), WANTED)).status == 404
@@ -136,7 +136,7 @@ async def test_rights_to_the_server_and_to_images_are_both_needed(
 
 @options(is_running=False)
 async def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that(
-    region: RegionHouse, images: Room[ImageRoom], server: str
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
 ) -> None:
     client = images.ask(SERVICE)
     absent = (400, "server is not at its provider at the moment: wait until it is provisioned")
@@ -151,7 +151,7 @@ async def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that(
 
 
 async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_refused(
-    region: RegionHouse, images: Room[ImageRoom], server: str
+    region: RegionHouse, images: Room[dict[str, Any]], server: str
 ) -> None:
     found = await region.store.get(Server, server)
     old = "d0000000-0000-4000-8000-000000000002"
@@ -170,5 +170,5 @@ async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_
 
     catalogue.find_image, catalogue.images = gone, nothing  # type: ignore[method-assign]  # as if it were gone
     (await region.app.clouds.get(NORTH)).forget_images()
-    told = (400, "server cannot be snapshotted: the image that it was made of is gone")
+    told = (400, "server cannot be snapshotted: the image that it was created from was deleted")
     assert refusal(await images.ask(SERVICE).post(snapshot_of(server), WANTED)) == told

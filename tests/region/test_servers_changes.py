@@ -173,7 +173,7 @@ async def test_only_a_service_replaces_a_server_and_is_named_for_it(region_serve
     reply = await region_servers.servers.ask(TENANT).post(path, body)
     assert refusal(reply) == (
         403,
-        "only a service may replace a server: change the instance that it belongs to",
+        "only a service may replace a server: update the instance that it belongs to",
     )
     reply = await region_servers.servers.ask(COMPUTE).post(path, body)
     assert reply.status == 202

@@ -1,26 +1,10 @@
-"""Region put together: the rooms over their ports, the API before them, and what goes on by itself behind them.
+"""Region service: its route table, services, operations, controllers and background tasks."""
 
-Region's route table: the routes of all its rooms.
-
-What goes on behind region's rooms: the operations that they begin, and the controllers that make intent true.
-
-The region service: its rooms, each with a port of its own.
-
-Other services use the ports of the rooms, in this process or over HTTP; nothing else of region is theirs to know.
-
-The rooms of region over their ports.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from remuda.http.api import Api
-from remuda.http.mounting import within
 from remuda.http.routes import Table
-from remuda.http.watch import WatchPorts
-from remuda.operations.recovery import Recovery as OperationRecovery
 from remuda.operations.saga import AnyBound
-from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Subject
 from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.controller import Driver
@@ -37,11 +21,10 @@ from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as file_storage
 from remuda.region.filestorage import sagas as storage_sagas
 from remuda.region.filestorage.classes import ClassKeeper
-from remuda.region.filestorage.service import FileStorageRoom
-from remuda.region.images import controller as image_control
+from remuda.region.filestorage.service import FileStorageService
+from remuda.region.images import controller as image_controllers
 from remuda.region.images import routes as images
 from remuda.region.images.controller import fetcher_of
-from remuda.region.images.facade import ImageRoom
 from remuda.region.images.service import Images, Snapshots
 from remuda.region.loadbalancers import controller as balancer_controllers
 from remuda.region.loadbalancers import routes as load_balancers
@@ -60,31 +43,30 @@ from remuda.region.recovery.service import Recovery
 from remuda.region.securitygroups import controller as group_controllers
 from remuda.region.securitygroups import routes as security_groups
 from remuda.region.securitygroups.service import SecurityGroups
-from remuda.region.servers import controller as server_control
+from remuda.region.servers import controller as server_controllers
 from remuda.region.servers import routes as servers
-from remuda.region.servers.actions import Verbs
-from remuda.region.servers.facade import ServerRoom
+from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import Looking
-from remuda.service import api_ports, not_begun, operations_of
-from remuda.store.background import Duties
+from remuda.service import ServiceApp
+from remuda.store.background import Duty
 from remuda.version import release
 
 TABLE = Table(
     "region",
     title="Region",
-    description="Networks, servers and what they stand on, in every region there is.",
+    description="Networks, servers, images, load balancers and file storage of all regions.",
     routes=[
-        *within(lambda region: region.catalogue, catalogue.routes()),
-        *within(lambda region: ImageRoom(images=region.images, snapshots=region.snapshots), images.routes()),
-        *within(lambda region: region.networks, networks.routes()),
+        *catalogue.ROUTES,
+        *images.ROUTES,
+        *networks.ROUTES,
         *security_groups.ROUTES,
-        *within(lambda region: region.authorities, authorities.routes()),
-        *within(lambda region: region.load_balancers, load_balancers.routes()),
-        *within(lambda region: region.file_storage, file_storage.routes()),
-        *within(lambda region: ServerRoom(servers=region.servers, verbs=region.server_actions), servers.routes()),
-        *within(lambda region: region.recovery, recovery.routes()),
+        *authorities.ROUTES,
+        *load_balancers.ROUTES,
+        *file_storage.ROUTES,
+        *servers.ROUTES,
+        *recovery.ROUTES,
     ],
 )
 """The routes of all resource packages, which an `Api` mounts with `RegionServices`."""
@@ -100,37 +82,7 @@ CONCERNED: Mapping[Subject, str] = {
     "storage": "filestorages",
     "image": "imageimports",
 }
-"""Whose controller looks when a provider tells of something."""
-
-
-def sagas(ports: RegionPorts) -> Sequence[AnyBound]:
-    """Return the operations of all rooms."""
-    store, identity = ports.store, ports.identity
-    return (
-        *network_sagas.bound(network_sagas.NetworkPorts(store=store, identity=identity)),
-        *balancer_sagas.bound(balancer_sagas.BalancerPorts(store=store, identity=identity)),
-        *storage_sagas.bound(storage_sagas.StoragePorts(store=store, identity=identity)),
-        *authority_sagas.bound(authority_sagas.AuthorityPorts(store=store, identity=identity)),
-    )
-
-
-def drivers(ports: RegionPorts, clouds: Clouds) -> Mapping[str, Driver]:
-    """Return the controllers of all rooms, by name."""
-    reconciling, identity, settings = ports.reconciling, ports.identity, ports.control
-    found = (
-        *network_controllers.drivers(reconciling, identity, clouds, settings=settings),
-        group_controllers.driver(reconciling, clouds, settings=settings),
-        authority_controllers.driver(reconciling, identity, settings=settings),
-        balancer_controllers.driver(reconciling, identity, clouds, settings=settings),
-        storage_controllers.driver(reconciling, identity, clouds, settings=settings),
-        image_control.driver(
-            reconciling, clouds, image_control.fetcher_of(ports.settings, ports.web), settings=settings
-        ),
-        server_control.driver(
-            reconciling, clouds, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
-        ),
-    )
-    return {driver.name: driver for driver in found}
+"""The controller that an event of a provider enqueues, by the subject of the event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,44 +96,18 @@ class RegionServices:
     security_groups: SecurityGroups
     authorities: Authorities
     load_balancers: LoadBalancers
-    file_storage: FileStorageRoom
+    file_storage: FileStorageService
     servers: Servers
-    server_actions: Verbs
+    server_actions: ServerActions
     recovery: Recovery
 
 
-def services(ports: RegionPorts, clouds: Clouds, operations: Operations) -> RegionServices:
-    """Return all services over their ports."""
-    store, clock, identity = ports.store, ports.clock, ports.identity
-    servers = Servers(store=store, clock=clock, identity=identity, clouds=clouds)
-    looking = Looking(store=store, clock=clock, clouds=clouds)
-    return RegionServices(
-        catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=release()),
-        images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
-        snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
-        networks=Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
-        security_groups=SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds),
-        authorities=Authorities(store=store, identity=identity, operations=operations),
-        load_balancers=LoadBalancers(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
-        file_storage=FileStorageRoom(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
-        servers=servers,
-        server_actions=Verbs(store=store, clouds=clouds, servers=servers, looking=looking),
-        recovery=Recovery(
-            store=store,
-            clock=clock,
-            clouds=clouds,
-            owners=Owners(store=store, log=ports.log),
-            breaker=orphan_breaker(ports.reconciling),
-        ),
-    )
+class RegionApp(ServiceApp[RegionPorts, RegionServices]):
+    """The region service: services, operations, controllers and background tasks over `RegionPorts`."""
 
-
-class RegionApp:
-    """The whole service."""
+    table = TABLE
 
     def __init__(self, ports: RegionPorts) -> None:
-        self.ports = ports
-        self.table = TABLE
         self.clouds = Clouds(
             ports.watched or ports.store,
             ports.providers,
@@ -192,49 +118,78 @@ class RegionApp:
             look_again=ports.settings.look_again,
             metrics=CallMetrics(ports.metrics),
         )
-        self.operations = operations_of(ports, sagas(ports))
-        self.services = services(ports, self.clouds, self.operations)
-        self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
-        self.api = Api(
-            TABLE, self.services, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url)
-        )
-        self.drivers = drivers(ports, self.clouds)
+        super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = ClassKeeper(ports.store, self.clouds, clock=ports.clock)
         self._monitor = monitor_of(ports, self.clouds, self.drivers["servers"].wake)
-        self._recovery = OperationRecovery(self.operations, is_alone=ports.is_alone)
-        self._duties = Duties(ports.clock)
 
-    async def start(self) -> None:
-        """Write which regions there are, take up what was left, and begin."""
-        settings = self.ports.settings
-        await seed_regions(self.ports.store, settings.regions, now=self.ports.clock.now())
-        self._duties.start("recovery", self._recovery.keep)
-        self._duties.start("forgetting", self._recovery.keep_forgetting)
-        for waking in self._wakings():  # before anything is looked at, so that no change after that is missed
-            self._duties.start("provider events", waking.keep)
-        for driver in self.drivers.values():
-            await driver.start()
-        self._duties.start("monitor", self._monitor.keep)
-        self._duties.start("project consumer", self._consumer.keep)
-        self._duties.start("file storage classes", self._classes.keep)
+    def sagas(self) -> Sequence[AnyBound]:
+        store, identity = self.ports.store, self.ports.identity
+        return (
+            *network_sagas.bound(network_sagas.NetworkPorts(store=store, identity=identity)),
+            *balancer_sagas.bound(balancer_sagas.BalancerPorts(store=store, identity=identity)),
+            *storage_sagas.bound(storage_sagas.StoragePorts(store=store, identity=identity)),
+            *authority_sagas.bound(authority_sagas.AuthorityPorts(store=store, identity=identity)),
+        )
 
-    async def stop(self) -> None:
-        """End everything that goes on by itself."""
-        self.ports.closing.set()
-        for driver in self.drivers.values():
-            await driver.stop()
-        await self._duties.stop()
-        await self.operations.stop()
-        await self.clouds.close()
+    def build_services(self) -> RegionServices:
+        ports, clouds, operations = self.ports, self.clouds, self.operations
+        store, clock, identity = ports.store, ports.clock, ports.identity
+        servers = Servers(store=store, clock=clock, identity=identity, clouds=clouds)
+        looking = Looking(store=store, clock=clock, clouds=clouds)
+        return RegionServices(
+            catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=release()),
+            images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
+            snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
+            networks=Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
+            security_groups=SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds),
+            authorities=Authorities(store=store, identity=identity, operations=operations),
+            load_balancers=LoadBalancers(
+                store=store, clock=clock, identity=identity, clouds=clouds, operations=operations
+            ),
+            file_storage=FileStorageService(
+                store=store, clock=clock, identity=identity, clouds=clouds, operations=operations
+            ),
+            servers=servers,
+            server_actions=ServerActions(store=store, clouds=clouds, servers=servers, looking=looking),
+            recovery=Recovery(
+                store=store,
+                clock=clock,
+                clouds=clouds,
+                owners=Owners(store=store, log=ports.log),
+                breaker=orphan_breaker(ports.reconciling),
+            ),
+        )
 
-    def check(self) -> Iterable[tuple[str, str]]:
-        """Return what speaks against sending requests here."""
-        return not_begun(self.drivers.values())
+    def controllers(self) -> Sequence[Driver]:
+        ports, clouds = self.ports, self.clouds
+        reconciling, identity, settings = ports.reconciling, ports.identity, ports.control
+        fetcher = fetcher_of(ports.settings, ports.web)
+        return (
+            *network_controllers.drivers(reconciling, identity, clouds, settings=settings),
+            group_controllers.driver(reconciling, clouds, settings=settings),
+            authority_controllers.driver(reconciling, identity, settings=settings),
+            balancer_controllers.driver(reconciling, identity, clouds, settings=settings),
+            storage_controllers.driver(reconciling, identity, clouds, settings=settings),
+            image_controllers.driver(reconciling, clouds, fetcher, settings=settings),
+            server_controllers.driver(
+                reconciling, clouds, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
+            ),
+        )
 
-    def _wakings(self) -> Iterable[Waking]:
-        """Yield who listens to each provider that tells anything."""
+    def background(self) -> Iterator[tuple[str, Duty]]:
         drivers = {subject: self.drivers[name] for subject, name in CONCERNED.items()}
         for provider in self.ports.providers.all():
             if provider.events is not None:
-                yield Waking(provider, drivers, self.ports.clock)
+                yield "provider events", Waking(provider, drivers, self.ports.clock).keep
+        yield "monitor", self._monitor.keep
+        yield "project consumer", self._consumer.keep
+        yield "file storage classes", self._classes.keep
+
+    async def seed(self) -> None:
+        """Store the regions of the configuration."""
+        await seed_regions(self.ports.store, self.ports.settings.regions, now=self.ports.clock.now())
+
+    async def close(self) -> None:
+        """Close the calls to the providers."""
+        await self.clouds.close()

@@ -1,7 +1,7 @@
-"""The room of SSH certificate authorities.
+"""SSH certificate authorities: the service that the API's routes call.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
-operation. An authority belongs to its project and to no region, and never changes.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect, or runs
+an operation. An authority belongs to its project and to no region, and never changes.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _ENDPOINT = "sshcertificateauthorities:v2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorities:
-    """The room."""
+    """SSH certificate authorities of all projects."""
 
     store: Store
     identity: IdentityPort
@@ -47,19 +47,19 @@ class Authorities:
             visible=filters.visible(context.principal, right, lambda authority: authority.spec.tags),
         )
 
-    async def create(self, context: Context, wanted: AuthorityCreate) -> SSHCertificateAuthority:
-        spec, principal = wanted.spec, context.principal
+    async def create(self, context: Context, body: AuthorityCreate) -> SSHCertificateAuthority:
+        spec, principal = body.spec, context.principal
         place = Place(spec.organization_id, spec.project_id)
         right = permission(_ENDPOINT, "create")
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
         )
-        check_new(wanted, principal)
+        check_new(body, principal)
         done = await self.operations.run(
             CREATE_AUTHORITY,
             id=context.operation,
             actor=principal.who,
-            input=NewAuthority(authority=context.operation, wanted=wanted, by=asker_of(paying_for(principal, place))),
+            input=NewAuthority(authority=context.operation, wanted=body, by=asker_of(paying_for(principal, place))),
             trace_id=context.trace_id,
             log=context.witness(AUTHORITY.plural, context.operation, organization=spec.organization_id),
         )
@@ -69,7 +69,7 @@ class Authorities:
         return await self._authority(context, permission(_ENDPOINT, "read"), authority)
 
     async def delete(self, context: Context, authority: str) -> None:
-        """Ask for an authority to go that no server was made with."""
+        """Delete an authority that no server was created with."""
 
         async def delete() -> None:
             found = await self._authority(context, permission(_ENDPOINT, "delete"), authority)
@@ -81,7 +81,7 @@ class Authorities:
         await until_written(delete)
 
     async def _authority(self, context: Context, right: Permission, authority: str) -> SSHCertificateAuthority:
-        """Return an authority that the caller may read and do this to, whichever API made it."""
+        """Return an authority that the caller may read and do this to, whichever API created it."""
         found = await self.store.get(SSHCertificateAuthority, authority)
         allow_for(context.principal, permission(_ENDPOINT, "read"), found)
         allow_for(context.principal, right, found)

@@ -1,38 +1,43 @@
-"""The catalogue room: which regions there are, and what their clouds offer.
+"""Regions and what their providers offer: the service that the API's routes call.
 
-Every method takes the context of the call and checks the caller's rights itself. The first generation of the API names
-an organization, in which the right must be held; the second names none, and there the right counts wherever it is held.
-Which regions a caller sees is decided by `clouds`, either way.
+Every method takes the context of the call and checks the caller's permissions itself. Version 1 of the API names an
+organization, in which the caller needs the permission; version 2 names none, and the permission in any organization is
+enough. In both, `clouds` decides which regions a caller sees.
 """
 
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization, allow_somewhere
 from remuda.access.principal import Context
-from remuda.providers.contract.catalogue import ExternalNetwork, Flavor
 from remuda.region.catalogue.provider_registry import Clouds
-from remuda.region.catalogue.rules import read_detail, read_region, usable_flavors
-from remuda.region.catalogue.schema import RegionDetailRead
+from remuda.region.catalogue.rules import (
+    read_detail,
+    read_external_network,
+    read_flavor,
+    read_region,
+    usable_flavors,
+)
+from remuda.region.catalogue.schema import ExternalNetworkRead, RegionDetailRead
 from remuda.region.names import permission
 from remuda.region.settings import RegionSettings
-from remuda.resources.schema import RegionRead, VersionRead
+from remuda.resources.schema import FlavorRead, RegionRead, VersionRead
 from remuda.resources.service_info import OpenIdProtectedResource, protected_resource
 
 SERVICE_NAME = "unikorn-region-server"
-"""What region calls itself: clients look for its beginning, up to the second dash."""
+"""The name of the service. Clients compare its beginning, up to the second dash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """The room."""
+    """Regions, flavors and external networks."""
 
     clouds: Clouds
     settings: RegionSettings
     version: str
-    """The release that runs."""
+    """The running release."""
 
     async def regions(self, context: Context, organization: str | None = None) -> list[RegionRead]:
-        """Return the regions that the caller may know of."""
+        """Return the regions that the caller may see."""
         _allow(context, "regions", organization)
         found = await self.clouds.all_seen(context.principal)
         return [read_region(region, self.clouds.capabilities(region)) for region in found]
@@ -48,32 +53,38 @@ class Catalogue:
         found = await self.clouds.see(context.principal, region)
         return read_detail(found, self.clouds.capabilities(found))
 
-    async def flavors(
-        self, context: Context, region: str, organization: str | None = None, *, fresh: bool = False
-    ) -> list[Flavor]:
-        """Return the flavors of a region that the caller can use, the smallest first.
+    async def flavors(self, context: Context, region: str, *, fresh: bool = False) -> list[FlavorRead]:
+        """Return the flavors of a region that the caller can use, the smallest first, with their free capacity.
 
-        If they are to be fresh, the provider is asked now.
+        With `fresh`, they are read from the provider now.
         """
-        _allow(context, "flavors", organization)
+        _allow(context, "flavors", None)
         cloud = await self.clouds.seen(context.principal, region)
         found = await (cloud.flavors_now() if fresh else cloud.flavors())
-        return usable_flavors(found, context.principal)
+        return [read_flavor(each, with_free=True) for each in usable_flavors(found, context.principal)]
+
+    async def flavors_in(self, context: Context, organization: str, region: str) -> list[FlavorRead]:
+        """Return the flavors of a region that the caller can use, the smallest first, without their free capacity."""
+        _allow(context, "flavors", organization)
+        cloud = await self.clouds.seen(context.principal, region)
+        found = usable_flavors(await cloud.flavors(), context.principal)
+        return [read_flavor(each, with_free=False) for each in found]
 
     async def external_networks(
         self, context: Context, region: str, organization: str | None = None
-    ) -> list[ExternalNetwork]:
-        """Return the networks of a region that lead out."""
+    ) -> list[ExternalNetworkRead]:
+        """Return the external networks of a region."""
         _allow(context, "externalnetworks", organization)
         cloud = await self.clouds.seen(context.principal, region)
-        return sorted(await cloud.external_networks(), key=lambda network: (network.name, network.id))
+        found = sorted(await cloud.external_networks(), key=lambda network: (network.name, network.id))
+        return [read_external_network(each) for each in found]
 
     def describe(self) -> VersionRead:
-        """Return which release answers."""
+        """Return the name and version of the service."""
         return VersionRead(name=SERVICE_NAME, version=self.version)
 
     def protection(self) -> OpenIdProtectedResource:
-        """Return who lets callers in."""
+        """Return the authorization server that issues tokens for this service."""
         return protected_resource(self.settings.url.rstrip("/"), self.settings.identity_url)
 
 

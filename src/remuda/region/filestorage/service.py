@@ -1,13 +1,11 @@
-"""The file storage room.
+"""File storage: the service that the API's routes call, and the addresses at which it is attached to networks.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
-operation.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect, or runs
+an operation.
 
-Which networks file storage can be attached to, and at which of their addresses.
-
-It is reached at the first addresses of a network's storage range, as many as its class has in parallel. A load balancer
-may have one of them, if it asked for it when that was not yet refused: then at those behind it. An attachment stays as
-it was made: only networks that are new to a storage are judged.
+File storage is reached at the first free addresses of a network's storage range, as many as the parallelism of its
+class. Load balancers from before the range was reserved may hold some of them. An attachment never changes: only
+networks that are new to a storage are validated.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,14 +64,14 @@ _NONE_USABLE = "network storage range does not contain any usable addresses"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attaching:
-    """Attaches storage of one class, in one project and region, for somebody."""
+    """Attachments of storage of one class, in one project and region, on behalf of a principal."""
 
     store: Store
     principal: Principal
     place: Place
     region: str
     storage_class: FileStorageClass | None
-    """None if it has gone: then there is nothing to go by for a new attachment."""
+    """None if it was deleted: then no new attachment is possible."""
 
     async def attach(self, networks: Sequence[str], before: Sequence[Attachment] = ()) -> tuple[Attachment, ...]:
         """Return attachments to these networks, each once, or raise Invalid."""
@@ -98,7 +96,7 @@ class Attaching:
         )
 
     async def _free(self, network: Network, storage_range: AddressRange, wanted: int) -> AddressRange:
-        """Return the first addresses in a row that nothing else holds: as many as wanted, or the most there are."""
+        """Return the first consecutive free addresses: as many as wanted, or the longest run there is."""
         best: AddressRange | None = None
         first = storage_range.first
         for ip in storage_range:
@@ -128,7 +126,7 @@ class Attaching:
         return network
 
     def _elsewhere(self, where: Place) -> str:
-        """Say what is wrong with a network of another project, which only those hear of who may read it."""
+        """Return the error for a network of another project, which is named only to callers that may read it."""
         right = permission("networks:v2", "read")
         if is_allowed_in_project(self.principal, right, where.organization, where.project):
             return "network not available in project"
@@ -158,8 +156,8 @@ _Classes = Collection[FileStorageClass, list[ClassRead]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileStorageRoom:
-    """The room."""
+class FileStorageService:
+    """File storage of all projects, and its classes."""
 
     store: Store
     clock: Clock
@@ -168,7 +166,7 @@ class FileStorageRoom:
     operations: Operations
 
     async def list(self, context: Context, query: RegionalQuery) -> Collection[FileStorage, list[StorageRead]]:
-        """Return the file storage that the caller may see, whichever API made it."""
+        """Return the file storage that the caller may see, whichever API created it."""
         right, filters = permission(_ENDPOINT, "read"), filters_of(query, is_versioned=False)
         await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
         return Collection(
@@ -187,9 +185,9 @@ class FileStorageRoom:
             store=self.store, kind=FileStorageClass, view=CLASS_VIEW, visible=_visible(context.principal, wanted)
         )
 
-    async def create(self, context: Context, wanted: StorageCreate) -> FileStorage:
-        """Make file storage, if its project may have so much."""
-        spec, principal = wanted.spec, context.principal
+    async def create(self, context: Context, body: StorageCreate) -> FileStorage:
+        """Create file storage if the quota of its project allows it."""
+        spec, principal = body.spec, context.principal
         place = Place(spec.organization_id, spec.project_id)
         right = permission(_ENDPOINT, "create")
         await allow_new_in_project(
@@ -203,14 +201,14 @@ class FileStorageRoom:
         )
         attachments = await attaching.attach(_networks(spec))
         _check_policies(spec)
-        rules.check_tags_of(wanted, principal)
+        rules.check_tags_of(body, principal)
         done = await self.operations.run(
             CREATE_STORAGE,
             id=context.operation,
             actor=principal.who,
             input=NewStorage(
                 storage=context.operation,
-                wanted=wanted,
+                wanted=body,
                 attachments=attachments,
                 by=asker_of(paying_for(principal, place)),
             ),
@@ -222,7 +220,7 @@ class FileStorageRoom:
     async def get(self, context: Context, storage: str) -> FileStorage:
         return await self._storage(context, permission(_ENDPOINT, "read"), storage)
 
-    async def update(self, context: Context, storage: str, wanted: StorageUpdate) -> FileStorage:
+    async def update(self, context: Context, storage: str, body: StorageUpdate) -> FileStorage:
         """Replace what a client may change of file storage."""
 
         async def change() -> FileStorage:
@@ -231,19 +229,19 @@ class FileStorageRoom:
                 raise Malformed("filestorage is being deleted")
             await refuse_while_in_hand(self.store, found, found.spec.operation)
             check_state(context, found, writable_storage(found))
-            check_size(wanted.spec.size_gib)
-            check_room(found, wanted.spec.size_gib)
-            attachments = await self._attach(context.principal, found, wanted.spec)
-            _check_policies(wanted.spec)
-            changed = rules.changed_storage(found, wanted, attachments, context.principal, self.clock.now())
+            check_size(body.spec.size_gib)
+            check_room(found, body.spec.size_gib)
+            attachments = await self._attach(context.principal, found, body.spec)
+            _check_policies(body.spec)
+            changed = rules.changed_storage(found, body, attachments, context.principal, self.clock.now())
             if changed.spec.size != found.spec.size:
-                return await self._resize(context, found, Resized(update=wanted, attachments=attachments))
+                return await self._resize(context, found, Resized(update=body, attachments=attachments))
             return await self.store.update(changed, log=witnessed(context, FILE_STORAGE.plural, found))
 
         return await until_written(change)
 
     async def delete(self, context: Context, storage: str) -> None:
-        """Ask for file storage to go, with all that is on it."""
+        """Delete file storage, with all data on it."""
 
         async def delete() -> None:
             found = await self._storage(context, permission(_ENDPOINT, "delete"), storage)
@@ -253,7 +251,7 @@ class FileStorageRoom:
         await until_written(delete)
 
     async def _resize(self, context: Context, found: FileStorage, wanted: Resized) -> FileStorage:
-        """Change what costs something else then. Each try is an operation of its own, about what it has judged."""
+        """Make an update that changes the quota used. Each attempt is an operation of its own, as validated."""
         now = self.clock.now()
         await self.operations.run(
             UPDATE_STORAGE,
@@ -298,7 +296,7 @@ class FileStorageRoom:
         return await attaching.attach(_networks(wanted), found.spec.attachments)
 
     async def _storage(self, context: Context, right: Permission, storage: str) -> FileStorage:
-        """Return file storage that the caller may read and do this to, whichever API made it."""
+        """Return file storage that the caller may read and do this to, whichever API created it."""
         found = await self.store.get(FileStorage, storage)
         allow_for(context.principal, permission(_ENDPOINT, "read"), found)
         allow_for(context.principal, right, found)

@@ -1,9 +1,7 @@
-"""The load balancers room.
+"""Load balancers: the service that the API's routes call, and the validation of listeners and addresses.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
-operation.
-
-What a load balancer cannot be, and what it cannot become.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect, or runs
+an operation.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -39,9 +37,9 @@ from remuda.store.contract import Store
 
 
 async def refuse_held(store: Store, network: Network, ip: IPv4Address, *, but_for: str) -> None:
-    """Refuse an address that is already something else's, unless that is about to give it back.
+    """Raise Invalid for an address that another object holds, unless that object is being deleted.
 
-    It is judged here so that whoever asks hears of it. Who gets an address is settled by the one who writes it first.
+    This check is for the caller's information only: the first write of an address decides which object gets it.
     """
     held = await find(store, Address, address_name(network.name, ip))
     if held is None or held.spec.holder == but_for:
@@ -56,7 +54,7 @@ async def refuse_held(store: Store, network: Network, ip: IPv4Address, *, but_fo
 
 
 def check_listeners(listeners: Sequence[ListenerWire]) -> None:
-    """Refuse listeners that are the same, or that are not possible."""
+    """Raise Invalid for listeners that are duplicates or not possible."""
     _check_unique((each.name for each in listeners), "listener names must be unique")
     _check_unique(
         ((each.protocol, each.port) for each in listeners),
@@ -67,7 +65,7 @@ def check_listeners(listeners: Sequence[ListenerWire]) -> None:
 
 
 def check_same_listeners(balancer: LoadBalancer, listeners: Sequence[ListenerWire]) -> None:
-    """Refuse a listener that has become another under its old name."""
+    """Raise Invalid for a listener whose protocol, port or proxy protocol was changed."""
     before = {listener.name: listener for listener in balancer.spec.listeners}
     for listener in listeners:
         if listener.name in before:
@@ -116,7 +114,7 @@ def _check_unique(values: Iterable[Hashable], otherwise: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBalancers:
-    """The room."""
+    """Load balancers of all projects."""
 
     store: Store
     clock: Clock
@@ -136,23 +134,23 @@ class LoadBalancers:
             visible=filters.visible(context.principal, right, lambda balancer: balancer.spec.tags),
         )
 
-    async def create(self, context: Context, wanted: BalancerCreate) -> LoadBalancer:
-        """Make a load balancer, if its project may have another."""
-        network, principal = await self._network(context, wanted.spec.network_id), context.principal
+    async def create(self, context: Context, body: BalancerCreate) -> LoadBalancer:
+        """Create a load balancer if the quota of its project allows it."""
+        network, principal = await self._network(context, body.spec.network_id), context.principal
         allow_for(principal, permission("loadbalancers:v2", "create"), network)
         need((await self.clouds.get(region_of(network))).provider.load_balancers)
-        if wanted.spec.vip_address is not None:
-            asked = read_vip(wanted.spec.vip_address, plan_of(network))
+        if body.spec.vip_address is not None:
+            asked = read_vip(body.spec.vip_address, plan_of(network))
             await refuse_held(self.store, network, asked, but_for=context.operation)
-        check_listeners(wanted.spec.listeners)
-        check_tags(wanted.metadata.tags)
-        own_tags(stored_tags(wanted.metadata), principal)
+        check_listeners(body.spec.listeners)
+        check_tags(body.metadata.tags)
+        own_tags(stored_tags(body.metadata), principal)
         payer = paying_for(principal, Place(organization_of(network), project_of(network)))
         done = await self.operations.run(
             CREATE_BALANCER,
             id=context.operation,
             actor=principal.who,
-            input=NewBalancer(balancer=context.operation, wanted=wanted, by=asker_of(payer)),
+            input=NewBalancer(balancer=context.operation, wanted=body, by=asker_of(payer)),
             trace_id=context.trace_id,
             log=context.witness(LOAD_BALANCER.plural, context.operation, organization=organization_of(network)),
         )
@@ -161,7 +159,7 @@ class LoadBalancers:
     async def get(self, context: Context, balancer: str) -> LoadBalancer:
         return await self._balancer(context, permission("loadbalancers:v2", "read"), balancer)
 
-    async def update(self, context: Context, balancer: str, wanted: BalancerUpdate) -> LoadBalancer:
+    async def update(self, context: Context, balancer: str, body: BalancerUpdate) -> LoadBalancer:
         """Replace what a client may change of a load balancer."""
 
         async def change() -> LoadBalancer:
@@ -171,17 +169,17 @@ class LoadBalancers:
             await self._network(context, network_of(found))
             await refuse_while_in_hand(self.store, found, found.spec.operation)
             check_state(context, found, rules.writable_balancer(found))
-            check_listeners(wanted.spec.listeners)
-            check_same_listeners(found, wanted.spec.listeners)
-            changed = rules.changed_balancer(found, wanted, context.principal, self.clock.now())
+            check_listeners(body.spec.listeners)
+            check_same_listeners(found, body.spec.listeners)
+            changed = rules.changed_balancer(found, body, context.principal, self.clock.now())
             if changed.spec.public_ip != found.spec.public_ip:
-                return await self._change_costs(context, found, wanted)
+                return await self._change_costs(context, found, body)
             return await self.store.update(changed, log=witnessed(context, LOAD_BALANCER.plural, found))
 
         return await until_written(change)
 
     async def delete(self, context: Context, balancer: str) -> None:
-        """Ask for a load balancer to go."""
+        """Delete a load balancer."""
 
         async def delete() -> None:
             found = await self._balancer(context, permission("loadbalancers:v2", "delete"), balancer)
@@ -190,15 +188,15 @@ class LoadBalancers:
 
         await until_written(delete)
 
-    async def _change_costs(self, context: Context, found: LoadBalancer, wanted: BalancerUpdate) -> LoadBalancer:
-        """Change what costs something else then. Each try is an operation of its own, about what it has judged."""
+    async def _change_costs(self, context: Context, found: LoadBalancer, body: BalancerUpdate) -> LoadBalancer:
+        """Make an update that changes the quota used. Each attempt is an operation of its own, as validated."""
         now = self.clock.now()
         await self.operations.run(
             UPDATE_BALANCER,
             id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
             actor=context.principal.who,
             input=ChangedBalancer(
-                id=found.name, before=before_of(found), wanted=wanted, by=asker_of(context.principal), now=now
+                id=found.name, before=before_of(found), wanted=body, by=asker_of(context.principal), now=now
             ),
             trace_id=context.trace_id,
             log=witnessed(context, LOAD_BALANCER.plural, found),

@@ -1,7 +1,7 @@
-"""The networks room: networks, and what keeps them from going.
+"""Networks: the service that the API's routes call.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
-operation. A network goes as a whole: its hidden identity is what is deleted, and with it everything on the network.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect, or runs
+an operation. A network is deleted through its hidden identity, and with that everything on the network.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from remuda.store.contract import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Networks:
-    """The room."""
+    """Networks of all projects."""
 
     store: Store
     clock: Clock
@@ -53,9 +53,9 @@ class Networks:
             visible=filters.visible(context.principal, right, lambda network: network.spec.tags),
         )
 
-    async def create(self, context: Context, wanted: NetworkCreate) -> Network:
-        """Make a network, if its project may have another."""
-        spec, principal = wanted.spec, context.principal
+    async def create(self, context: Context, body: NetworkCreate) -> Network:
+        """Create a network if the quota of its project allows it."""
+        spec, principal = body.spec, context.principal
         place = Place(spec.organization_id, spec.project_id)
         right = permission("networks:v2", "create")
         await allow_new_in_project(
@@ -63,14 +63,14 @@ class Networks:
         )
         cloud = await self.clouds.seen(principal, spec.region_id)
         need(cloud.provider.networks)
-        rules.check_new(wanted, principal)
+        rules.check_new(body, principal)
         done = await self.operations.run(
             CREATE_NETWORK,
             id=context.operation,
             actor=principal.who,
             input=NewNetwork(
                 network=context.operation,
-                wanted=wanted,
+                wanted=body,
                 provider=cloud.provider.type,
                 by=asker_of(paying_for(principal, place)),
             ),
@@ -82,7 +82,7 @@ class Networks:
     async def get(self, context: Context, network: str) -> Network:
         return await self._network(context, permission("networks:v2", "read"), network)
 
-    async def update(self, context: Context, network: str, wanted: NetworkUpdate) -> Network:
+    async def update(self, context: Context, network: str, body: NetworkUpdate) -> Network:
         """Replace what a client may change of a network."""
 
         async def change() -> Network:
@@ -90,14 +90,14 @@ class Networks:
             if found.is_marked:
                 raise Malformed("network is being deleted")
             check_state(context, found, rules.writable_network(found))
-            rules.check_update(wanted.spec)
-            changed = rules.changed_network(found, wanted, context.principal, self.clock.now())
+            rules.check_update(body.spec)
+            changed = rules.changed_network(found, body, context.principal, self.clock.now())
             return await self.store.update(changed, log=witnessed(context, NETWORK.plural, found))
 
         return await until_written(change)
 
     async def delete(self, context: Context, network: str) -> None:
-        """Ask for a network to go, with all that is on it and does not keep it."""
+        """Delete a network, with everything on it that does not prevent that."""
 
         async def delete() -> None:
             found = await self._network(context, permission("networks:v2", "delete"), network)
@@ -105,7 +105,7 @@ class Networks:
             if found.is_marked:
                 return
             await refuse_if_used(self.store, found, "network is in use and cannot be deleted")
-            # In this very version nothing uses it. Its controller has its identity go, if we do not come to that.
+            # Nothing uses this version of it. Its controller deletes the identity if this process stops before it does.
             log = witnessed(context, NETWORK.plural, found)
             await self.store.delete(Network, found.name, uid=found.uid, version=found.version, unused=True, log=log)
             root = await find(self.store, Identity, identity_of(found), marked=False)
@@ -116,7 +116,7 @@ class Networks:
         await until_written(delete)
 
     async def add_reference(self, context: Context, network: str, reference: str) -> None:
-        """Keep a network from going, for something of another service."""
+        """Add a reference of another service, which prevents that the network is deleted."""
 
         async def change() -> None:
             found = await self._referred(context, permission("networks:v2/references", "create"), network)
@@ -129,7 +129,7 @@ class Networks:
         await until_written(change)
 
     async def remove_reference(self, context: Context, network: str, reference: str) -> None:
-        """Let a network go, as far as something of another service is concerned."""
+        """Remove a reference of another service."""
 
         async def change() -> None:
             found = await self._referred(context, permission("networks:v2/references", "delete"), network)
@@ -148,13 +148,13 @@ class Networks:
         return found
 
     async def _referred(self, context: Context, right: Permission, network: str) -> Network:
-        """Return a network that the caller may do this to: who puts references there need not read it."""
+        """Return a network that the caller may do this to: adding references needs no read permission."""
         found = await self._found(network)
         allow_for(context.principal, right, found)
         return found
 
     async def _found(self, network: str) -> Network:
-        """Return a network; one that another API made is none of ours."""
+        """Return a network of this API. Raise NotFound for one that another API created."""
         found = await self.store.get(Network, network)
         if not is_second(found):
             raise NotFound("Network", network)

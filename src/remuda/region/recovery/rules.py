@@ -25,7 +25,7 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Adopted, Replacement, Server
 from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableSort
+from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableKind
 from remuda.region.securitygroups.rules import handle_of
 from remuda.region.servers.provider_spec import number_in, port_handle, server_handle
 from remuda.region.servers.rules import new_server, server_id
@@ -149,7 +149,7 @@ def adopted_server(lost: Lost, name: str, groups: Iterable[str], by: Principal, 
     return replace(server, spec=replace(server.spec, adopted=adopted))
 
 
-KIND_OF: Mapping[RecoverableSort, type[Resource]] = {
+KIND_OF: Mapping[RecoverableKind, type[Resource]] = {
     "identities": Identity,
     "networks": Network,
     "securitygroups": SecurityGroup,

@@ -8,19 +8,19 @@ import msgspec
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
 from remuda.resources.schema import Name
 
-RecoverableSort = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]
-"""What has something at a provider, by the plural under which it is stored."""
+RecoverableKind = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]
+"""The kinds of objects that have resources at a provider, by the plural under which they are stored."""
 OrphanSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
 """What something at a provider is."""
 OrphanWhy = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
 """Why it is nobody's."""
 
 
-class RecoverablePath(Parameters, frozen=True, rename={"sort": "kind"}):
-    """An object that does not get on."""
+class RecoverablePath(Parameters, frozen=True, rename={"name": "id"}):
+    """An object that a controller cannot reconcile."""
 
-    sort: RecoverableSort
-    id: Id
+    kind: RecoverableKind
+    name: Id
 
 
 class OrphanPath(Parameters, frozen=True, rename={"orphan": "orphanID"}):

@@ -1,11 +1,11 @@
-"""The recovery room: for operators, where a controller cannot go on by itself.
+"""Recovery: the service that operators call where a controller cannot continue by itself.
 
-Every method checks that the caller may do this everywhere. Each leaves behind a state that can be met again: whatever a
-crash cuts short is done by asking once more.
+Every method checks that the caller has the permission everywhere, and can be repeated: what a crash interrupted is
+completed by the same request.
 
-**Retry** has a controller look at once, and count a server's failures anew. **Abandon** lets an object go that cannot
-be removed at its provider: what is left there is recorded as an orphan first, so that it is never forgotten. **Adopt**
-makes a server whose object was lost an object again. **Forget** drops the record of an orphan, or removes it.
+**Retry** has a controller reconcile an object at once, and resets a server's failure count. **Abandon** deletes an
+object whose resources cannot be deleted at the provider, after recording them as orphans. **Adopt** creates the object
+of a server that lost it. **Forget** deletes the record of an orphan, or the orphan itself.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,14 @@ from remuda.region.names import permission
 from remuda.region.networks.ipam import find_held
 from remuda.region.recovery import rules
 from remuda.region.recovery.rules import KIND_OF, things_of
-from remuda.region.recovery.schema import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
+from remuda.region.recovery.schema import (
+    AbandonWrite,
+    AdoptWrite,
+    ForgetWrite,
+    OrphanQuery,
+    OrphanRead,
+    RecoverableKind,
+)
 from remuda.resources.conventions import IDENTITY, REGION, identity_of, organization_of, project_of, region_of
 from remuda.resources.crud import find, until_written, witnessed
 from remuda.store.contract import Store
@@ -44,22 +51,22 @@ from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource
 
 _RIGHT = permission("regions", "update")
-"""To change a region is for those who run the platform, and so is this."""
+"""Held by the operators of the platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """The room."""
+    """Recovery of objects and orphans of all regions."""
 
     store: Store
     clock: Clock
     clouds: Clouds
     owners: Owners
     breaker: Breaker
-    """What keeps orphans from being removed by the dozen."""
+    """Stops the deletion of orphans when there are too many."""
 
     async def orphans(self, context: Context, query: OrphanQuery) -> Collection[Orphan, list[OrphanRead]]:
-        """Return what providers have of ours that is nobody's."""
+        """Return the orphans: resources at providers that belong to no object."""
         allow_everywhere(context.principal, _RIGHT)
         regions = frozenset(query.regions)
         return Collection(
@@ -70,59 +77,59 @@ class Recovery:
             visible=(lambda orphan: region_of(orphan) in regions) if len(regions) > 1 else None,
         )
 
-    async def retry(self, context: Context, sort: RecoverableSort, name: str) -> None:
-        """Have an object looked at now, as if nothing had failed before."""
+    async def retry(self, context: Context, kind: RecoverableKind, name: str) -> None:
+        """Have the controller reconcile an object now, with its failures reset."""
         allow_everywhere(context.principal, _RIGHT)
 
         async def write() -> None:
-            found: Resource = await self.store.get(KIND_OF[sort], name)
+            found: Resource = await self.store.get(KIND_OF[kind], name)
             if isinstance(found, Server) and rules.is_given_up(found):
                 found = await self.store.update_status(rules.retried_server(found))
             wanted = rules.annotated(found, RETRIED, context.operation)
-            await self.store.update(wanted, log=witnessed(context, sort, found))
+            await self.store.update(wanted, log=witnessed(context, kind, found))
 
         await until_written(write)
 
-    async def abandon(self, context: Context, sort: RecoverableSort, name: str, reason: str) -> None:
-        """Let an object go that is being deleted, without what it has at its provider."""
+    async def abandon(self, context: Context, kind: RecoverableKind, name: str, body: AbandonWrite) -> None:
+        """Complete the deletion of an object without deleting its resources at the provider."""
         allow_everywhere(context.principal, _RIGHT)
 
         async def write() -> None:
-            found: Resource = await self.store.get(KIND_OF[sort], name)
+            found: Resource = await self.store.get(KIND_OF[kind], name)
             if not found.is_marked:
-                remedy = "delete it first, and abandon it if it does not go"
-                raise Invalid(f"What is {name} among {sort}", "is not being deleted", remedy=remedy)
+                remedy = "delete it first, and abandon it if its deletion does not complete"
+                raise Invalid(f"The object {name} of {kind}", "is not being deleted", remedy=remedy)
             if is_abandoned(found):
                 return
-            await self._record_leftovers(found, reason)
-            log = [*witnessed(context, sort, found), self._told(found, reason, context)]
-            await self.store.update(rules.annotated(found, ABANDONED, reason), log=log)
+            await self._record_leftovers(found, body.reason)
+            log = [*witnessed(context, kind, found), self._told(found, body.reason, context)]
+            await self.store.update(rules.annotated(found, ABANDONED, body.reason), log=log)
 
         await until_written(write)
 
-    async def adopt(self, context: Context, orphan: str, wanted: AdoptWrite) -> Server:
-        """Make a server at a provider an object again, on the network that it is on there."""
+    async def adopt(self, context: Context, orphan: str, body: AdoptWrite) -> Server:
+        """Create the object of a server that exists at a provider, on the network that it is on there."""
         allow_everywhere(context.principal, _RIGHT)
         repeated = (await self.store.list(Server, index=("operation", context.operation))).items
         if repeated:
             return repeated[0]  # the same request, whose answer was lost
         record = await self.store.get(Orphan, orphan)
-        rules.check_adoptable(record, wanted)
-        lost = await self._find_lost(record, await self.store.get(Network, wanted.network_id))
+        rules.check_adoptable(record, body)
+        lost = await self._find_lost(record, await self.store.get(Network, body.network_id))
         payer = paying_for(context.principal, Place(organization_of(lost.network), project_of(lost.network)))
         groups = await self._groups(lost.port.spec.groups)
-        server = rules.adopted_server(lost, wanted.name, groups, payer, operation=context.operation)
+        server = rules.adopted_server(lost, body.name, groups, payer, operation=context.operation)
         await self._claim("adoption", orphan)
         made = await self.store.create(server, log=witnessed(context, SERVER.plural, server))
         await self._drop(record.name)
         await self._drop(orphan_id(region_of(record), "port", rules.port_of(record)))
         return made
 
-    async def forget(self, context: Context, orphan: str, *, remove: bool) -> None:
-        """Drop the record of an orphan, which is found again if it stays; or remove the orphan at its provider."""
+    async def forget(self, context: Context, orphan: str, body: ForgetWrite) -> None:
+        """Delete the record of an orphan, which is found again if it still exists; or the orphan at its provider."""
         allow_everywhere(context.principal, _RIGHT)
         record = await self.store.get(Orphan, orphan)
-        if not remove:
+        if not body.remove:
             await self._check_forgettable(record.spec)
             log = witnessed(context, ORPHAN.plural, record)
             await self.store.delete(Orphan, record.name, uid=record.uid, log=log)
@@ -135,7 +142,7 @@ class Recovery:
         await holding.remove(record.spec.handle)
 
     async def release(self, context: Context) -> None:
-        """Let the monitor remove orphans again, after it has stopped because there were too many."""
+        """Have the monitor delete orphans again, after it stopped because there were too many."""
         allow_everywhere(context.principal, _RIGHT)
         for group in ("", EVERYTHING):  # orphans are in no project: what counts for one counts for all
             await self.breaker.release(group)

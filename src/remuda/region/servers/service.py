@@ -1,7 +1,7 @@
-"""The servers room: servers, and what can be done to a running one.
+"""Servers: the service that the API's routes call.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect. Tenants have
-no rights here: the services that act for them have.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect. Only
+services have permission to call them, on behalf of users.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ from remuda.store.objects import Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """The room."""
+    """Servers of all projects."""
 
     store: Store
     clock: Clock
@@ -53,27 +53,30 @@ class Servers:
             visible=filters.visible(context.principal, right, lambda server: server.spec.tags),
         )
 
-    async def create(self, context: Context, wanted: ServerCreate) -> Server:
-        """Make a server on a network that has none of its name."""
-        network = await self._network(context, wanted.spec.network_id)
+    async def create(self, context: Context, body: ServerCreate) -> Server:
+        """Create a server on a network that has none of that name."""
+        network = await self._network(context, body.spec.network_id)
         allow_for(context.principal, permission("servers", "create"), network)
         if network.is_marked:
             raise Malformed("network is being deleted")
-        await self._check_new(context, wanted, network)
+        await self._check_new(context, body, network)
         principal = context.principal
         payer = paying_for(principal, Place(organization_of(network), project_of(network)))
-        server = rules.new_server(wanted, network, payer, operation=context.operation)
+        server = rules.new_server(body, network, payer, operation=context.operation)
         try:
             return await self.store.create(server, log=witnessed(context, SERVER.plural, server))
         except AlreadyExists:
             found = await self.store.get(Server, server.name)
             if found.spec.operation != context.operation:
                 raise
-            return found  # the same request, whose answer was lost
+            return found  # the same request, whose response was lost
 
-    async def get_made(self, context: Context, wanted: ServerCreate) -> Server:
-        """Return the server that this very request made before; AnswerNotKept if that is gone, or another is there."""
-        name = rules.server_id(wanted.spec.network_id, wanted.metadata.name)
+    async def get_created(self, context: Context, body: ServerCreate) -> Server:
+        """Return the server that the same request created before.
+
+        Raise AnswerNotKept if it was deleted, or another one has its name.
+        """
+        name = rules.server_id(body.spec.network_id, body.metadata.name)
         try:
             found = await self.get(context, name)
         except NotFound:
@@ -85,46 +88,44 @@ class Servers:
     async def get(self, context: Context, server: str) -> Server:
         return await self.find(context, permission("servers", "read"), server)
 
-    async def update(
-        self, context: Context, server: str, wanted: ServerUpdate, *, revision: str | None = None
-    ) -> Server:
-        """Replace what a client may change of a server, if it is of this revision. Another image rebuilds it."""
+    async def update(self, context: Context, server: str, body: ServerUpdate, *, revision: str | None = None) -> Server:
+        """Replace what a client may change of a server, if it has this revision. Another image rebuilds it."""
 
         async def change() -> Server:
             found = await self.find(context, permission("servers", "update"), server)
             check_state(context, found, rules.writable_server(found))
             rules.check_revision(found, revision)
             network = await self._network(context, network_of(found))
-            await self._check_update(context, found, wanted, network)
-            changed = rules.changed_server(found, wanted, context.principal, self.clock.now())
+            await self._check_update(context, found, body, network)
+            changed = rules.changed_server(found, body, context.principal, self.clock.now())
             return await self.store.update(changed, log=witnessed(context, SERVER.plural, found))
 
         return await until_written(change)
 
     async def replace(
-        self, context: Context, server: str, wanted: ReplaceWrite, *, revision: str | None = None
+        self, context: Context, server: str, body: ReplaceWrite, *, revision: str | None = None
     ) -> Server:
-        """Want another server in the place of one of this revision, with port and addresses. Only services may."""
+        """Replace a server of this revision by a new one with its port and addresses. Only services may do this."""
         if context.principal.type != "system":
-            raise Forbidden("only a service may replace a server: change the instance that it belongs to")
+            raise Forbidden("only a service may replace a server: update the instance that it belongs to")
 
         async def change() -> Server:
             found = await self.find(context, permission("servers", "update"), server)
             check_state(context, found, rules.writable_server(found))
             rules.check_revision(found, revision)
             if found.spec.replacing_operation == context.operation:
-                return found  # the same request, whose answer was lost
+                return found  # the same request, whose response was lost
             network = await self._network(context, network_of(found))
-            await self._check_replacement(context, found, wanted, network)
+            await self._check_replacement(context, found, body, network)
             replaced = replaced_server(
-                found, wanted, context.principal, operation=context.operation, now=self.clock.now()
+                found, body, context.principal, operation=context.operation, now=self.clock.now()
             )
             return await self.store.update(replaced, log=witnessed(context, SERVER.plural, found))
 
         return await until_written(change)
 
     async def delete(self, context: Context, server: str) -> None:
-        """Ask for a server to go."""
+        """Delete a server."""
 
         async def delete() -> None:
             found = await self.find(context, permission("servers", "delete"), server)
@@ -134,7 +135,7 @@ class Servers:
         await until_written(delete)
 
     async def find(self, context: Context, right: Permission, server: str) -> Server:
-        """Return a server that the caller may read and do this to; one that another API made is none of ours."""
+        """Return a server that the caller may read and do this to. Raise NotFound for one that another API created."""
         found = await self.store.get(Server, server)
         if not is_second(found):
             raise NotFound("Server", server)
@@ -150,7 +151,7 @@ class Servers:
         return found
 
     async def _check_new(self, context: Context, wanted: ServerCreate, network: Network) -> None:
-        """Judge a new server, in the order that clients know."""
+        """Validate a new server, in the order of errors that clients know."""
         spec = wanted.spec
         rules.check_injection(spec)
         authority = spec.ssh_certificate_authority_id
@@ -178,7 +179,7 @@ class Servers:
 
     async def _check_replacement(self, context: Context, found: Server, wanted: ReplaceWrite, network: Network) -> None:
         if found.is_marked:
-            raise Invalid("server", "is being deleted", remedy="make a new one")
+            raise Invalid("server", "is being deleted", remedy="create a new server")
         authority = wanted.ssh_certificate_authority_id
         check_user_data(read_user_data(wanted.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
