@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     longest_first(items, Durations.read(DURATIONS))
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileOrSlice | None:
     """Have workers share the slices of seeds of a file."""
     return FileOrSlice(config, log) if config.getoption("dist") == "loadfile" else None
