@@ -1,8 +1,8 @@
-"""How every test is run: coroutines on a loop of their own, the longest files first, in memory, and without our log.
+"""Hooks of every test run: coroutines in their environments, the longest files first, in memory, and without our log.
 
-The log is not shown with what failed, which it would drown, and not written for nobody; `pytest -s` shows it.
-Temporary files are in memory, where nobody waits for a disk: what a power cut leaves is for the simulated one to show,
-and a process that is killed loses nothing of either.
+The log would hide what failed, so it is not written; `pytest -s` shows it. Temporary files are in memory, which is
+faster than a disk: what a power cut leaves is for the simulated disk to show, and a process that is killed loses
+nothing of either.
 """
 
 import inspect
@@ -49,10 +49,10 @@ _ROOM = 1 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have temporary files where it is fast, unless somebody says where; and say nothing, unless that is wanted."""
+    """Put temporary files into memory unless TMPDIR says where, and drop our log unless it is wanted."""
     if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > _ROOM:
         os.environ["TMPDIR"] = str(MEMORY)
-        tempfile.tempdir = None  # somebody may have asked already
+        tempfile.tempdir = None  # another plugin may have asked already
     if config.getoption("capture") != "no":
         structlog.configure(processors=[_unsaid])
     if not hasattr(config, "workerinput"):
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     longest_first(items, Durations.read(DURATIONS))
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileOrSlice | None:
     """Have workers share the slices of seeds of a file."""
     return FileOrSlice(config, log) if config.getoption("dist") == "loadfile" else None

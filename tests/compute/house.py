@@ -2,18 +2,15 @@
 
 ::
 
-    def test_…() -> None:
-        async def scenario(house: ComputeHouse) -> None:
-            network = await house.region.network()
-            instance = await house.instance(network)
-            await house.until(instance, "provisioned")
-
-        in_a_compute(scenario)
+    async def test_…(compute: ComputeHouse) -> None:
+        network = await compute.region.network()
+        instance = await compute.instance(network)
+        await compute.until(instance, "provisioned")
 
 Such a test is run twice (`ways`): all three in one process, and `apart`, as if each had one of its own.
 
-Every answer of all three services is held against their documents and the wire contract. `house.root` is a client of a
-platform administrator; `house.region.organization` and `house.region.project` are there to begin with.
+Every answer of all three services is held against their documents and the wire contract. `compute.root` is a client
+of a platform administrator; `compute.region.organization` and `compute.region.project` are there to begin with.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping

@@ -2,12 +2,9 @@
 
 ::
 
-    def test_…() -> None:
-        async def scenario(lobby: Lobby) -> None:
-            await lobby.trust()
-            principal = await lobby.let_in(lobby.issuer.token("ann@example.com"))
-
-        in_the_lobby(scenario)
+    async def test_…(external_issuer: Lobby) -> None:
+        await external_issuer.trust()
+        principal = await external_issuer.let_in(external_issuer.issuer.token("ann@example.com"))
 """
 
 import base64

@@ -2,13 +2,10 @@
 
 ::
 
-    def test_…() -> None:
-        async def scenario(ground: Ground) -> None:
-            acme = await ground.organization("acme")
-            ...
-            assert (await ground.standing(ann)).access == …
-
-        on_ground(scenario)
+    async def test_…(rights: Ground) -> None:
+        acme = await rights.organization("acme")
+        ...
+        assert (await rights.standing(ann)).access == …
 """
 
 from collections.abc import Callable, Coroutine, Sequence

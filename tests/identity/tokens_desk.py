@@ -2,13 +2,10 @@
 
 ::
 
-    def test_…() -> None:
-        async def scenario(desk: Desk) -> None:
-            ann = await desk.user("ann@example.com")
-            app = await desk.client()
-            reply = await desk.token(grant_type="authorization_code", …)
-
-        at_a_desk(scenario)
+    async def test_…(oauth: Desk) -> None:
+        ann = await oauth.user("ann@example.com")
+        app = await oauth.client()
+        reply = await oauth.token(grant_type="authorization_code", …)
 """
 
 import base64

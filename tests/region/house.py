@@ -2,16 +2,13 @@
 
 ::
 
-    def test_…() -> None:
-        async def scenario(house: RegionHouse) -> None:
-            network = await house.network()
-            server = await house.server(network)
-            await house.until(f"/api/v2/servers/{server}", "provisioned")
+    async def test_…(region: RegionHouse) -> None:
+        network = await region.network()
+        server = await region.server(network)
+        await region.until(f"/api/v2/servers/{server}", "provisioned")
 
-        in_a_region(scenario)
-
-Every answer of both services is held against their documents and the wire contract. `house.root` is a client of a
-platform administrator; `house.organization` and `house.project` are there to begin with.
+Every answer of both services is held against their documents and the wire contract. `region.root` is a client of a
+platform administrator; `region.organization` and `region.project` are there to begin with.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping

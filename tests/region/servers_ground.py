@@ -2,12 +2,10 @@
 
 ::
 
-    def test_…() -> None:
-        async def scenario(yard: Yard) -> None:
-            server = await yard.make_server(await yard.make_network())
-            await yard.rest()
-
-        in_yard(scenario, at_work=True)
+    @options(at_work=True)
+    async def test_…(region_servers: Yard) -> None:
+        server = await region_servers.make_server(await region_servers.make_network())
+        await region_servers.rest()
 
 Without controllers, nothing happens but what requests do. With them, time passes in simulation, and nothing is looked
 at again but because something happened: `look_again` then finds and writes nothing.
