@@ -141,7 +141,7 @@ def at_home(
         await home.furnish()
         await scenario(home)
 
-    in_a_room(lambda world, store: house(world, store, fetch=fetch, **settings), routes, run, seeds=seeds)
+    in_a_room(lambda world, store: house(world, store, fetch=fetch, **settings), routes(), run, seeds=seeds)
 
 
 class Home:

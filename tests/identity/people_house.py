@@ -138,7 +138,7 @@ def in_the_house(
         await furnish(room.store)
         await scenario(room)
 
-    in_a_room(make, routes, run, seeds=seeds)
+    in_a_room(make, routes(), run, seeds=seeds)
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ from remuda.identity.ports import Fetched
 from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
 from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.identity.rbac.roles import seed_roles
-from remuda.identity.rbac.routes import routes
+from remuda.identity.rbac.routes import ROUTES
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
@@ -76,14 +76,14 @@ class Identity:
             room=door.tokens,
             rights=door.rights,
         )
-        service = SimpleNamespace(rights=door.rights, oauth=oauth)
+        service = {"rights": door.rights, "oauth": oauth}
         table = Table(
             "identity",
             title="Identity",
             description="Some of it.",
             routes=[
-                *within(lambda whole: whole.rights, routes()),
-                *within(lambda whole: whole.oauth, [each for each in oauth_routes() if each.name in OF_OAUTH]),
+                *ROUTES,
+                *within(lambda whole: whole["oauth"], [each for each in oauth_routes() if each.name in OF_OAUTH]),
             ],
         )
         ports = api_ports(

@@ -42,7 +42,7 @@ TenancyRoom = Room[Tenancy]
 
 def in_tenancy(scenario: Callable[[TenancyRoom], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario in the room."""
-    in_a_room(lambda world, store: Tenancy(store=store, clock=world.clock, version="1.2.3"), routes, scenario)
+    in_a_room(lambda world, store: Tenancy(store=store, clock=world.clock, version="1.2.3"), routes(), scenario)
 
 
 def administrator(organization: str, subject: str = "admin@example.com") -> Principal:

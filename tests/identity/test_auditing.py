@@ -45,7 +45,7 @@ def routes() -> list[AnyRoute]:
         path_type=ThingPath,
         handler=_change,
     )
-    return [*api.routes(), change]
+    return [*api.ROUTES, change]
 
 
 class Counted:
@@ -78,7 +78,7 @@ def counted(room: AuditRoom) -> Counted:
 
 
 def in_the_room(scenario: Callable[[AuditRoom], Coroutine[Any, Any, None]]) -> None:
-    in_a_room(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes, scenario)
+    in_a_room(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes(), scenario)
 
 
 async def happen(room: AuditRoom, number: int, *, organization: str | None = ORG, **more: Any) -> None:

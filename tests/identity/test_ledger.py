@@ -90,7 +90,10 @@ def test_64_callers_over_http_who_want_10_get_exactly_10() -> None:
         assert [each["used"] for each in quotas if each["kind"] == "servers"] == [10]
 
     in_a_room(
-        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes, scenario, seeds=3
+        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE),
+        routes(),
+        scenario,
+        seeds=3,
     )
 
 

@@ -170,6 +170,9 @@ def test_callers_over_http_see_one_ledger() -> None:
         await check_rest(room.store, ORG, held=held, kind="servers")
 
     in_a_room(
-        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes, scenario, seeds=8
+        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE),
+        routes(),
+        scenario,
+        seeds=8,
     )
     assert outcomes.keys() >= EXPECTED, outcomes

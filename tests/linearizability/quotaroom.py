@@ -28,7 +28,7 @@ def in_quotas(scenario: Scenario) -> None:
         room.world.invariants.append(law_of(room.store, ORG))
         await scenario(room)
 
-    in_a_room(lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes, furnished)
+    in_a_room(lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes(), furnished)
 
 
 def asked(owner: str = "owner-1", /, **amounts: int | tuple[int, int]) -> dict[str, Any]:

@@ -95,12 +95,12 @@ TABLE = Table(
     routes=[
         *within(lambda identity: identity.tenancy, tenancy.routes()),
         *within(lambda identity: identity.people, people.routes()),
-        *within(lambda identity: identity.rights, rights.routes()),
+        *rights.ROUTES,
         *within(lambda identity: identity.oauth, oauth.routes()),
         *within(lambda identity: identity.browser, login.routes()),
         *within(lambda identity: identity.quotas, quotas.routes()),
-        *within(lambda identity: identity.auditing, auditing.routes()),
-        *within(lambda identity: identity.operators, operator.routes()),
+        *auditing.ROUTES,
+        *operator.ROUTES,
     ],
 )
 """The whole API, which `assembly` mounts with an `Identity`."""
