@@ -87,7 +87,7 @@ class House:
         """The token of a platform administrator."""
         ports = identity.ports
         the_same = api_ports(ports, identity.authenticator, identity.watches, url=ports.settings.issuer)
-        self.public = self._edge(twin, Api(twin, identity.service, the_same), sink)
+        self.public = self._edge(twin, Api(twin, identity.services, the_same), sink)
 
     def _edge(self, table: Table, api: Api, sink: Sink) -> ASGIApp:
         ports = self.identity.ports

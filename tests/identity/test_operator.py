@@ -91,7 +91,7 @@ def test_the_organizations_that_the_token_reaches_are_told_too() -> None:
             operator="root",
             reason="locked out",
         )
-        await house.app.service.operators.issue(request)
+        await house.app.services.operators.issue(request)
         root = house.client(house.root)
         told = {each: (await root.get(f"{ORGANIZATIONS}/{each}/audit")).json for each in (acme, globex)}
         actors = {each: [record["actor"]["subject"] for record in records] for each, records in told.items()}

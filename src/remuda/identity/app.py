@@ -52,9 +52,9 @@ from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas import controller as quota_controllers
 from remuda.identity.quotas import routes as quotas
 from remuda.identity.quotas.controller import Retention
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.monitor import Monitor
+from remuda.identity.quotas.service import Allocations, Limits
 from remuda.identity.rbac import routes as rights
 from remuda.identity.rbac.acl import Bindings
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
@@ -98,24 +98,25 @@ TABLE = Table(
         *rights.ROUTES,
         *within(lambda identity: identity.oauth, oauth.routes()),
         *within(lambda identity: identity.browser, login.routes()),
-        *within(lambda identity: identity.quotas, quotas.routes()),
+        *quotas.ROUTES,
         *auditing.ROUTES,
         *operator.ROUTES,
     ],
 )
-"""The whole API, which `assembly` mounts with an `Identity`."""
+"""The whole API, which is mounted with `IdentityServices`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """All rooms."""
+class IdentityServices:
+    """The services of identity, one of each class."""
 
     tenancy: Tenancy
     people: People
     rights: Rights
     oauth: OAuth
     browser: Browser
-    quotas: Quotas
+    limits: Limits
+    allocations: Allocations
     auditing: Auditing
     operators: Operators
 
@@ -319,7 +320,7 @@ class IdentityApp:
         oauth = oauth_room(
             store=store, clock=clock, randomness=randomness, settings=settings, room=self.tokens, rights=rights
         )
-        self.service = Identity(
+        self.services = IdentityServices(
             tenancy=Tenancy(store=store, clock=clock, version=release()),
             people=people_room(persons, operations=self.operations, grants=rights, settings=settings),
             rights=rights,
@@ -333,7 +334,8 @@ class IdentityApp:
                 tokens=self.tokens.tokens,
                 passwords=self.passwords,
             ),
-            quotas=Quotas(store=store, clock=clock, ledger=self.ledger),
+            limits=Limits(store=store, ledger=self.ledger),
+            allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             auditing=Auditing(log=ports.log, sealer=ports.sealer),
             operators=Operators(
                 store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=self.tokens.tokens
@@ -342,7 +344,7 @@ class IdentityApp:
         self.authenticator = IdentityAuthenticator(store=store, bearers=self.tokens.bearers, rights=rights, clock=clock)
         self.watches = WatchPorts(clock=clock, closing=ports.closing, heartbeat_s=HEARTBEAT_S)
         self.api = Api(
-            TABLE, self.service, api_ports(ports, self.authenticator, self.watches, url=ports.settings.issuer)
+            TABLE, self.services, api_ports(ports, self.authenticator, self.watches, url=ports.settings.issuer)
         )
         self.drivers = self._drivers()
         self._monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
@@ -356,7 +358,7 @@ class IdentityApp:
         await seed_quota_metadata(self.ports.store)
         await seed_clients(self.ports.store)
         await seed_providers(self.ports.store, self.ports.settings.providers)
-        await self.service.rights.check()
+        await self.services.rights.check()
         self._duties.start("recovery", self._recovery.keep)
         self._duties.start("forgetting", self._recovery.keep_forgetting)
         self._duties.start("quota monitor", self._monitor.keep)
