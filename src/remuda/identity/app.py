@@ -72,7 +72,6 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users import controller as people_controllers
 from remuda.identity.users import routes as people
-from remuda.identity.users.facade import People
 from remuda.identity.users.groups import Groups
 from remuda.identity.users.memberships import Joining
 from remuda.identity.users.sagas import PeoplePorts, bound
@@ -94,7 +93,7 @@ TABLE = Table(
     description="Who there is, what they may do, and how much of everything they may use.",
     routes=[
         *within(lambda identity: identity.tenancy, tenancy.routes()),
-        *within(lambda identity: identity.people, people.routes()),
+        *people.ROUTES,
         *rights.ROUTES,
         *within(lambda identity: identity.oauth, oauth.routes()),
         *within(lambda identity: identity.browser, login.routes()),
@@ -111,7 +110,9 @@ class IdentityServices:
     """The services of identity, one of each class."""
 
     tenancy: Tenancy
-    people: People
+    users: Users
+    accounts: Accounts
+    groups: Groups
     rights: Rights
     oauth: OAuth
     browser: Browser
@@ -285,16 +286,16 @@ def oauth_room(
     )
 
 
-def people_room(
+def user_services(
     ports: PeoplePorts, *, operations: Operations, grants: MembershipGrants, settings: IdentitySettings
-) -> People:
-    """Return the room; `operations` has the sagas that are `bound` to the same ports."""
+) -> tuple[Users, Accounts, Groups]:
+    """Return the services that share their changes; `operations` has the sagas that are `bound` to the same ports."""
     store, clock = ports.store, ports.clock
     changes = Changes(store=store, operations=operations, grants=grants)
-    return People(
-        users=Users(store=store, changes=changes, tray=ports.tray),
-        accounts=Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, tray=ports.tray),
-        groups=Groups(store=store, clock=clock, settings=settings, grants=grants),
+    return (
+        Users(store=store, changes=changes, tray=ports.tray),
+        Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, tray=ports.tray),
+        Groups(store=store, clock=clock, settings=settings, grants=grants),
     )
 
 
@@ -320,9 +321,12 @@ class IdentityApp:
         oauth = oauth_room(
             store=store, clock=clock, randomness=randomness, settings=settings, room=self.tokens, rights=rights
         )
+        users, accounts, groups = user_services(persons, operations=self.operations, grants=rights, settings=settings)
         self.services = IdentityServices(
             tenancy=Tenancy(store=store, clock=clock, version=release()),
-            people=people_room(persons, operations=self.operations, grants=rights, settings=settings),
+            users=users,
+            accounts=accounts,
+            groups=groups,
             rights=rights,
             oauth=oauth,
             browser=login_room(
