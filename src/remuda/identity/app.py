@@ -64,7 +64,8 @@ from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
-from remuda.identity.tenancy.facade import Tenancy
+from remuda.identity.tenancy.service import Organizations, Projects, Version
+from remuda.identity.tenancy.service import Providers as OrganizationProviders
 from remuda.identity.tokens import controller as token_controllers
 from remuda.identity.tokens.bearer import Bearers, External
 from remuda.identity.tokens.keys import SigningKeys
@@ -92,7 +93,7 @@ TABLE = Table(
     title="Identity",
     description="Who there is, what they may do, and how much of everything they may use.",
     routes=[
-        *within(lambda identity: identity.tenancy, tenancy.routes()),
+        *tenancy.ROUTES,
         *people.ROUTES,
         *rights.ROUTES,
         *within(lambda identity: identity.oauth, oauth.routes()),
@@ -109,7 +110,10 @@ TABLE = Table(
 class IdentityServices:
     """The services of identity, one of each class."""
 
-    tenancy: Tenancy
+    organizations: Organizations
+    projects: Projects
+    providers: OrganizationProviders
+    version: Version
     users: Users
     accounts: Accounts
     groups: Groups
@@ -323,7 +327,10 @@ class IdentityApp:
         )
         users, accounts, groups = user_services(persons, operations=self.operations, grants=rights, settings=settings)
         self.services = IdentityServices(
-            tenancy=Tenancy(store=store, clock=clock, version=release()),
+            organizations=Organizations(store=store, clock=clock),
+            projects=Projects(store=store, clock=clock),
+            providers=OrganizationProviders(store=store, clock=clock),
+            version=Version(release()),
             users=users,
             accounts=accounts,
             groups=groups,
