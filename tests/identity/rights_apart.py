@@ -22,7 +22,6 @@ from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
 from remuda.http.authentication import Credentials, TrustedProxies
 from remuda.http.client import Client
-from remuda.http.mounting import within
 from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
 from remuda.http.transport import Bearer, ClientSettings
@@ -30,7 +29,7 @@ from remuda.http.watch import WatchPorts
 from remuda.identity.app import oauth_room
 from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.provider_client import Fetcher
-from remuda.identity.oauth.routes import routes as oauth_routes
+from remuda.identity.oauth.routes import ROUTES as OAUTH_ROUTES
 from remuda.identity.ports import Fetched
 from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
 from remuda.identity.rbac.revocation_feed import RevocationFeed
@@ -83,7 +82,7 @@ class Identity:
             description="Some of it.",
             routes=[
                 *ROUTES,
-                *within(lambda whole: whole["oauth"], [each for each in oauth_routes() if each.name in OF_OAUTH]),
+                *(each for each in OAUTH_ROUTES if each.name in OF_OAUTH),
             ],
         )
         ports = api_ports(

@@ -1,25 +1,12 @@
-"""Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them.
+"""The identity service: its services over their ports, its API, its controllers and its background tasks.
 
-Identity's route table: the routes of all its rooms.
-
-The identity service: its rooms, each with a port of its own.
-
-Other services use the ports of the rooms, in this process or over HTTP; nothing else of identity is theirs to know.
-
-The room for browsers, put together.
-
-The tokens room put together.
-
-The room for programs, put together.
-
-The room of people, put together.
+Other services use identity by the routes of `TABLE` only, in this process or over HTTP.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remuda.http.api import Api
-from remuda.http.mounting import within
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
@@ -91,13 +78,13 @@ from remuda.version import release
 TABLE = Table(
     "identity",
     title="Identity",
-    description="Who there is, what they may do, and how much of everything they may use.",
+    description="Organizations, projects and users, their permissions, and their quotas.",
     routes=[
         *tenancy.ROUTES,
         *people.ROUTES,
         *rights.ROUTES,
-        *within(lambda identity: identity.oauth, oauth.routes()),
-        *within(lambda identity: identity.browser, login.routes()),
+        *oauth.ROUTES,
+        *login.ROUTES,
         *quotas.ROUTES,
         *auditing.ROUTES,
         *operator.ROUTES,
@@ -119,6 +106,7 @@ class IdentityServices:
     groups: Groups
     rights: Rights
     oauth: OAuth
+    registration: Registration
     browser: Browser
     limits: Limits
     allocations: Allocations
@@ -336,6 +324,7 @@ class IdentityApp:
             groups=groups,
             rights=rights,
             oauth=oauth,
+            registration=oauth.registration,
             browser=login_room(
                 ports,
                 clients=oauth.clients,
