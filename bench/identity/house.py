@@ -23,7 +23,6 @@ from remuda.app import IDENTITY_PREFIX, registry
 from remuda.http.api import Api
 from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import Credentials
-from remuda.http.mounting import within
 from remuda.http.ratelimit import RateLimit
 from remuda.http.responses import Rendered, untag
 from remuda.http.routes import AnyRoute, Call, Nothing, Table
@@ -37,7 +36,6 @@ from remuda.identity.names import OrganizationPath
 from remuda.identity.oauth.clients import CLI
 from remuda.identity.ports import Fetched, IdentityPorts
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tenancy.facade import Tenancy
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW
 from remuda.identity.tenancy.schema import OrganizationRead
 from remuda.identity.tenancy.service import Organizations
@@ -87,7 +85,7 @@ class House:
         """The token of a platform administrator."""
         ports = identity.ports
         the_same = api_ports(ports, identity.authenticator, identity.watches, url=ports.settings.issuer)
-        self.public = self._edge(twin, Api(twin, identity.service, the_same), sink)
+        self.public = self._edge(twin, Api(twin, identity.services, the_same), sink)
 
     def _edge(self, table: Table, api: Api, sink: Sink) -> ASGIApp:
         ports = self.identity.ports
@@ -165,15 +163,15 @@ async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -
 def _opened(route: AnyRoute) -> AnyRoute:
     if route.name != _READ:
         return route
-    public = replace(route, scope="public", permission=None, handler=_read)
-    (mounted,) = within(lambda identity: identity.tenancy, [public])
-    return mounted
+    return replace(route, scope="public", permission=None, calls=None, view=None, handler=_read)
 
 
-async def _read(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]) -> Rendered[OrganizationRead]:
-    """Do what the route does, in as many steps, and ask for no right."""
-    found = await _get(tenancy.organizations, call.path.organization)
-    return untag(await tenancy.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
+async def _read(
+    organizations: Organizations, call: Call[OrganizationPath, Nothing, Nothing]
+) -> Rendered[OrganizationRead]:
+    """Do what the route does, in as many steps, without a permission check."""
+    found = await _get(organizations, call.path.organization)
+    return untag(await organizations.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
 
 
 async def _get(organizations: Organizations, name: str) -> Organization:

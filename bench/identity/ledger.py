@@ -69,16 +69,16 @@ def _subject(take: Take, places: Sequence[Tenant], count: int, numbers: Iterator
 async def _raise_limits(house: House) -> None:
     limits = wire.QuotasWrite(quotas=(wire.QuotaWrite(kind=_KIND, quantity=1_000_000),))
     for tenant in _TENANTS:
-        await house.identity.service.quotas.limits.set_for_organization(_context(tenant.id), tenant.id, limits)
+        await house.identity.services.limits.set_for_organization(_context(tenant.id), tenant.id, limits)
 
 
 def _by_port(house: House) -> Take:
-    quotas = house.identity.service.quotas
+    allocations = house.identity.services.allocations
 
     async def take(tenant: Tenant, key: str) -> None:
         where = tenant.id, tenant.project(0)
-        row = await quotas.allocations.allocate(_context(key), *where, _wanted(key))
-        await quotas.allocations.confirm(_context(key), *where, row.name)
+        row = await allocations.allocate(_context(key), *where, _wanted(key))
+        await allocations.confirm(_context(key), *where, row.name)
 
     return take
 

@@ -66,7 +66,7 @@ async def _projects(house: House) -> Sequence[Wire]:
 
 async def _users(house: House) -> Sequence[Wire]:
     principal = await house.principal(house.root)
-    return await house.identity.service.people.users.list(Context(principal=principal, operation="bench"), _TENANT.id)
+    return await house.identity.services.users.list(Context(principal=principal, operation="bench"), _TENANT.id)
 
 
 def _asking(house: House, path: str, times: int) -> Subject:

@@ -36,7 +36,7 @@ class IdentitySubject:
         self.gate, self.house = gate, gate.house
         self.doors: dict[str, Door] = {
             "api": ApiDoor(self.house.asgi, judge_of(TABLE), gate),
-            "port": HandlerDoor(TABLE, self.house.app.service, gate),
+            "port": HandlerDoor(TABLE, self.house.app.services, gate),
         }
         self._secret = secret
         self._things: dict[tuple[str, Place], str] = {}

@@ -221,7 +221,7 @@ async def test_one_organizations_word_for_somebody_counts_in_that_organization_a
     spec = OAuth2ProviderSpec(type="custom", issuer="https://idp.test", client_id="us")
     metadata = Metadata(name="idp", labels={ORGANIZATION: elsewhere})
     provider = await front.house.store.create(OAuth2Provider(metadata=metadata, spec=spec))
-    rooms = identity.app.service
+    rooms = identity.app.services
     logins = rooms.browser.account.logins
     viewers = Viewers(store=front.house.store, cookie=rooms.browser.cookie, logins=logins, rights=rooms.rights)
     user = await front.house.store.get(User, user_id("ann@example.com"))

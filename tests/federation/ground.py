@@ -38,7 +38,7 @@ from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.example.contract import contract_of
 from tests.example.validating import Validated
 from tests.http.ports import api_ports
-from tests.identity.login_ground import CONSOLE, CONSOLE_SECRET, house, routes
+from tests.identity.login_ground import CONSOLE, CONSOLE_SECRET, ROUTES, house
 from tests.identity.room import ByName, registry
 from tests.sim.store import SEALER
 
@@ -131,7 +131,7 @@ async def serving(directory: Path) -> AsyncIterator[Ours]:
     server = Server(later, clock=clock, randomness=randomness, count_cut=_ignored)
     issuer = f"http://{await server.start(Address('127.0.0.1', 0))}"
     world: Any = _World(clock, randomness)
-    table = Table("identity", title="Identity", description="For a federation.", routes=routes())
+    table = Table("identity", title="Identity", description="For a federation.", routes=ROUTES)
     ports = api_ports(store, ByName(), clock=clock, randomness=randomness)
     validated = Validated(Api(table, house(world, store, fetch=fetcher, issuer=issuer), ports), contract_of(table))
     later.app = validated

@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from remuda.http.mounting import within
 from remuda.http.routes import AnyRoute
 from remuda.identity.app import TokenRoom, login_room, oauth_room, token_room
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
@@ -20,6 +19,7 @@ from remuda.identity.login import routes as login_api
 from remuda.identity.login.facade import Browser as BrowserService
 from remuda.identity.login.passwords import Hashing, Passwords
 from remuda.identity.oauth import routes as oauth_api
+from remuda.identity.oauth.registration import Registration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts
 from remuda.identity.rbac.service import Rights
@@ -73,6 +73,7 @@ class House:
 
     browser: BrowserService
     oauth: OAuth
+    registration: Registration
     tokens: TokenRoom
     passwords: Passwords
     argon2: Counted
@@ -117,14 +118,17 @@ def house(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **
         tokens=tokens.tokens,
         passwords=passwords,
     )
-    return House(browser=browser, oauth=oauth, tokens=tokens, passwords=passwords, argon2=counted)
+    return House(
+        browser=browser,
+        oauth=oauth,
+        registration=oauth.registration,
+        tokens=tokens,
+        passwords=passwords,
+        argon2=counted,
+    )
 
 
-def routes() -> list[AnyRoute]:
-    return [
-        *within(lambda house: house.browser, login_api.routes()),
-        *within(lambda house: house.oauth, oauth_api.routes()),
-    ]
+ROUTES: list[AnyRoute] = [*login_api.ROUTES, *oauth_api.ROUTES]
 
 
 def at_home(
@@ -141,7 +145,7 @@ def at_home(
         await home.furnish()
         await scenario(home)
 
-    in_a_room(lambda world, store: house(world, store, fetch=fetch, **settings), routes, run, seeds=seeds)
+    in_a_room(lambda world, store: house(world, store, fetch=fetch, **settings), ROUTES, run, seeds=seeds)
 
 
 class Home:

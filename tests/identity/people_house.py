@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
-from remuda.identity.app import people_room
+from remuda.identity.app import user_services
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import Group, GroupSpec
@@ -17,10 +18,11 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.users.controller import drivers
-from remuda.identity.users.facade import People
+from remuda.identity.users.groups import Groups
 from remuda.identity.users.memberships import Joining
-from remuda.identity.users.routes import routes
+from remuda.identity.users.routes import ROUTES
 from remuda.identity.users.sagas import PeoplePorts, bound
+from remuda.identity.users.service import Accounts, Users
 from remuda.operations.service import Operations
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources import conventions as labels
@@ -42,6 +44,15 @@ CLERK = member("clerk@example.com", text=_PEOPLE)
 GLOBAL = everywhere("root@example.com", _PEOPLE)
 
 
+@dataclass(frozen=True)
+class People:
+    """The services of users, service accounts and groups."""
+
+    users: Users
+    accounts: Accounts
+    groups: Groups
+
+
 def tokens_of(world: World, store: Store) -> Tokens:
     """Return the real thing."""
     keys = SigningKeys(store=store, clock=world.clock, randomness=world.randomness, settings=SETTINGS)
@@ -54,10 +65,11 @@ def ports_of(world: World, store: Store) -> PeoplePorts:
 
 
 def service(world: World, store: Store) -> People:
-    """Put the room together."""
+    """Return the services over their ports."""
     ports = ports_of(world, store)
     operations = Operations(store, bound(ports), clock=world.clock, randomness=world.randomness)
-    return people_room(ports, operations=operations, grants=Rights(store=store, settings=SETTINGS), settings=SETTINGS)
+    grants = Rights(store=store, settings=SETTINGS)
+    return People(*user_services(ports, operations=operations, grants=grants, settings=SETTINGS))
 
 
 async def administrator(store: Store) -> Principal:
@@ -138,7 +150,7 @@ def in_the_house(
         await furnish(room.store)
         await scenario(room)
 
-    in_a_room(make, routes, run, seeds=seeds)
+    in_a_room(make, ROUTES, run, seeds=seeds)
 
 
 @asynccontextmanager

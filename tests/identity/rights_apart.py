@@ -22,7 +22,6 @@ from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
 from remuda.http.authentication import Credentials, TrustedProxies
 from remuda.http.client import Client
-from remuda.http.mounting import within
 from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
 from remuda.http.transport import Bearer, ClientSettings
@@ -30,12 +29,12 @@ from remuda.http.watch import WatchPorts
 from remuda.identity.app import oauth_room
 from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.provider_client import Fetcher
-from remuda.identity.oauth.routes import routes as oauth_routes
+from remuda.identity.oauth.routes import ROUTES as OAUTH_ROUTES
 from remuda.identity.ports import Fetched
 from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
 from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.identity.rbac.roles import seed_roles
-from remuda.identity.rbac.routes import routes
+from remuda.identity.rbac.routes import ROUTES
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
@@ -76,14 +75,14 @@ class Identity:
             room=door.tokens,
             rights=door.rights,
         )
-        service = SimpleNamespace(rights=door.rights, oauth=oauth)
+        service = {"rights": door.rights, "oauth": oauth}
         table = Table(
             "identity",
             title="Identity",
             description="Some of it.",
             routes=[
-                *within(lambda whole: whole.rights, routes()),
-                *within(lambda whole: whole.oauth, [each for each in oauth_routes() if each.name in OF_OAUTH]),
+                *ROUTES,
+                *(each for each in OAUTH_ROUTES if each.name in OF_OAUTH),
             ],
         )
         ports = api_ports(

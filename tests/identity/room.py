@@ -6,7 +6,7 @@
         async def scenario(room: Room) -> None:
             reply = await room.ask(administrator(ORG)).post("/api/v1/…", {…})
 
-        in_a_room(lambda world, store: Tenancy(…), tenancy.routes, scenario)
+        in_a_room(lambda world, store: Tenancy(…), tenancy.ROUTES, scenario)
 
 Every answer is held against the document of those routes, and against the wire contract.
 """
@@ -60,12 +60,12 @@ class Room(common.Room[ServiceT], Generic[ServiceT]):
 
 def in_a_room(
     service: Callable[[World, SqliteStore], ServiceT],
-    routes: Callable[[], Iterable[AnyRoute]],
+    routes: Iterable[AnyRoute],
     scenario: Callable[[Room[ServiceT]], Coroutine[Any, Any, None]],
     *,
     seeds: int = 1,
 ) -> None:
     """Run a scenario in simulated time on a store of its own."""
     run_in_room(
-        registry(), lambda world, store: Room(world, store, service(world, store), routes()), scenario, seeds=seeds
+        registry(), lambda world, store: Room(world, store, service(world, store), routes), scenario, seeds=seeds
     )

@@ -1,6 +1,7 @@
 """The tenancy room for tests: who comes to it, what they send, and the room itself."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
@@ -17,8 +18,9 @@ from remuda.identity.kinds.users import (
     membership_id,
     user_id,
 )
-from remuda.identity.tenancy.facade import Tenancy
-from remuda.identity.tenancy.routes import routes
+from remuda.identity.tenancy.routes import ROUTES
+from remuda.identity.tenancy.service import Organizations, Projects, Providers, Version
+from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION, USER
 from remuda.store.contract import Store
@@ -37,12 +39,33 @@ NOWHERE = " — no global-scope permissions are granted to this principal"
 STRANGE_ORGANIZATION = " — organization is not in this principal's accessible set"
 STRANGE_PROJECT = " — project is not in this principal's accessible set"
 
+
+@dataclass(frozen=True)
+class Tenancy:
+    """The services of organizations, projects and OAuth2 providers."""
+
+    organizations: Organizations
+    projects: Projects
+    providers: Providers
+    version: Version
+
+
 TenancyRoom = Room[Tenancy]
+
+
+def tenancy_of(store: Store, clock: Clock, release: str = "1.2.3") -> Tenancy:
+    """Return the services over a store."""
+    return Tenancy(
+        Organizations(store=store, clock=clock),
+        Projects(store=store, clock=clock),
+        Providers(store=store, clock=clock),
+        Version(release),
+    )
 
 
 def in_tenancy(scenario: Callable[[TenancyRoom], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario in the room."""
-    in_a_room(lambda world, store: Tenancy(store=store, clock=world.clock, version="1.2.3"), routes, scenario)
+    in_a_room(lambda world, store: tenancy_of(store, world.clock), ROUTES, scenario)
 
 
 def administrator(organization: str, subject: str = "admin@example.com") -> Principal:

@@ -12,8 +12,7 @@ from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.quotas.writer import Combiner
 from remuda.identity.tenancy.controller import drivers
-from remuda.identity.tenancy.facade import Tenancy
-from remuda.identity.tenancy.routes import routes
+from remuda.identity.tenancy.routes import ROUTES
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.controller import Driver
@@ -26,7 +25,7 @@ from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.contract import Reply
 from tests.identity.room import Room, registry
-from tests.identity.tenancy_room import ORGANIZATIONS, PLATFORM, TenancyRoom, made, organization, project
+from tests.identity.tenancy_room import ORGANIZATIONS, PLATFORM, TenancyRoom, made, organization, project, tenancy_of
 from tests.sim.runner import World
 from tests.sim.store import open_simulated
 
@@ -124,7 +123,7 @@ async def stage(world: World, wrapped: Callable[[SqliteStore], Any] = lambda sto
     settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000))
     heads = Combiner(seen, world.clock, world.randomness)
     made_now = tuple(drivers(ports, heads, settings=settings))
-    room = Room(world, store, Tenancy(store=store, clock=world.clock, version="1"), routes())
+    room = Room(world, store, tenancy_of(store, world.clock), ROUTES)
     for driver in made_now:
         await driver.start()
     try:

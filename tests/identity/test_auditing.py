@@ -46,7 +46,7 @@ def routes() -> list[AnyRoute]:
         path_type=ThingPath,
         handler=_change,
     )
-    return [*api.routes(), change]
+    return [*api.ROUTES, change]
 
 
 class Counted:
@@ -79,7 +79,7 @@ def counted(room: AuditRoom) -> Counted:
 
 
 def in_the_room(scenario: Callable[[AuditRoom], Coroutine[Any, Any, None]]) -> None:
-    in_a_room(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes, scenario)
+    in_a_room(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes(), scenario)
 
 
 audit = provided_by(in_the_room)

@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Amounts, Quota
 from remuda.identity.quotas.allocation_state import Released, allocation_id
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.quota_state import MOST_INTENTS, OwnerHolds, larger, minus, of_kind, plus, used
-from remuda.identity.quotas.routes import routes
 from remuda.kernel.errors import Forbidden, KeyReused, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, in_a_room, registry
 from tests.kit.environment import options
-from tests.linearizability.desks import TELLER, asking, desk, furnish, limiting, service, used_in
+from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
 from tests.linearizability.laws import check_law, law_of, settle
 from tests.operations.fuse import Fuse, FusedStore
 from tests.sim.runner import World, simulate
@@ -91,7 +89,7 @@ def test_64_callers_over_http_who_want_10_get_exactly_10() -> None:
         assert [each["used"] for each in quotas if each["kind"] == "servers"] == [10]
 
     in_a_room(
-        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes, scenario, seeds=3
+        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), ROUTES, scenario, seeds=3
     )
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.allocation_state import Released
-from remuda.identity.quotas.facade import Quotas
 from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
@@ -42,7 +41,7 @@ from tests.linearizability.acts import (
     take_and_release,
     take_without_a_key,
 )
-from tests.linearizability.desks import furnish, service, used_in
+from tests.linearizability.desks import Quotas, furnish, service, used_in
 from tests.linearizability.laws import check_law, law_of, settle
 from tests.linearizability.sleeping import SleepyStore
 from tests.operations.fuse import MOMENTS, CrashError, Fuse, FusedStore, Moment

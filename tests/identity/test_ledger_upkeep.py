@@ -14,7 +14,6 @@ from remuda.identity.kinds.quotas import Allocation, Amount, Quota
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.ports import Fetched, IdentityPorts
 from remuda.identity.quotas.controller import Retention, drivers
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.monitor import Monitor, drift_of, pause_s
 from remuda.identity.quotas.quota_state import OrganizationGoes
 from remuda.kernel.errors import NotFound
@@ -24,7 +23,7 @@ from remuda.reconcile.ports import DriverSettings
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, PROJECT, registry
 from tests.kit.environment import options
-from tests.linearizability.desks import TELLER, asking, desk, furnish, limiting, service, used_in
+from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
 from tests.linearizability.laws import check_law, law_of
 from tests.sim.runner import World
 from tests.sim.store import SEALER, open_simulated

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.http.audit import STREAM, SYSTEM, AuditRecord
 from remuda.identity.kinds.users import User, UserSpec, user_id
-from remuda.identity.operator_tokens import PATH, OperatorRequest, Operators, new_request, routes, seal_request
+from remuda.identity.operator_tokens import PATH, ROUTES, OperatorRequest, Operators, new_request, seal_request
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
@@ -76,7 +76,7 @@ def test_who_has_the_keys_has_a_short_token_on_record() -> None:
             assert (record.resource.type, record.resource.id) == ("users", user_id(ANN))
             assert record.trace_id
 
-    in_a_room(operators, routes, scenario)
+    in_a_room(operators, ROUTES, scenario)
 
 
 async def test_the_organizations_that_the_token_reaches_are_told_too(identity: House) -> None:
@@ -90,7 +90,7 @@ async def test_the_organizations_that_the_token_reaches_are_told_too(identity: H
         operator="root",
         reason="locked out",
     )
-    await identity.app.service.operators.issue(request)
+    await identity.app.services.operators.issue(request)
     root = identity.client(identity.root)
     told = {each: (await root.get(f"{ORGANIZATIONS}/{each}/audit")).json for each in (acme, globex)}
     actors = {each: [record["actor"]["subject"] for record in records] for each, records in told.items()}
@@ -113,7 +113,7 @@ def test_a_request_is_good_once_and_for_a_minute() -> None:
         assert (await send(room, early)).status == 401
         assert len(await records(room)) == 1
 
-    in_a_room(operators, routes, scenario)
+    in_a_room(operators, ROUTES, scenario)
 
 
 def test_other_keys_other_texts_and_other_seals_are_worth_nothing() -> None:
@@ -129,7 +129,7 @@ def test_other_keys_other_texts_and_other_seals_are_worth_nothing() -> None:
             assert "keys" in reply.json["error_description"]
         assert (await room.ask(None).post(PATH, {})).status in {400, 422}
 
-    in_a_room(operators, routes, scenario)
+    in_a_room(operators, ROUTES, scenario)
 
 
 def test_a_token_is_for_a_user_who_is_there_and_active_and_for_no_longer_than_an_hour() -> None:
@@ -147,7 +147,7 @@ def test_a_token_is_for_a_user_who_is_there_and_active_and_for_no_longer_than_an
             with pytest.raises(Invalid, match=told):
                 await room.service.issue(request)
 
-    in_a_room(operators, routes, scenario)
+    in_a_room(operators, ROUTES, scenario)
 
 
 def test_while_no_process_runs_the_request_is_carried_out_on_the_store_itself() -> None:
@@ -161,4 +161,4 @@ def test_while_no_process_runs_the_request_is_carried_out_on_the_store_itself() 
         with pytest.raises(Unauthenticated):
             await room.service.issue(request)
 
-    in_a_room(operators, routes, scenario)
+    in_a_room(operators, ROUTES, scenario)

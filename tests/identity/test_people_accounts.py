@@ -12,7 +12,6 @@ from remuda.identity.kinds.users import KEEPS_ACCOUNT, Group, ServiceAccount
 from remuda.identity.tokens.bearer import Bearers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import Sessions
-from remuda.identity.users.facade import People
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite
 from remuda.kernel.errors import AnswerNotKept, Unauthenticated
 from remuda.resources.schema import MetadataWrite
@@ -23,6 +22,7 @@ from tests.identity.people_house import (
     GLOBAL,
     NOWHERE,
     SETTINGS,
+    People,
     account,
     administrator,
     make_group,

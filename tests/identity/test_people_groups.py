@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.kinds.users import Group
 from remuda.identity.rbac.roles import role_id
-from remuda.identity.users.facade import People
 from tests.example.client import Client
 from tests.identity.people_house import (
     ACCOUNTS,
@@ -21,6 +20,7 @@ from tests.identity.people_house import (
     READER,
     SETTINGS,
     USERS,
+    People,
     administrator,
     crew,
     make_group,

@@ -10,7 +10,6 @@ import pytest
 from remuda.access.principal import Context
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
 from remuda.identity.users.controller import GroupController
-from remuda.identity.users.facade import People
 from remuda.identity.users.memberships import Joining, take
 from remuda.identity.users.rules import Member, is_in, membership_of
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
@@ -26,6 +25,7 @@ from tests.identity.people_house import (
     GROUPS,
     READER,
     USERS,
+    People,
     administrator,
     crew,
     in_the_house,

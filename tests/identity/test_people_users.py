@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from remuda.access.principal import Context
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, LastLogin, OrganizationUser, User, membership_id, user_id
-from remuda.identity.users.facade import People
 from remuda.identity.users.schema import UserWrite
 from remuda.kernel.errors import NotFound
 from remuda.store.objects import ResourceT
@@ -23,6 +22,7 @@ from tests.identity.people_house import (
     NOWHERE,
     READER,
     USERS,
+    People,
     administrator,
     in_the_house,
     make_group,

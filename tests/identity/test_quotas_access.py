@@ -6,10 +6,10 @@ import pytest
 from remuda.access.principal import Context, Principal
 from remuda.identity.kinds.quotas import Allocation, QuotaMetadata
 from remuda.identity.kinds.tenancy import Project
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.ledger import seed_quota_metadata
 from remuda.identity.quotas.schema import UsageQuery
 from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
+from tests.linearizability.desks import Quotas
 from tests.linearizability.quotaroom import (
     ALL,
     BASE,

@@ -2,10 +2,9 @@
 
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
-from remuda.identity.quotas.facade import Quotas
 from tests.example.contract import Reply
 from tests.identity.room import ORG, PROJECT, Room, member
-from tests.linearizability.desks import OWNERS
+from tests.linearizability.desks import OWNERS, Quotas
 from tests.linearizability.laws import settle
 from tests.linearizability.quotaroom import (
     BASE,

@@ -6,11 +6,10 @@ from datetime import timedelta
 from itertools import count
 
 from remuda.identity.kinds.quotas import Quota
-from remuda.identity.quotas.facade import Quotas
-from remuda.identity.quotas.routes import routes
+from remuda.identity.quotas.routes import ROUTES
 from remuda.store.contract import Store
 from tests.identity.room import ORG, PROJECT, Room, in_a_room, registry
-from tests.linearizability.desks import TELLER, OverHttp, desk, furnish, service
+from tests.linearizability.desks import TELLER, OverHttp, Quotas, desk, furnish, service
 from tests.linearizability.histories import Caller, History, crowd
 from tests.linearizability.laws import check_law, check_rest, law_of, settle
 from tests.linearizability.sleeping import SleepyStore
@@ -170,6 +169,9 @@ def test_callers_over_http_see_one_ledger() -> None:
         await check_rest(room.store, ORG, held=held, kind="servers")
 
     in_a_room(
-        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes, scenario, seeds=8
+        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE),
+        ROUTES,
+        scenario,
+        seeds=8,
     )
     assert outcomes.keys() >= EXPECTED, outcomes

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Intent
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.intents import Settling
 from remuda.identity.quotas.ledger import Ledger
 from tests.example.client import Client
 from tests.example.contract import Reply
 from tests.identity.room import Room
+from tests.linearizability.desks import Quotas
 from tests.linearizability.quotaroom import ROWS, SERVICE, asked, in_quotas, made, quota
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.facade import Quotas
 from tests.identity.room import PROJECT, Room
+from tests.linearizability.desks import Quotas
 from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, limits, made
 
 

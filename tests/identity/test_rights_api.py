@@ -57,7 +57,7 @@ def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_
         assert first["metadata"]["id"] == role_id("administrator")
         assert first["metadata"]["provisioningStatus"] == "provisioned"
 
-    in_a_room(rights_room, api.routes, scenario)
+    in_a_room(rights_room, api.ROUTES, scenario)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_listing_roles_needs_the_right_to(who: Principal | None, status: int) ->
     async def scenario(room: OURS) -> None:
         assert (await room.ask(who).get(ROLES)).status == status
 
-    in_a_room(rights_room, api.routes, scenario)
+    in_a_room(rights_room, api.ROUTES, scenario)
 
 
 ANN = replace(
@@ -104,7 +104,7 @@ def test_callers_are_told_what_they_may_do_and_nothing_that_is_empty() -> None:
         reply = await ask.get(f"/api/v1/organizations/{STRANGE_ORG}/acl")
         assert (reply.status, reply.json) == (200, UNSCOPED), "a foreign organization is no fault, and adds nothing"
 
-    in_a_room(rights_room, api.routes, scenario)
+    in_a_room(rights_room, api.ROUTES, scenario)
 
 
 def test_whoever_has_rights_everywhere_is_told_those_alone() -> None:
@@ -115,7 +115,7 @@ def test_whoever_has_rights_everywhere_is_told_those_alone() -> None:
             assert (await room.ask(everywhere("bob@example.com", "")).get(path)).json == {}
             assert (await room.ask(None).get(path)).status == 401
 
-    in_a_room(rights_room, api.routes, scenario)
+    in_a_room(rights_room, api.ROUTES, scenario)
 
 
 def test_an_id_that_is_none_is_told_before_anybody_is_asked_for() -> None:
@@ -123,7 +123,7 @@ def test_an_id_that_is_none_is_told_before_anybody_is_asked_for() -> None:
         for path in ("acl", "roles"):
             assert (await room.ask(None).get(f"/api/v1/organizations/nonsense/{path}")).status == 400
 
-    in_a_room(rights_room, api.routes, scenario)
+    in_a_room(rights_room, api.ROUTES, scenario)
 
 
 @pytest.mark.parametrize("access", [ANN.access, AccessList(rights("a:a RU")), AccessList()])
@@ -146,7 +146,7 @@ def test_services_read_what_is_revoked_and_no_user_of_an_organization_does() -> 
         for name in ("administrator", "auditor", "user", "reader"):
             assert (await room.ask(full(name)).get("/api/v1/revocations")).status == 403
 
-    in_a_room(rights_room, api.routes, scenario)
+    in_a_room(rights_room, api.ROUTES, scenario)
 
 
 def test_what_is_revoked_can_be_watched() -> None:
@@ -160,7 +160,7 @@ def test_what_is_revoked_can_be_watched() -> None:
             await room.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
             assert gone.encode() in await anext(chunks)
 
-    in_a_room(rights_room, api.routes, scenario)
+    in_a_room(rights_room, api.ROUTES, scenario)
 
 
 def test_no_role_of_a_group_holds_the_right_that_services_follow_revocations_by() -> None:

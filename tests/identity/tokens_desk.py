@@ -21,7 +21,7 @@ import msgspec
 from remuda.identity.app import TokenRoom, oauth_room, token_room
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.kinds.users import User
-from remuda.identity.oauth.routes import routes
+from remuda.identity.oauth.routes import ROUTES
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.settings import IdentitySettings
@@ -96,7 +96,7 @@ class Desk(Ground):
             room=self.room,
             rights=self.rights,
         )
-        self.mounted: Room[OAuth] = Room(world, store, self.oauth, routes())
+        self.mounted: Room[OAuth] = Room(world, store, self.oauth, ROUTES)
         self.anybody: Client = self.mounted.ask(None)
 
     def new_room(self) -> TokenRoom:

@@ -14,8 +14,7 @@ from remuda.http.api import Api
 from remuda.http.routes import Table
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.controller import LedgerController
-from remuda.identity.quotas.facade import Quotas
-from remuda.identity.quotas.routes import routes
+from remuda.identity.quotas.routes import ROUTES
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
 from remuda.reconcile.results import Again, Run
@@ -26,7 +25,7 @@ from tests.http.ports import api_ports
 from tests.identity.room import ORG, PROJECT, ByName, registry
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import settings_for
-from tests.linearizability.desks import TELLER, Desk, OverHttp, asking, desk, furnish, service, used_in
+from tests.linearizability.desks import TELLER, Desk, OverHttp, Quotas, asking, desk, furnish, service, used_in
 from tests.linearizability.histories import Caller, History, crowd
 from tests.linearizability.laws import check_law
 from tests.sim.store import SEALER
@@ -124,7 +123,7 @@ async def test_callers_over_http_see_one_ledger(quota_cluster: Cluster) -> None:
     outcomes: Counter[str] = Counter()
     for seed in range(ROUNDS):
         async with processes(quota_cluster, 1) as stores:
-            table = Table("identity", title="Identity", description="Quotas.", routes=routes())
+            table = Table("identity", title="Identity", description="Quotas.", routes=ROUTES)
             door = ByName({TELLER.subject: TELLER})
             ports = api_ports(stores[0], door, clock=CLOCK, randomness=SeededRandomness(seed))  # type: ignore[arg-type]  # this backend is a store and a log too
             client = Client(app=Api(table, quotas_of(stores[0], seed), ports), token=TELLER.subject)

@@ -7,10 +7,9 @@ from datetime import timedelta
 from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Life, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
-from remuda.identity.quotas.facade import Quotas
 from remuda.kernel.randomness import SeededRandomness
 from tests.identity.room import ORG, PROJECT
-from tests.linearizability.desks import TELLER, asking, limiting, service
+from tests.linearizability.desks import TELLER, Quotas, asking, limiting, service
 from tests.operations.fuse import CrashError, Fuse, FusedStore
 
 LIFE = timedelta(minutes=10)
@@ -78,10 +77,10 @@ async def renew(quotas: Quotas) -> None:
 async def half_released(quotas: Quotas) -> None:
     """Take and confirm it; then let a process die that has noted in the head that it releases it, and no more."""
     await take_and_confirm(quotas)
-    dying = FusedStore(quotas.store, Fuse(2, "after"))  # the first is its look at the row
+    dying = FusedStore(quotas.allocations.store, Fuse(2, "after"))  # the first is its look at the row
     with suppress(CrashError):
-        await release(service(dying, quotas.clock, SeededRandomness(1), intent_life=LIFE))
-    intents = (await quotas.store.get(Quota, ORG)).spec.intents
+        await release(service(dying, quotas.allocations.clock, SeededRandomness(1), intent_life=LIFE))
+    intents = (await quotas.allocations.store.get(Quota, ORG)).spec.intents
     assert [intent.action for intent in intents] == ["release"]
 
 

@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
+import msgspec
+
 from remuda.access.principal import AccessList, Context, Permission, Principal
 from remuda.identity.kinds.quotas import Quota, QuotaSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.quotas import schema as wire
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.quota_state import of_kind, used
+from remuda.identity.quotas.service import Allocations, Limits
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Forbidden, NotFound
 from remuda.kernel.ids import random_id
@@ -60,6 +62,15 @@ def asking(owner: str, **amounts: int) -> wire.AllocationWrite:
 def limiting(**limits: int) -> wire.QuotasWrite:
     """Return limits."""
     return wire.QuotasWrite(quotas=tuple(wire.QuotaWrite(kind=kind, quantity=limits[kind]) for kind in limits))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quotas:
+    """The services of quotas as one process has them."""
+
+    limits: Limits
+    allocations: Allocations
+    ledger: Ledger
 
 
 class Desk(Protocol):
@@ -142,14 +153,19 @@ class InProcess:
 
     async def read(self) -> tuple[int, int]:
         limited = await self.quotas.limits.of_organization(self.context(), self.organization)
-        (quota,) = [each for each in limited.quotas.quotas if each.kind == KIND]
+        read = msgspec.json.decode(limited.body, type=wire.QuotasRead)
+        (quota,) = [each for each in read.quotas if each.kind == KIND]
         return quota.quantity, quota.used
 
 
 def service(store: Store, clock: Clock, randomness: Randomness, *, intent_life: Any) -> Quotas:
-    """Return the room's service as one process has it."""
+    """Return the services of quotas as one process has them."""
     ledger = Ledger(store, clock, randomness, intent_life=intent_life)
-    return Quotas(store=store, clock=clock, ledger=ledger)
+    return Quotas(
+        limits=Limits(store=store, ledger=ledger),
+        allocations=Allocations(store=store, clock=clock, ledger=ledger),
+        ledger=ledger,
+    )
 
 
 def desk(quotas: Quotas, randomness: Randomness, organization: str, project: str) -> InProcess:

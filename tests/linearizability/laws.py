@@ -5,7 +5,6 @@ from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.controller import LedgerController
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.quota_state import expected_totals, used
 from remuda.kernel.errors import NotFound, Unavailable, Unusable
 from remuda.reconcile.results import Again, Run
@@ -13,6 +12,7 @@ from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.watchdog import at_once
 from tests.identity.room import ORG
+from tests.linearizability.desks import Quotas
 from tests.sim.runner import World
 
 

@@ -4,11 +4,10 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
-from remuda.identity.quotas.facade import Quotas
-from remuda.identity.quotas.routes import routes
+from remuda.identity.quotas.routes import ROUTES
 from tests.example.client import Client
 from tests.identity.room import ORG, PROJECT, Room, everywhere, in_a_room
-from tests.linearizability.desks import OWNERS, furnish, service
+from tests.linearizability.desks import OWNERS, Quotas, furnish, service
 from tests.linearizability.laws import law_of
 
 OTHER_PROJECT = "a0000000-0000-4000-8000-00000000000b"
@@ -28,7 +27,7 @@ def in_quotas(scenario: Scenario) -> None:
         room.world.invariants.append(law_of(room.store, ORG))
         await scenario(room)
 
-    in_a_room(lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes, furnished)
+    in_a_room(lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), ROUTES, furnished)
 
 
 def asked(owner: str = "owner-1", /, **amounts: int | tuple[int, int]) -> dict[str, Any]:

@@ -174,9 +174,9 @@ async def _followed(house: RegionHouse, way: str, service: str) -> AsyncIterator
         reader = _reader(house, service)
         yield Ground(
             house,
-            WatchHere(IDENTITY, house.identity.app.service, reader=reader, **common),
+            WatchHere(IDENTITY, house.identity.app.services, reader=reader, **common),
             WatchHere(REGION, house.app.services, reader=reader, **common),
-            Here(IDENTITY, house.identity.app.service),
+            Here(IDENTITY, house.identity.app.services),
         )
         return
     serving = (Serving(house.identity.asgi), Serving(house.asgi))
@@ -209,7 +209,7 @@ def there(table: Table, client: Client) -> WatchThere:
 
 def _reader(house: RegionHouse, service: str) -> ServiceNow:
     async def reader() -> Principal:
-        standing = await house.identity.app.service.rights.of_system(service)
+        standing = await house.identity.app.services.rights.of_system(service)
         return Principal(subject=service, type="system", access=standing.access)
 
     return reader

@@ -29,9 +29,9 @@ def console_over(
     account: str,
 ) -> Callable[[ProcessPages], ASGIApp]:
     """Return a function that puts the console before the pages of a process. `account` is the login page."""
-    browser = identity.service.browser
+    browser = identity.services.browser
     viewers = Viewers(
-        store=process.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.service.rights
+        store=process.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.services.rights
     )
 
     async def instances(principal: Principal) -> Collection[Any, Any]:

@@ -136,10 +136,10 @@ def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
     service, ports = _service(identity, name), identity.ports
     clock, randomness = ports.clock, ports.randomness
     watch = WatchHere(
-        IDENTITY, identity.service, reader=service, clock=clock, randomness=randomness, watched=ports.watched
+        IDENTITY, identity.services, reader=service, clock=clock, randomness=randomness, watched=ports.watched
     )
     return IdentityLink(
-        send=Here(IDENTITY, identity.service),
+        send=Here(IDENTITY, identity.services),
         service=service,
         randomness=randomness,
         watch=lambda: watch_projects(watch),
@@ -167,7 +167,7 @@ def _service(identity: IdentityApp, name: str) -> ServiceNow:
 
     async def service() -> Principal:
         nonlocal known
-        access = (await identity.service.rights.of_system(name)).access
+        access = (await identity.services.rights.of_system(name)).access
         if known is None or known.access is not access:
             known = Principal(subject=name, type="system", access=access)
         return known

@@ -1,25 +1,12 @@
-"""Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them.
+"""The identity service: its services over their ports, its API, its controllers and its background tasks.
 
-Identity's route table: the routes of all its rooms.
-
-The identity service: its rooms, each with a port of its own.
-
-Other services use the ports of the rooms, in this process or over HTTP; nothing else of identity is theirs to know.
-
-The room for browsers, put together.
-
-The tokens room put together.
-
-The room for programs, put together.
-
-The room of people, put together.
+Other services use identity by the routes of `TABLE` only, in this process or over HTTP.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remuda.http.api import Api
-from remuda.http.mounting import within
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
@@ -52,9 +39,9 @@ from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas import controller as quota_controllers
 from remuda.identity.quotas import routes as quotas
 from remuda.identity.quotas.controller import Retention
-from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.monitor import Monitor
+from remuda.identity.quotas.service import Allocations, Limits
 from remuda.identity.rbac import routes as rights
 from remuda.identity.rbac.acl import Bindings
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
@@ -64,7 +51,8 @@ from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
-from remuda.identity.tenancy.facade import Tenancy
+from remuda.identity.tenancy.service import Organizations, Projects, Version
+from remuda.identity.tenancy.service import Providers as OrganizationProviders
 from remuda.identity.tokens import controller as token_controllers
 from remuda.identity.tokens.bearer import Bearers, External
 from remuda.identity.tokens.keys import SigningKeys
@@ -72,7 +60,6 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users import controller as people_controllers
 from remuda.identity.users import routes as people
-from remuda.identity.users.facade import People
 from remuda.identity.users.groups import Groups
 from remuda.identity.users.memberships import Joining
 from remuda.identity.users.sagas import PeoplePorts, bound
@@ -91,31 +78,38 @@ from remuda.version import release
 TABLE = Table(
     "identity",
     title="Identity",
-    description="Who there is, what they may do, and how much of everything they may use.",
+    description="Organizations, projects and users, their permissions, and their quotas.",
     routes=[
-        *within(lambda identity: identity.tenancy, tenancy.routes()),
-        *within(lambda identity: identity.people, people.routes()),
-        *within(lambda identity: identity.rights, rights.routes()),
-        *within(lambda identity: identity.oauth, oauth.routes()),
-        *within(lambda identity: identity.browser, login.routes()),
-        *within(lambda identity: identity.quotas, quotas.routes()),
-        *within(lambda identity: identity.auditing, auditing.routes()),
-        *within(lambda identity: identity.operators, operator.routes()),
+        *tenancy.ROUTES,
+        *people.ROUTES,
+        *rights.ROUTES,
+        *oauth.ROUTES,
+        *login.ROUTES,
+        *quotas.ROUTES,
+        *auditing.ROUTES,
+        *operator.ROUTES,
     ],
 )
-"""The whole API, which `assembly` mounts with an `Identity`."""
+"""The whole API, which is mounted with `IdentityServices`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """All rooms."""
+class IdentityServices:
+    """The services of identity, one of each class."""
 
-    tenancy: Tenancy
-    people: People
+    organizations: Organizations
+    projects: Projects
+    providers: OrganizationProviders
+    version: Version
+    users: Users
+    accounts: Accounts
+    groups: Groups
     rights: Rights
     oauth: OAuth
+    registration: Registration
     browser: Browser
-    quotas: Quotas
+    limits: Limits
+    allocations: Allocations
     auditing: Auditing
     operators: Operators
 
@@ -284,16 +278,16 @@ def oauth_room(
     )
 
 
-def people_room(
+def user_services(
     ports: PeoplePorts, *, operations: Operations, grants: MembershipGrants, settings: IdentitySettings
-) -> People:
-    """Return the room; `operations` has the sagas that are `bound` to the same ports."""
+) -> tuple[Users, Accounts, Groups]:
+    """Return the services that share their changes; `operations` has the sagas that are `bound` to the same ports."""
     store, clock = ports.store, ports.clock
     changes = Changes(store=store, operations=operations, grants=grants)
-    return People(
-        users=Users(store=store, changes=changes, tray=ports.tray),
-        accounts=Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, tray=ports.tray),
-        groups=Groups(store=store, clock=clock, settings=settings, grants=grants),
+    return (
+        Users(store=store, changes=changes, tray=ports.tray),
+        Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, tray=ports.tray),
+        Groups(store=store, clock=clock, settings=settings, grants=grants),
     )
 
 
@@ -319,11 +313,18 @@ class IdentityApp:
         oauth = oauth_room(
             store=store, clock=clock, randomness=randomness, settings=settings, room=self.tokens, rights=rights
         )
-        self.service = Identity(
-            tenancy=Tenancy(store=store, clock=clock, version=release()),
-            people=people_room(persons, operations=self.operations, grants=rights, settings=settings),
+        users, accounts, groups = user_services(persons, operations=self.operations, grants=rights, settings=settings)
+        self.services = IdentityServices(
+            organizations=Organizations(store=store, clock=clock),
+            projects=Projects(store=store, clock=clock),
+            providers=OrganizationProviders(store=store, clock=clock),
+            version=Version(release()),
+            users=users,
+            accounts=accounts,
+            groups=groups,
             rights=rights,
             oauth=oauth,
+            registration=oauth.registration,
             browser=login_room(
                 ports,
                 clients=oauth.clients,
@@ -333,7 +334,8 @@ class IdentityApp:
                 tokens=self.tokens.tokens,
                 passwords=self.passwords,
             ),
-            quotas=Quotas(store=store, clock=clock, ledger=self.ledger),
+            limits=Limits(store=store, ledger=self.ledger),
+            allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             auditing=Auditing(log=ports.log, sealer=ports.sealer),
             operators=Operators(
                 store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=self.tokens.tokens
@@ -342,7 +344,7 @@ class IdentityApp:
         self.authenticator = IdentityAuthenticator(store=store, bearers=self.tokens.bearers, rights=rights, clock=clock)
         self.watches = WatchPorts(clock=clock, closing=ports.closing, heartbeat_s=HEARTBEAT_S)
         self.api = Api(
-            TABLE, self.service, api_ports(ports, self.authenticator, self.watches, url=ports.settings.issuer)
+            TABLE, self.services, api_ports(ports, self.authenticator, self.watches, url=ports.settings.issuer)
         )
         self.drivers = self._drivers()
         self._monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
@@ -356,7 +358,7 @@ class IdentityApp:
         await seed_quota_metadata(self.ports.store)
         await seed_clients(self.ports.store)
         await seed_providers(self.ports.store, self.ports.settings.providers)
-        await self.service.rights.check()
+        await self.services.rights.check()
         self._duties.start("recovery", self._recovery.keep)
         self._duties.start("forgetting", self._recovery.keep_forgetting)
         self._duties.start("quota monitor", self._monitor.keep)

@@ -1,22 +1,12 @@
-"""Reading the audit: who did what to which object with which outcome, for whom; the latest first.
+"""Audit log API: who did what to which object, on whose behalf, and with which result; the latest first.
 
-An organization's own records are for those who may read the organization itself, which its administrators and auditors
-may. They stay readable after it was deleted, for whoever may read every organization, and so are the records of the
-system, to which belongs what is nobody's and what strangers tried.
+The records of an organization are readable for callers who may read the organization. They stay readable after it was
+deleted for callers who may read every organization. So are the records of the system, which belong to no organization:
+system-wide writes and the attempts of callers who could not be authenticated.
 
-A page looks at ten times its limit of records at most, a hundred at a time so that others get their turn; with filters
-it may be short, even empty, and not be the last. `continue` stands for the last record that was looked at, and is
-sealed for the caller and the records that it was given for.
-
-Who did what, for those who may ask.
-
-What clients ask of the audit, and what they read.
-
-Which records a query means, and how one is read.
-
-The auditing room's handlers: each asks the service and renders what it says.
-
-The auditing room's routes.
+A page examines at most ten times its limit of records, a hundred at a time, and yields to the event loop in between.
+With filters it may be short, even empty, and not be the last. `continue` names the last record that was examined. It is
+sealed for the caller and the records that it was issued for.
 """
 
 from collections.abc import Mapping
@@ -31,7 +21,7 @@ from remuda.access.principal import Context
 from remuda.http.audit import STREAM, Actor, AuditRecord, Component, Operation, Result, Target, subject_of_organization
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Rendered
-from remuda.http.routes import AnyRoute, Call, Id, Nothing, PageQuery, Route, Wire
+from remuda.http.routes import AnyRoute, Id, PageQuery, Route, Wire
 from remuda.identity.names import ORGANIZATION, OrganizationPath, permission
 from remuda.kernel.clock import let_others_run
 from remuda.kernel.sealing import Sealer
@@ -134,15 +124,6 @@ _LOOKS = 10
 _SLICE = 100
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPage:
-    """Some records, the latest first."""
-
-    entries: list[EntryRead]
-    next: str | None
-    """Hand this back as `continue`; None if there is no more."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auditing:
     """The records of every component that writes to this log."""
@@ -150,21 +131,22 @@ class Auditing:
     log: Log
     sealer: Sealer
 
-    async def of_organization(self, context: Context, organization: str, query: AuditQuery) -> AuditPage:
-        """Return what was done in an organization."""
+    async def of_organization(
+        self, context: Context, organization: str, query: AuditQuery
+    ) -> Rendered[list[EntryRead]]:
         allow_in_organization(context.principal, READ, organization)
         return await self._page(context, subject_of_organization(organization), query)
 
-    async def of_system(self, context: Context, query: SystemAuditQuery) -> AuditPage:
-        """Return what belongs to no organization, or to the one that is named."""
+    async def of_system(self, context: Context, query: SystemAuditQuery) -> Rendered[list[EntryRead]]:
         allow_everywhere(context.principal, READ)
         return await self._page(context, subject_of_organization(query.organization), query)
 
-    async def _page(self, context: Context, subject: str, query: AuditQuery) -> AuditPage:
+    async def _page(self, context: Context, subject: str, query: AuditQuery) -> Rendered[list[EntryRead]]:
         tokens = PageTokens(self.sealer, path=f"{STREAM}/{subject}", caller=context.principal.caller)
         place = None if query.continue_ is None else tokens.read_position(query.continue_)
         entries, place = await self._look(subject, query, place)
-        return AuditPage(entries, None if place is None else tokens.write_position(place))
+        following = None if place is None else tokens.write_position(place)
+        return Rendered(msgspec.json.encode(entries), headers=page_headers(query, following))
 
     async def _look(self, subject: str, query: AuditQuery, place: int | None) -> tuple[list[EntryRead], int | None]:
         """Return what a query means of the records before a place, and where to go on, if there is more."""
@@ -189,24 +171,6 @@ class Auditing:
             await let_others_run()
 
 
-async def list_audit(
-    auditing: Auditing, call: Call[OrganizationPath, AuditQuery, Nothing]
-) -> Rendered[list[EntryRead]]:
-    """List what was done in an organization."""
-    return _rendered(await auditing.of_organization(call.context, call.path.organization, call.query), call.query)
-
-
-async def list_system_audit(
-    auditing: Auditing, call: Call[Nothing, SystemAuditQuery, Nothing]
-) -> Rendered[list[EntryRead]]:
-    """List what belongs to no organization, or to the one that is named."""
-    return _rendered(await auditing.of_system(call.context, call.query), call.query)
-
-
-def _rendered(page: AuditPage, query: AuditQuery) -> Rendered[list[EntryRead]]:
-    return Rendered(msgspec.json.encode(page.entries), headers=page_headers(query, page.next))
-
-
 _ABOUT = (
     "The latest first, 100 unless `limit` says otherwise. Every write of a known caller is there, whatever came of it, "
     "and so are logins. With filters a page may be short, even empty, and not be the last: only one without "
@@ -214,32 +178,32 @@ _ABOUT = (
 )
 
 
-def routes() -> list[AnyRoute]:
-    """Return all of them, with paths below where identity is mounted."""
-    return [
-        Route(
-            method="GET",
-            path=f"{ORGANIZATION}/audit",
-            name="list_audit",
-            summary="List who did what in an organization",
-            description=_ABOUT,
-            scope="organization",
-            permission=READ,
-            path_type=OrganizationPath,
-            query_type=AuditQuery,
-            answer_type=list[EntryRead],
-            handler=list_audit,
-        ),
-        Route(
-            method="GET",
-            path="/api/v1/audit",
-            name="list_system_audit",
-            summary="List who did what that belongs to no organization, or to the one that is named",
-            description=_ABOUT,
-            scope="everywhere",
-            permission=READ,
-            query_type=SystemAuditQuery,
-            answer_type=list[EntryRead],
-            handler=list_system_audit,
-        ),
-    ]
+ROUTES: list[AnyRoute] = [
+    Route(
+        method="GET",
+        path=f"{ORGANIZATION}/audit",
+        name="list_audit",
+        summary="List the audit records of an organization",
+        description=_ABOUT,
+        scope="organization",
+        permission=READ,
+        path_type=OrganizationPath,
+        query_type=AuditQuery,
+        answer_type=list[EntryRead],
+        service=Auditing,
+        calls=Auditing.of_organization,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/audit",
+        name="list_system_audit",
+        summary="List the audit records of no organization, or of the one that is named",
+        description=_ABOUT,
+        scope="everywhere",
+        permission=READ,
+        query_type=SystemAuditQuery,
+        answer_type=list[EntryRead],
+        service=Auditing,
+        calls=Auditing.of_system,
+    ),
+]

@@ -1,21 +1,11 @@
-"""The room's port: a short token in a user's name.
+"""Operator tokens: short-lived tokens in a user's name for an operator on the machine itself (break-glass access).
 
-A request is carried out once, and on record before there is a token. The command `remuda token issue` sends it to the
-process that runs, or carries it out itself while none does.
+An operator proves themselves with a request that is sealed with the keys of this system: a person who can read the file
+with these keys could read and write everything anyway. The request is valid for one minute and once. It says for whom
+the token is, for how long, who asks and why, and it is audited before a token exists. The route is public, because the
+sealed request is the proof.
 
-Break-glass: a token for whoever sits at the machine itself.
-
-What an operator asks for, sealed.
-
-Whoever can read the file with the sealing keys could read and write everything anyway. So what proves an operator is a
-request sealed with those keys, in a context of its own. It is good for a minute, and says for whom the token is, for
-how long, who asks and why.
-
-What an operator sends and reads.
-
-The room's handler.
-
-The room's route. It is public: what is sent is the proof.
+`remuda token issue` sends the request to the running process, or carries it out itself if none runs.
 """
 
 from collections.abc import Sequence
@@ -27,7 +17,7 @@ import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.audit import Actor, Operation, Target, audit_record
-from remuda.http.routes import AnyRoute, Call, Nothing, Route, Wire
+from remuda.http.routes import AnyRoute, Route, Wire
 from remuda.identity.kinds.users import USER, User, user_id
 from remuda.identity.lookups import organizations_to_tell
 from remuda.identity.tokens.service import Tokens
@@ -129,9 +119,9 @@ class Operators:
     sealer: Sealer
     tokens: Tokens
 
-    async def issue_sealed(self, context: Context, sealed: Secret) -> OperatorTokenRead:
-        """Carry out a request that was sent, or raise Unauthenticated if it is not good."""
-        return await self._issue(open_request(sealed, self.sealer, self.clock.now()), trace_id=context.trace_id)
+    async def issue_sealed(self, context: Context, body: OperatorTokenWrite) -> OperatorTokenRead:
+        """Carry out a sealed request, or raise Unauthenticated if it is not valid."""
+        return await self._issue(open_request(body.request, self.sealer, self.clock.now()), trace_id=context.trace_id)
 
     async def issue(self, request: OperatorRequest) -> OperatorTokenRead:
         """Carry out a request of this very process, which has the store to itself."""
@@ -179,25 +169,21 @@ def _record(request: OperatorRequest, user: User, trace_id: str, organization: s
     )
 
 
-async def create_token(operators: Operators, call: Call[Nothing, Nothing, OperatorTokenWrite]) -> OperatorTokenRead:
-    return await operators.issue_sealed(call.context, call.body.request)
-
-
-def routes() -> list[AnyRoute]:
-    return [
-        Route(
-            method="POST",
-            path=PATH,
-            name="create_operator_token",
-            summary="Issue a short token to an operator on the machine itself",
-            description="For `remuda token issue`: the request is sealed with the keys of this system, good for a "
-            "minute and once. Who asked, for whom and why is audited.",
-            scope="public",
-            handler=create_token,
-            body_type=OperatorTokenWrite,
-            answer_type=OperatorTokenRead,
-            errors=(401,),
-            holds_secret=True,
-            tag="operator",
-        )
-    ]
+ROUTES: list[AnyRoute] = [
+    Route(
+        method="POST",
+        path=PATH,
+        name="create_operator_token",
+        summary="Issue a short-lived token to an operator on the machine itself",
+        description="For `remuda token issue`: the request is sealed with the keys of this system, good for a "
+        "minute and once. Who asked, for whom and why is audited.",
+        scope="public",
+        service=Operators,
+        calls=Operators.issue_sealed,
+        body_type=OperatorTokenWrite,
+        answer_type=OperatorTokenRead,
+        errors=(401,),
+        holds_secret=True,
+        tag="operator",
+    )
+]

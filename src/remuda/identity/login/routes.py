@@ -1,6 +1,6 @@
-"""The handlers of the pages: each gathers what a browser brought, and asks the service.
+"""Routes of the pages for browsers, and of the links by which an administrator lets a user set a password.
 
-The routes for browsers, and the one by which an administrator gets a link for somebody's password.
+The handlers read cookies and the peer from the call.
 """
 
 from typing import Any
@@ -103,17 +103,13 @@ async def make_password_link(browser: Browser, call: Call[Nothing, Nothing, Pass
     return await browser.passwords.make_link(call.context, call.body.subject)
 
 
-def routes() -> list[AnyRoute]:
-    """Return them."""
-    return [*_login(), *_account(), *_logout(), *_device(), *_password()]
-
-
 def _page(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
     given: dict[str, Any] = {
         "method": method,
         "path": path,
         "name": name,
         "summary": summary,
+        "service": Browser,
         "handler": handler,
         "scope": "public",
         "page": True,
@@ -214,6 +210,10 @@ def _password() -> list[AnyRoute]:
             success=201,
             errors=(404,),
             holds_secret=True,
+            service=Browser,
             handler=make_password_link,
         ),
     ]
+
+
+ROUTES: list[AnyRoute] = [*_login(), *_account(), *_logout(), *_device(), *_password()]

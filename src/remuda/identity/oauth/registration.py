@@ -1,9 +1,8 @@
-"""Registered clients as operators send and read them, and how one becomes the other.
+"""Registered OAuth2 clients: what operators send and read, what is stored, and the service that registers them.
 
-Who may log people in through us: operators register clients.
-
-The right is `identity:oauth2providers`, held everywhere: the roles that existing clients know have no endpoint for
-clients, and whoever may say where people come from may also say where they go. What is built in cannot be changed.
+The permission is `identity:oauth2providers`, held everywhere: the roles that existing clients know have no endpoint for
+clients, and a caller who may choose where users log in may also choose which clients they log in to. Built-in clients
+cannot be changed.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission, Principal, Verb
-from remuda.http.responses import Collection, tagged
+from remuda.http.responses import Collection, Shown, tagged
 from remuda.http.routes import Parameters, Wire
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.names import permission
@@ -170,7 +169,7 @@ def right(verb: Verb) -> Permission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """Registers clients."""
+    """The service of registered clients."""
 
     store: Store
     clock: Clock
@@ -180,39 +179,40 @@ class Registration:
         allow_everywhere(context.principal, right("read"))
         return Collection(store=self.store, kind=OAuth2Client, view=CLIENT_VIEW)
 
-    async def get(self, context: Context, client: str) -> OAuth2Client:
+    async def get(self, context: Context, client: str) -> Shown[ClientRead]:
         allow_everywhere(context.principal, right("read"))
-        return await self.store.get(OAuth2Client, client)
+        return Shown(CLIENT_VIEW, await self.store.get(OAuth2Client, client))
 
-    async def create(self, context: Context, wanted: ClientWrite) -> tuple[OAuth2Client, Secret | None]:
+    async def create(self, context: Context, body: ClientWrite) -> ClientSecretRead:
         """Register a client, and return its secret this once; a public one, or one with a key, has none.
 
-        Sent again after its answer was lost there is no secret either: rotate it.
+        A repeat of a request whose response was lost returns no secret either: rotate it.
         """
         allow_everywhere(context.principal, right("create"))
-        check_client(wanted)
-        secret = None if wanted.spec.is_public or wanted.spec.public_key else new_secret(self.randomness)
+        check_client(body)
+        secret = None if body.spec.is_public or body.spec.public_key else new_secret(self.randomness)
         secret_hash = "" if secret is None else token_hash(secret.reveal())
-        client = new_client(context.operation, wanted, context.principal, secret_hash=secret_hash)
+        client = new_client(context.operation, body, context.principal, secret_hash=secret_hash)
         try:
-            return await self.store.create(client, log=witnessed(context, OAUTH2_CLIENT.plural, client)), secret
+            made = await self.store.create(client, log=witnessed(context, OAUTH2_CLIENT.plural, client))
         except AlreadyExists:
-            return await self.store.get(OAuth2Client, client.name), None
+            return _with_secret(await self.store.get(OAuth2Client, client.name), None)
+        return _with_secret(made, secret)
 
-    async def update(self, context: Context, client: str, wanted: ClientWrite) -> OAuth2Client:
-        """Replace what an operator may change of a client."""
+    async def update(self, context: Context, client: str, body: ClientWrite) -> OAuth2Client:
+        """Replace the writable fields of a client."""
         allow_everywhere(context.principal, right("update"))
-        check_client(wanted)
+        check_client(body)
 
         async def change() -> OAuth2Client:
             found = await self._own(context, client)
-            changed = changed_client(found, wanted, context.principal, self.clock.now())
+            changed = changed_client(found, body, context.principal, self.clock.now())
             return await self.store.update(changed, log=witnessed(context, OAUTH2_CLIENT.plural, found))
 
         return await until_written(change)
 
-    async def rotate(self, context: Context, client: str) -> tuple[OAuth2Client, Secret]:
-        """Give a client a new secret, and return it this once. The old one is good no more."""
+    async def rotate(self, context: Context, client: str) -> ClientSecretRead:
+        """Replace the secret of a client, and return the new one this once. The old one is not valid any more."""
         allow_everywhere(context.principal, right("update"))
         secret = new_secret(self.randomness)
 
@@ -224,10 +224,10 @@ class Registration:
             log = witnessed(context, OAUTH2_CLIENT.plural, found)
             return await self.store.update(replace(found, spec=spec), log=log)
 
-        return await until_written(change), secret
+        return _with_secret(await until_written(change), secret)
 
     async def delete(self, context: Context, client: str) -> None:
-        """Forget a client. Nobody logs in through it any more, and none of its refresh tokens is good."""
+        """Delete a client. Users cannot log in through it any more, and its refresh tokens are not valid any more."""
         allow_everywhere(context.principal, right("delete"))
 
         async def change() -> None:
@@ -243,3 +243,8 @@ class Registration:
         if found.name == CLI:
             raise Forbidden(f"The client {CLI} is built in and cannot be changed: register one of your own.")
         return found
+
+
+def _with_secret(client: OAuth2Client, secret: Secret | None) -> ClientSecretRead:
+    read = read_client(client)
+    return ClientSecretRead(metadata=read.metadata, spec=read.spec, status=ClientSecret(client_secret=secret))

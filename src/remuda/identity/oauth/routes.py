@@ -1,11 +1,7 @@
-"""The routes that programs use; those for browsers are those of the room `login`.
+"""Routes of OAuth2 and OpenID Connect for programs; the pages for browsers are in `login`.
 
-What we tell about ourselves: only what is true.
-
-The reference lists things that it does not do (the response type `id_token`, the scope `profile`, its name as whatever
-the request's Host header says); here every address comes from the configured issuer.
-
-The handlers of the oauth room: each asks the service and renders what it says.
+The documents about this service are built from the configured issuer, never from the Host header of a request, and list
+only what is implemented.
 """
 
 from typing import Any
@@ -13,20 +9,17 @@ from typing import Any
 import msgspec
 
 from remuda.http.authentication import read_bearer
-from remuda.http.responses import Collection, Shown
 from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
-from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth import registration as client_wire
 from remuda.identity.oauth import schema as wire
 from remuda.identity.oauth.clients import ALGORITHMS
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE
 from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN
-from remuda.identity.oauth.registration import right
+from remuda.identity.oauth.registration import Registration, right
 from remuda.identity.oauth.schema import OpenIdConfiguration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Unauthenticated
-from remuda.kernel.secrets import Secret
 from remuda.resources.service_info import SCOPES, OpenIdProtectedResource, protected_resource, protected_resource_route
 
 
@@ -116,47 +109,6 @@ async def read_protected_resource(oauth: OAuth, _call: Call[Nothing, Nothing, No
     return protected_resource(oauth.settings.issuer, oauth.settings.issuer)
 
 
-async def list_clients(
-    oauth: OAuth, call: Call[Nothing, ListQuery, Nothing]
-) -> Collection[OAuth2Client, list[client_wire.ClientRead]]:
-    return await oauth.registration.list(call.context)
-
-
-async def create_client(
-    oauth: OAuth, call: Call[Nothing, Nothing, client_wire.ClientWrite]
-) -> client_wire.ClientSecretRead:
-    return _with_secret(*await oauth.registration.create(call.context, call.body))
-
-
-async def get_client(
-    oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, Nothing]
-) -> Shown[client_wire.ClientRead]:
-    return Shown(client_wire.CLIENT_VIEW, await oauth.registration.get(call.context, call.path.client))
-
-
-async def update_client(
-    oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, client_wire.ClientWrite]
-) -> Shown[client_wire.ClientRead]:
-    changed = await oauth.registration.update(call.context, call.path.client, call.body)
-    return Shown(client_wire.CLIENT_VIEW, changed)
-
-
-async def rotate_client(
-    oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, Nothing]
-) -> client_wire.ClientSecretRead:
-    return _with_secret(*await oauth.registration.rotate(call.context, call.path.client))
-
-
-async def delete_client(oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, Nothing]) -> None:
-    await oauth.registration.delete(call.context, call.path.client)
-
-
-def _with_secret(client: OAuth2Client, secret: Secret | None) -> client_wire.ClientSecretRead:
-    read = client_wire.read_client(client)
-    shown = client_wire.ClientSecret(client_secret=secret)
-    return client_wire.ClientSecretRead(metadata=read.metadata, spec=read.spec, status=shown)
-
-
 def _authorization(call: Call[Any, Any, Any]) -> str:
     return call.headers.get("authorization", "")
 
@@ -172,11 +124,6 @@ _KNOWN = "/.well-known"
 _CLIENTS = "/api/v1/oauth2clients"
 _CLIENT = f"{_CLIENTS}/{{clientID}}"
 _AUTHORIZATION = ("authorization",)
-
-
-def routes() -> list[AnyRoute]:
-    """Return all of them."""
-    return [*_tokens(), *_documents(), *_clients()]
 
 
 def _tokens() -> list[AnyRoute]:
@@ -195,6 +142,7 @@ def _tokens() -> list[AnyRoute]:
             body_type=wire.TokenForm,
             answer_type=wire.TokenRead,
             errors=(401,),
+            service=OAuth,
             handler=token,
         ),
         Route(
@@ -210,6 +158,7 @@ def _tokens() -> list[AnyRoute]:
             body_type=wire.DeviceAuthorizationForm,
             answer_type=wire.DeviceAuthorization,
             errors=(401, 429),
+            service=OAuth,
             handler=authorize_device,
         ),
         Route(
@@ -223,6 +172,7 @@ def _tokens() -> list[AnyRoute]:
             headers=_AUTHORIZATION,
             body_type=wire.ShownToken,
             errors=(401,),
+            service=OAuth,
             handler=revoke,
         ),
         Route(
@@ -237,6 +187,7 @@ def _tokens() -> list[AnyRoute]:
             body_type=wire.ShownToken,
             answer_type=wire.IntrospectionRead,
             errors=(401,),
+            service=OAuth,
             handler=introspect,
         ),
         Route(
@@ -248,6 +199,7 @@ def _tokens() -> list[AnyRoute]:
             headers=_AUTHORIZATION,
             answer_type=wire.UserinfoRead,
             errors=(401,),
+            service=OAuth,
             handler=read_userinfo,
         ),
         Route(
@@ -261,6 +213,7 @@ def _tokens() -> list[AnyRoute]:
             body_type=wire.UserinfoForm,
             answer_type=wire.UserinfoRead,
             errors=(401,),
+            service=OAuth,
             handler=post_userinfo,
         ),
     ]
@@ -275,6 +228,7 @@ def _documents() -> list[AnyRoute]:
             summary="Read the keys that verify our tokens",
             scope="public",
             answer_type=wire.JsonWebKeySet,
+            service=OAuth,
             handler=read_keys,
         ),
         Route(
@@ -284,6 +238,7 @@ def _documents() -> list[AnyRoute]:
             summary="Read where everything is that OpenID Connect needs",
             scope="public",
             answer_type=wire.OpenIdConfiguration,
+            service=OAuth,
             handler=read_configuration,
         ),
         Route(
@@ -293,9 +248,10 @@ def _documents() -> list[AnyRoute]:
             summary="Read the same, where OAuth2 looks for it",
             scope="public",
             answer_type=wire.OpenIdConfiguration,
+            service=OAuth,
             handler=read_configuration,
         ),
-        protected_resource_route(read_protected_resource),
+        protected_resource_route(read_protected_resource, service=OAuth),
     ]
 
 
@@ -310,7 +266,8 @@ def _clients() -> list[AnyRoute]:
             permission=right("read"),
             query_type=ListQuery,
             answer_type=list[client_wire.ClientRead],
-            handler=list_clients,
+            service=Registration,
+            calls=Registration.list,
         ),
         Route(
             method="POST",
@@ -323,7 +280,8 @@ def _clients() -> list[AnyRoute]:
             answer_type=client_wire.ClientSecretRead,
             success=201,
             holds_secret=True,
-            handler=create_client,
+            service=Registration,
+            calls=Registration.create,
         ),
         Route(
             method="GET",
@@ -334,43 +292,51 @@ def _clients() -> list[AnyRoute]:
             permission=right("read"),
             path_type=client_wire.ClientPath,
             answer_type=client_wire.ClientRead,
-            handler=get_client,
+            service=Registration,
+            calls=Registration.get,
         ),
         Route(
             method="PUT",
             path=_CLIENT,
             name="update_oauth2_client",
-            summary="Change a client",
+            summary="Update a client",
             scope="everywhere",
             permission=right("update"),
             path_type=client_wire.ClientPath,
             body_type=client_wire.ClientWrite,
             answer_type=client_wire.ClientRead,
             is_conditional=True,
-            handler=update_client,
+            service=Registration,
+            calls=Registration.update,
+            view=client_wire.CLIENT_VIEW,
         ),
         Route(
             method="DELETE",
             path=_CLIENT,
             name="delete_oauth2_client",
-            summary="Forget a client",
+            summary="Delete a client",
             scope="everywhere",
             permission=right("delete"),
             path_type=client_wire.ClientPath,
             success=204,
             is_conditional=True,
-            handler=delete_client,
+            service=Registration,
+            calls=Registration.delete,
         ),
         Route(
             method="POST",
             path=f"{_CLIENT}/rotate",
             name="rotate_oauth2_client",
-            summary="Give a client a new secret",
+            summary="Replace the secret of a client",
             scope="everywhere",
             permission=right("update"),
             path_type=client_wire.ClientPath,
             answer_type=client_wire.ClientSecretRead,
             holds_secret=True,
-            handler=rotate_client,
+            service=Registration,
+            calls=Registration.rotate,
         ),
     ]
+
+
+ROUTES: list[AnyRoute] = [*_tokens(), *_documents(), *_clients()]

@@ -1,24 +1,27 @@
-"""Who holds what.
+"""Services of quotas: the limits of organizations and projects, and the allocations that are counted against them.
 
-An allocation is named after its operation: the caller's Idempotency-Key, or else the request. Whoever gave a key has
-recorded it, comes back with it, and confirms; whoever gave none is a client that knows nothing of confirming, so what
-it takes is confirmed as it is taken. To clients a released allocation is gone: it is not found, but to release it again
-is fine, it can be renewed, and it stays in the usage, even when its project and its organization are gone.
+Every method takes the context of the call, checks the caller's permissions itself and has at most one effect.
 
-A project that is being deleted keeps its allocations until they are released, and everything here works in it.
+An allocation is named after its operation: the caller's Idempotency-Key, or else the request. A caller that sent a key
+has recorded it, comes back with it and confirms the allocation. A caller that sent none does not know of confirming, so
+its allocation is confirmed when it is made. For clients a released allocation does not exist: reading it responds 404,
+but releasing it again succeeds, it can be renewed, and it stays in the usage, even after its project and its
+organization were deleted.
 
-Usage is the organization's, and each row of it the project's that it is in: who may not read that project does not see
-what is in it, nor who made it. What a project used that is gone is for who may read all of them.
+A project that is being deleted keeps its allocations until they are released, and every method here works in it.
 
-How much organizations and projects may have.
+Usage belongs to an organization, and each allocation in it to a project: a caller who may not read that project sees
+neither the allocation nor its creator. The usage of a deleted project is for callers who may read all projects.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import Context, Principal
-from remuda.http.responses import Collection, check_match, etag_of
+from remuda.http.responses import Collection, Rendered, Shown, check_match, etag_of
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, Allocation, Quota, QuotaSpec, charge_value
 from remuda.identity.kinds.quotas import Limits as StoredLimits
 from remuda.identity.kinds.tenancy import Organization, Project
@@ -42,36 +45,38 @@ _NONE_IN_PARTICULAR = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocations:
-    """What can be asked of allocations."""
+    """The service of allocations."""
 
     store: Store
     clock: Clock
     ledger: Ledger
 
     async def allocate(
-        self, context: Context, organization: str, project: str, wanted: wire.AllocationWrite
+        self, context: Context, organization: str, project: str, body: wire.AllocationWrite
     ) -> Allocation:
-        """Hold something for somebody, if there is room for it."""
+        """Make an allocation, if the limits allow it."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         await get_in(self.store, Project, project, organization)
-        rules.check_allocation(wanted)
+        rules.check_allocation(body)
         row = rules.new_allocation(
             allocation_id(context.principal.subject, context.key or context.operation),
             organization,
             project,
-            wanted,
+            body,
             context.principal,
             life="confirmed" if context.key is None else "unconfirmed",
         )
         return await self.ledger.take(row, log=witnessed(context, ALLOCATION.plural, row))
 
-    async def get(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
-        """Return an allocation that holds something."""
+    async def get(
+        self, context: Context, organization: str, project: str, allocation: str
+    ) -> Shown[wire.AllocationRead]:
+        """Return an allocation that was not released."""
         allow_in_project(context.principal, permission("allocations", "read"), organization, project)
-        return await self._living(organization, project, allocation)
+        return Shown(rules.ALLOCATION_VIEW, await self._living(organization, project, allocation))
 
     async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
-        """Say that what an allocation is for is there."""
+        """Confirm an allocation: the object that it was made for exists."""
         allow_in_project(context.principal, permission("allocations", "update"), organization, project)
         row = await self._living(organization, project, allocation)
         return await self.ledger.confirm(row.name, log=witnessed(context, ALLOCATION.plural, row))
@@ -79,7 +84,7 @@ class Allocations:
     async def renew(
         self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
     ) -> Allocation:
-        """Hold again what was released, if there is room for it; it has to be confirmed anew. A turn as in `change`."""
+        """Renew a released allocation, if the limits allow it. It must be confirmed anew. `turn` as in `change`."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         row = await self._row(organization, project, allocation)
         return await self.ledger.renew(
@@ -94,19 +99,19 @@ class Allocations:
         organization: str,
         project: str,
         allocation: str,
-        wanted: wire.AllocationWrite,
+        body: wire.AllocationWrite,
         *,
         turn: int | None = None,
     ) -> Allocation:
-        """Hold something else instead, if there is room for it, and nobody did so in a later turn."""
+        """Replace the amounts, if the limits allow it and no change of a later turn was made."""
         who, now = context.principal, self.clock.now()
         allow_in_project(who, permission("allocations", "update"), organization, project)
         row = await self._living(organization, project, allocation)
-        rules.check_allocation(wanted)
-        rules.check_same_owner(row, wanted)
+        rules.check_allocation(body)
+        rules.check_same_owner(row, body)
         return await self.ledger.change(
             row.name,
-            lambda row: rules.changed_allocation(row, wanted, who, now, turn=turn),
+            lambda row: rules.changed_allocation(row, body, who, now, turn=turn),
             check=lambda row: _check(context, row, turn),
             log=witnessed(context, ALLOCATION.plural, row),
         )
@@ -114,9 +119,9 @@ class Allocations:
     async def release(
         self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
     ) -> None:
-        """Hold nothing any more, not even for what was begun and never made. Twice is fine.
+        """Release an allocation, even one that was begun and never made. Releasing it twice succeeds.
 
-        Given a turn, it is not held again in an earlier one.
+        With a `turn`, it is not renewed in an earlier one.
         """
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
         try:
@@ -135,11 +140,11 @@ class Allocations:
     async def usage(
         self, context: Context, organization: str, query: wire.UsageQuery
     ) -> Collection[Allocation, list[wire.AllocationRead]]:
-        """Return who uses what since when, of what the caller may see: now, or at some time of the past."""
+        """Return the allocations that the caller may see: those of now, or of a time in the past."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
         await self._check_known(organization)
-        # The rows of a project stay in the usage when it is gone, so nobody asks whether it is there.
+        # The rows of a project stay in the usage after it was deleted, so there is no check that it exists.
         labels = {ORGANIZATION: organization} | ({} if query.project is None else {PROJECT: query.project})
         since, until = (query.since, query.until) if query.at is None else (query.at, query.at)
         is_past = since is not None or until is not None
@@ -155,7 +160,7 @@ class Allocations:
         )
 
     async def _check_known(self, organization: str) -> None:
-        """Raise NotFound unless an organization is there, or was: its usage is there for whoever may read it of all."""
+        """Raise NotFound unless an organization exists or existed: its usage stays readable after it was deleted."""
         if await is_there(self.store, Organization, organization):
             return
         used = await self.store.list_names(Allocation, labels={ORGANIZATION: organization}, limit=1)
@@ -176,13 +181,13 @@ class Allocations:
 
 
 def _check(context: Context, row: Allocation, turn: int | None) -> None:
-    """Raise PreconditionFailed unless a row is what the caller has seen, and was not changed in a later turn."""
+    """Raise PreconditionFailed unless a row is what the caller has read, and was not changed in a later turn."""
     check_state(context, row, rules.writable_allocation(row))
     rules.check_turn(row, turn)
 
 
 def _shown(principal: Principal, organization: str, is_asked_for: Judge | None) -> Judge | None:
-    """Return what tells whether a row is shown; nothing where all are, so that the list can be read from the cache."""
+    """Return the filter of rows; None where all are shown, so that the list can be read from the cache."""
     right = permission("projects", "read")
     if is_allowed_in_project(principal, right, organization, _NONE_IN_PARTICULAR):
         return is_asked_for
@@ -194,76 +199,70 @@ def _shown(principal: Principal, organization: str, is_asked_for: Judge | None) 
     return is_shown
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
-    """Limits and what is used of them, with the tag of the limits."""
-
-    quotas: wire.QuotasRead
-    etag: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What can be asked of limits."""
+    """The service of limits. Responses are tagged with the limits, and not with their usage."""
 
     store: Store
     ledger: Ledger
 
-    async def of_organization(self, context: Context, organization: str) -> Limited:
-        """Return what an organization may have, and what it has."""
+    async def of_organization(self, context: Context, organization: str) -> Rendered[wire.QuotasRead]:
+        """Return the limits of an organization and their usage."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         spec = await self._head(organization)
         quotas = rules.read_quotas(spec, await self.ledger.kinds.all())
-        return Limited(quotas, _etag(organization, spec.quotas))
+        return _rendered(quotas, _etag(organization, spec.quotas))
 
-    async def set_for_organization(self, context: Context, organization: str, wanted: wire.QuotasWrite) -> Limited:
-        """Replace the limits of an organization. A kind that is left out falls back to what everybody has."""
+    async def set_for_organization(
+        self, context: Context, organization: str, body: wire.QuotasWrite
+    ) -> Rendered[wire.QuotasRead]:
+        """Replace the limits of an organization. A kind that is left out falls back to its default."""
         allow_in_organization(context.principal, permission("quotas", "update"), organization)
         await self.store.get(Organization, organization)
-        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in wanted.quotas]
-        rules.check_quotas(wanted, catalogue)
+        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in body.quotas]
+        rules.check_quotas(body, catalogue)
         head = await self.ledger.set_limits(
             organization,
             None,
-            rules.stored_limits(wanted),
+            rules.stored_limits(body),
             check=lambda head: _check_limits(context, head, head.spec.quotas),
             log=context.witness(QUOTA.plural, organization, organization=organization),
         )
-        return Limited(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(organization, head.spec.quotas))
+        return _rendered(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(organization, head.spec.quotas))
 
-    async def of_project(self, context: Context, organization: str, project: str) -> Limited:
-        """Return what a project may have, and what it has, to who may read the project, too."""
+    async def of_project(self, context: Context, organization: str, project: str) -> Rendered[wire.QuotasRead]:
+        """Return the limits of a project and their usage. The caller must be allowed to read the project, too."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         allow_in_project(context.principal, permission("projects", "read"), organization, project)
         await get_in(self.store, Project, project, organization)
         spec = await self._head(organization)
         quotas = rules.read_project_quotas(spec, project, await self.ledger.kinds.all())
-        return Limited(quotas, _etag(organization, project_ledger(spec, project).quotas))
+        return _rendered(quotas, _etag(organization, project_ledger(spec, project).quotas))
 
     async def set_for_project(
-        self, context: Context, organization: str, project: str, wanted: wire.QuotasWrite
-    ) -> Limited:
-        """Replace the limits of a project. A kind that is left out has none but its organization's.
+        self, context: Context, organization: str, project: str, body: wire.QuotasWrite
+    ) -> Rendered[wire.QuotasRead]:
+        """Replace the limits of a project. A kind that is left out is limited by its organization only.
 
-        Whoever may change all projects of an organization divides what that one has. A limit above the organization's
-        is stored and limits nothing: it is there for when the organization gets more.
+        This needs the permission to update all projects of the organization. A limit above the organization's is stored
+        and limits nothing until the organization's is raised.
         """
         allow_in_organization(context.principal, permission("projects", "update"), organization)
         await get_in(self.store, Project, project, organization)
-        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in wanted.quotas]
-        rules.check_quotas(wanted, catalogue)
+        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in body.quotas]
+        rules.check_quotas(body, catalogue)
         head = await self.ledger.set_limits(
             organization,
             project,
-            rules.stored_limits(wanted),
+            rules.stored_limits(body),
             check=lambda head: _check_limits(context, head, project_ledger(head.spec, project).quotas),
             log=context.witness(QUOTA.plural, organization, organization=organization),
         )
         quotas = rules.read_project_quotas(head.spec, project, catalogue, only=kinds)
-        return Limited(quotas, _etag(organization, project_ledger(head.spec, project).quotas))
+        return _rendered(quotas, _etag(organization, project_ledger(head.spec, project).quotas))
 
     async def _head(self, organization: str) -> QuotaSpec:
-        """Return what a head says, or would if there were one."""
+        """Return the quota of an organization, or an empty one where none was written yet."""
         head = await self.ledger.heads.find(organization)
         if head is not None:
             return head.spec
@@ -271,8 +270,12 @@ class Limits:
         return QuotaSpec()
 
 
+def _rendered(quotas: wire.QuotasRead, etag: str) -> Rendered[wire.QuotasRead]:
+    return Rendered(msgspec.json.encode(quotas), etag=etag)
+
+
 def _etag(organization: str, limits: StoredLimits) -> str:
-    """Tag limits by the organization, which is there once, and not by the head, which only the first write makes."""
+    """Return the tag of limits. It names the organization, since a stored quota exists only after a first write."""
     return etag_of(organization, rules.writable_limits(limits))
 
 

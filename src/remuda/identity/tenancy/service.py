@@ -1,15 +1,18 @@
-"""Organizations: who sees them, and who may make, change and remove them.
+"""Services of organizations, projects and OAuth2 providers, and of the version.
 
-Whoever may read organizations everywhere sees all of them. Everybody else sees those they belong to, whatever else
-they may do there: a user by its memberships, of which a suspended one counts too, a service account by its one home.
-A user for whom one organization alone vouches sees no other one.
+Every method takes the context of the call, checks the caller's permissions itself and has at most one effect. A path
+that names an organization or a project outside the caller's access list responds 403, whether it exists or not; an id
+of an object of another organization responds 404; an object of the caller's organization without the permission, 403.
 
-Projects, and what keeps them: references of other services, which are finalizers of the project.
+A caller who may read organizations everywhere sees all of them. Other callers see those that they belong to: a user by
+its memberships, suspended ones included, a service account by its own organization. A user whom the identity provider
+of one organization authenticated sees no other organization.
 
-OAuth2 providers: those of the whole system, which everybody may know of, and those of an organization.
+Other services protect a project from deletion by references, which are finalizers of the project.
 
-A provider's secret goes in and never comes out. A provider that its organization's domain names is kept by that: asked
-to go, it is marked, and goes when the organization names another, or goes itself.
+OAuth2 providers belong to the whole system, and every caller may read those, or to an organization. A provider's secret
+can be written and not be read. A provider that the domain of its organization names cannot be removed: deleting it sets
+a mark, and it is removed when the organization names another one or is removed itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,13 +62,28 @@ from remuda.resources.crud import (
     witnessed,
 )
 from remuda.resources.metadata import check_tags
+from remuda.resources.schema import VersionRead
 from remuda.store.contract import Store
 from remuda.store.logs import Record
+
+SERVICE_NAME = "unikorn-identity"
+"""The name of this service; clients compare its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The name and the release of this service."""
+
+    release: str
+
+    def describe(self) -> VersionRead:
+        """Return the name and the release that runs."""
+        return VersionRead(name=SERVICE_NAME, version=self.release)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Organizations:
-    """What can be asked of organizations."""
+    """The service of organizations."""
 
     store: Store
     clock: Clock
@@ -73,12 +91,12 @@ class Organizations:
     async def list_seen(
         self, context: Context, query: OrganizationQuery
     ) -> Collection[Organization, list[OrganizationRead]] | Rendered[list[OrganizationRead]]:
-        """Return those that the caller belongs to, or all. Few are read one by one, not looked for among all."""
+        """Return the organizations that the caller belongs to, or all. Few are read one by one, by their names."""
         seen = await self._seen_by(context, query.email)
         if query.watch and query.email is not None:
             raise Malformed("A list by email cannot be watched: leave watch out, or email.")
         if query.watch and seen is not None:
-            # A stream ends when access changes, which a suspended membership is no part of.
+            # A stream ends when the access list changes, and a suspended membership is not part of that list.
             seen &= context.principal.access.organizations.keys()
         if seen is None or query.watch or query.limit is not None or query.continue_ is not None:
             visible = None if seen is None else (lambda organization: organization.name in seen)
@@ -86,7 +104,7 @@ class Organizations:
         return await self._few(context, seen)
 
     async def _few(self, context: Context, seen: frozenset[str]) -> Rendered[list[OrganizationRead]]:
-        """Return those with these ids; one that is gone, though a membership still names it, is left out."""
+        """Return those with these ids, without deleted ones that a membership still names."""
         version = (await self.store.list_names(Organization, limit=1)).version
         found = []
         for name in sorted(seen):
@@ -108,35 +126,35 @@ class Organizations:
         seen = await self._memberships(await self._member(principal, email))
         return seen if principal.vouched_by is None else seen & {principal.vouched_by}
 
-    async def create(self, context: Context, wanted: OrganizationWrite) -> Organization:
-        """Make an organization. It is named after the request, so sending that again does not make another."""
+    async def create(self, context: Context, body: OrganizationWrite) -> Organization:
+        """Create an organization. It is named after the request, so that repeating the request makes no second one."""
         allow_everywhere(context.principal, permission("organizations", "create"))
-        await self._check(context.operation, wanted)
-        organization = rules.new_organization(context.operation, wanted, context.principal)
+        await self._check(context.operation, body)
+        organization = rules.new_organization(context.operation, body, context.principal)
         try:
             return await self.store.create(organization, log=_witnessed(context, organization))
-        except AlreadyExists:  # the same request, whose answer was lost
+        except AlreadyExists:  # the same request, whose response was lost
             return await self.store.get(Organization, organization.name)
 
     async def get(self, context: Context, organization: str) -> Organization:
         allow_in_organization(context.principal, permission("organizations", "read"), organization)
         return await self.store.get(Organization, organization)
 
-    async def update(self, context: Context, organization: str, wanted: OrganizationWrite) -> None:
-        """Replace what a client may change of an organization."""
+    async def update(self, context: Context, organization: str, body: OrganizationWrite) -> None:
+        """Replace the writable fields of an organization."""
         allow_in_organization(context.principal, permission("organizations", "update"), organization)
 
         async def change() -> None:
             found = await self.store.get(Organization, organization)
             check_state(context, found, rules.writable_organization(found))
-            await self._check(organization, wanted)
-            changed = rules.changed_organization(found, wanted, context.principal, self.clock.now())
+            await self._check(organization, body)
+            changed = rules.changed_organization(found, body, context.principal, self.clock.now())
             await self.store.update(changed, log=_witnessed(context, found))
 
         await until_written(change)
 
     async def delete(self, context: Context, organization: str) -> None:
-        """Ask for an organization to go, and for everything in it."""
+        """Request the deletion of an organization and everything in it."""
         allow_everywhere(context.principal, permission("organizations", "delete"))
 
         async def delete() -> None:
@@ -147,7 +165,7 @@ class Organizations:
         await until_written(delete)
 
     async def _member(self, principal: Principal, email: str | None) -> str:
-        """Return the id of the user whose organizations are asked for."""
+        """Return the id of the user whose organizations are listed."""
         own = user_id(principal.subject)
         if email is None or (principal.type == "user" and user_id(email) == own):
             return own
@@ -161,13 +179,13 @@ class Organizations:
         page = await self.store.list(OrganizationUser, labels={labels.USER: user})
         return frozenset(labels.organization_of(membership) for membership in page.items)
 
-    async def _check(self, organization: str, wanted: OrganizationWrite) -> None:
-        """Refuse what breaks a rule. That a domain has one owner, the controller keeps: here it is only told early."""
-        check_tags(wanted.metadata.tags)
-        rules.check_organization(wanted.spec)
-        if wanted.spec.organization_type == "domain":
-            await self._check_provider(organization, wanted.spec)
-            await self._check_domain(organization, folded(wanted.spec.domain))
+    async def _check(self, organization: str, body: OrganizationWrite) -> None:
+        """Raise Invalid if a rule is broken. The controller ensures that a domain has one owner; this is told early."""
+        check_tags(body.metadata.tags)
+        rules.check_organization(body.spec)
+        if body.spec.organization_type == "domain":
+            await self._check_provider(organization, body.spec)
+            await self._check_domain(organization, folded(body.spec.domain))
 
     async def _check_provider(self, organization: str, wanted: OrganizationSpecWire) -> None:
         home = None if wanted.provider_scope == "global" else organization
@@ -193,18 +211,18 @@ def _witnessed(context: Context, organization: Organization) -> Sequence[Record]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projects:
-    """What can be asked of projects."""
+    """The service of projects."""
 
     store: Store
     clock: Clock
 
     def list_all(self, context: Context) -> Collection[Project, list[ProjectRead]]:
-        """Return the projects of all organizations, to those who may read every one of them."""
+        """Return the projects of all organizations, to callers who may read every one of them."""
         allow_everywhere(context.principal, permission("projects", "read"))
         return Collection(store=self.store, kind=Project, view=rules.PROJECT_VIEW)
 
     async def list_in(self, context: Context, organization: str) -> Collection[Project, list[ProjectRead]]:
-        """Return the projects of an organization that the caller may read: perhaps none, but that is no refusal."""
+        """Return the projects of an organization that the caller may read. There may be none, which is no error."""
         right, principal = permission("projects", "read"), context.principal
         allow_naming_organization(principal, right, organization)
         await self.store.get(Organization, organization)
@@ -220,34 +238,34 @@ class Projects:
             visible=None if _is_allowed_in_all(context, right, organization) else visible,
         )
 
-    async def create(self, context: Context, organization: str, wanted: ProjectWrite) -> Project:
-        """Make a project. It is named after the request, so sending that again does not make another."""
+    async def create(self, context: Context, organization: str, body: ProjectWrite) -> Project:
+        """Create a project. It is named after the request, so that repeating the request makes no second one."""
         allow_in_organization(context.principal, permission("projects", "create"), organization)
         home = await self.store.get(Organization, organization)
-        await self._check(organization, wanted)
-        project = rules.new_project(context.operation, home, wanted, context.principal)
+        await self._check(organization, body)
+        project = rules.new_project(context.operation, home, body, context.principal)
         try:
             return await self.store.create(project, log=witnessed(context, PROJECT.plural, project))
-        except AlreadyExists:  # the same request, whose answer was lost
+        except AlreadyExists:  # the same request, whose response was lost
             return await self.store.get(Project, project.name)
 
     async def get(self, context: Context, organization: str, project: str) -> Project:
         return await self._project(context, permission("projects", "read"), organization, project)
 
-    async def update(self, context: Context, organization: str, project: str, wanted: ProjectWrite) -> None:
-        """Replace what a client may change of a project."""
+    async def update(self, context: Context, organization: str, project: str, body: ProjectWrite) -> None:
+        """Replace the writable fields of a project."""
 
         async def change() -> None:
             found = await self._project(context, permission("projects", "update"), organization, project)
             check_state(context, found, rules.writable_project(found))
-            await self._check(organization, wanted)
-            changed = rules.changed_project(found, wanted, context.principal, self.clock.now())
+            await self._check(organization, body)
+            changed = rules.changed_project(found, body, context.principal, self.clock.now())
             await self.store.update(changed, log=witnessed(context, PROJECT.plural, found))
 
         await until_written(change)
 
     async def delete(self, context: Context, organization: str, project: str) -> None:
-        """Ask for a project to go, as soon as nothing needs it."""
+        """Request the deletion of a project, which is removed when it has no references."""
 
         async def delete() -> None:
             found = await self._project(context, permission("projects", "delete"), organization, project)
@@ -257,7 +275,7 @@ class Projects:
         await until_written(delete)
 
     async def add_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
-        """Keep a project from going, for something of another service."""
+        """Add a reference of another service, which protects a project from removal."""
 
         async def change() -> None:
             right = permission("projects/references", "create")
@@ -271,7 +289,7 @@ class Projects:
         await until_written(change)
 
     async def remove_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
-        """Let a project go, as far as something of another service is concerned."""
+        """Remove a reference of another service."""
 
         async def change() -> None:
             right = permission("projects/references", "delete")
@@ -291,9 +309,9 @@ class Projects:
         changed = replace(project, metadata=replace(project.metadata, finalizers=tuple(finalizers)))
         await self.store.update(changed, log=witnessed(context, PROJECT.plural, project))
 
-    async def _check(self, organization: str, wanted: ProjectWrite) -> None:
-        check_tags(wanted.metadata.tags)
-        await self._check_groups(organization, wanted.spec.group_ids)
+    async def _check(self, organization: str, body: ProjectWrite) -> None:
+        check_tags(body.metadata.tags)
+        await self._check_groups(organization, body.spec.group_ids)
 
     async def _check_groups(self, organization: str, groups: Iterable[str]) -> None:
         for group in groups:
@@ -301,7 +319,7 @@ class Projects:
                 raise Malformed(f"group ID {group} does not exist")
 
     async def _has_group(self, organization: str, group: str) -> bool:
-        # Only an id is a name that can be looked for.
+        # Only an id is a valid name of an object.
         return is_id(group) and await find_in(self.store, Group, group, organization, marked=False) is not None
 
 
@@ -313,13 +331,13 @@ def _is_allowed_in_all(context: Context, right: Permission, organization: str) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Providers:
-    """What can be asked of providers."""
+    """The service of OAuth2 providers."""
 
     store: Store
     clock: Clock
 
     def list_platform(self) -> Collection[OAuth2Provider, list[ProviderRead]]:
-        """Return those of the whole system at which we are a client: the others are nowhere to log in."""
+        """Return the providers of the whole system at which this service is a client, so that users can log in."""
         return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, index=("platform", "login"))
 
     async def list_in(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
@@ -327,30 +345,30 @@ class Providers:
         where = {labels.ORGANIZATION: organization}
         return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, labels=where)
 
-    async def create(self, context: Context, organization: str, wanted: ProviderWrite) -> OAuth2Provider:
-        """Make a provider. It is named after the request, so sending that again does not make another."""
+    async def create(self, context: Context, organization: str, body: ProviderWrite) -> OAuth2Provider:
+        """Create a provider. It is named after the request, so that repeating the request makes no second one."""
         home = await self._home(context, "create", organization)
-        _check(wanted)
-        provider = rules.new_provider(context.operation, home, wanted, context.principal)
+        _check(body)
+        provider = rules.new_provider(context.operation, home, body, context.principal)
         try:
             return await self.store.create(provider, log=witnessed(context, OAUTH2_PROVIDER.plural, provider))
-        except AlreadyExists:  # the same request, whose answer was lost
+        except AlreadyExists:  # the same request, whose response was lost
             return await self.store.get(OAuth2Provider, provider.name)
 
-    async def update(self, context: Context, organization: str, provider: str, wanted: ProviderWrite) -> None:
-        """Replace what a client may change of a provider."""
+    async def update(self, context: Context, organization: str, provider: str, body: ProviderWrite) -> None:
+        """Replace the writable fields of a provider."""
 
         async def change() -> None:
             found = await self._provider(context, "update", organization, provider)
             check_state(context, found, rules.writable_provider(found))
-            _check(wanted)
-            changed = rules.changed_provider(found, wanted, context.principal, self.clock.now())
+            _check(body)
+            changed = rules.changed_provider(found, body, context.principal, self.clock.now())
             await self.store.update(changed, log=witnessed(context, OAUTH2_PROVIDER.plural, found))
 
         await until_written(change)
 
     async def delete(self, context: Context, organization: str, provider: str) -> None:
-        """Ask for a provider to go, as soon as no domain names it."""
+        """Request the deletion of a provider, which is removed when no domain names it."""
 
         async def delete() -> None:
             found = await self._provider(context, "delete", organization, provider)
@@ -368,6 +386,6 @@ class Providers:
         return await get_in(self.store, OAuth2Provider, provider, organization)
 
 
-def _check(wanted: ProviderWrite) -> None:
-    check_tags(wanted.metadata.tags)
-    rules.check_issuer(wanted.spec.issuer)
+def _check(body: ProviderWrite) -> None:
+    check_tags(body.metadata.tags)
+    rules.check_issuer(body.spec.issuer)

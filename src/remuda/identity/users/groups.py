@@ -1,6 +1,6 @@
-"""Groups: who has which roles in an organization, and in those of its projects that list the group.
+"""Groups: users and service accounts that have the same roles in an organization and in projects that list the group.
 
-The rules of groups, as pure functions: what may be asked, what is stored of it, how it reads.
+The rules are pure functions: which requests are valid, what is stored of them, and what clients read.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context, Principal
 from remuda.http.pagination import SLICE
 from remuda.http.responses import Collection as ResponseCollection
-from remuda.http.responses import Tagged, tagged
+from remuda.http.responses import Shown, Tagged, tagged
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, Subject, User
 from remuda.identity.names import permission
@@ -117,7 +117,7 @@ _NO_USER = "names no user of this organization"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """What can be asked about groups."""
+    """The service of groups."""
 
     store: Store
     clock: Clock
@@ -136,36 +136,37 @@ class Groups:
             store=self.store, kind=Group, view=self.view, labels={ORGANIZATION_LABEL: organization}
         )
 
-    async def create(self, context: Context, organization: str, wanted: GroupWrite) -> Group:
-        """Make a group. It is named after the request, so sending that again does not make another."""
+    async def create(self, context: Context, organization: str, body: GroupWrite) -> Shown[GroupRead]:
+        """Create a group. It is named after the request, so that repeating the request makes no second one."""
         allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
         found = await self.store.get(Organization, organization)
-        spec = await self._judged(context, organization, wanted)
-        group = new_group(context.operation, found, wanted, spec, context.principal)
+        spec = await self._judged(context, organization, body)
+        group = new_group(context.operation, found, body, spec, context.principal)
         try:
-            return await self.store.create(group, log=witnessed(context, GROUPS, group))
-        except AlreadyExists:  # the same request, whose answer was lost
-            return await self.store.get(Group, group.name)
+            made = await self.store.create(group, log=witnessed(context, GROUPS, group))
+        except AlreadyExists:  # the same request, whose response was lost
+            made = await self.store.get(Group, group.name)
+        return Shown(self.view, made)
 
-    async def get(self, context: Context, organization: str, group: str) -> Group:
+    async def get(self, context: Context, organization: str, group: str) -> Shown[GroupRead]:
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
-        return await self._group(organization, group)
+        return Shown(self.view, await self._group(organization, group))
 
-    async def update(self, context: Context, organization: str, group: str, wanted: GroupWrite) -> None:
-        """Replace everything that a client may change of a group, its members too."""
+    async def update(self, context: Context, organization: str, group: str, body: GroupWrite) -> None:
+        """Replace the metadata, the roles and the members of a group."""
         allow_in_organization(context.principal, permission(GROUPS, "update"), organization)
 
         async def change() -> None:
             found = await self._group(organization, group)
             check_state(context, found, writable_group(found))
-            spec = await self._judged(context, organization, wanted)
-            changed = changed_group(found, wanted, spec, context.principal, self.clock.now())
+            spec = await self._judged(context, organization, body)
+            changed = changed_group(found, body, spec, context.principal, self.clock.now())
             await self.store.update(changed, log=witnessed(context, GROUPS, found))
 
         await until_written(change)
 
     async def delete(self, context: Context, organization: str, group: str) -> None:
-        """Delete a group. Nobody has its roles from now on; projects forget it soon."""
+        """Delete a group. It grants nothing from now on; a controller removes it from projects."""
         allow_in_organization(context.principal, permission(GROUPS, "delete"), organization)
 
         async def delete() -> None:

@@ -1,11 +1,14 @@
-"""Service accounts: for automation, each with one token that is shown once.
+"""Services of users and service accounts, and what changing them has in common.
 
-What is common to changing a user and a service account: who may, in whose turn, and as which operation.
+A user of an organization is a global user with a membership there and the groups that it is in. A service account is
+for automation and has one token, which is shown once.
 
-Whoever puts somebody into a group gives them its roles, so they need what the same would take in the group itself: the
-right to give each of them. To leave somebody in a group gives nothing.
+Every method takes the context of the call, checks the caller's permissions itself and has at most one effect; a change
+that needs several writes is an operation. A path that names an organization outside the caller's access list responds
+403, whether it exists or not; an id of an object of another organization responds 404.
 
-Users of an organization: global users, each with a membership there and the groups that it is in.
+A caller who puts a user into a group gives them its roles, and needs what changing the group itself needs: the
+permission to grant each of these roles. To leave a user in a group grants nothing.
 """
 
 from collections import defaultdict
@@ -102,7 +105,7 @@ USERS = "users"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """What can be asked about users."""
+    """The service of the users of organizations."""
 
     store: Store
     changes: Changes
@@ -124,44 +127,44 @@ class Users:
             found.append(rules.read_user(membership, user, groups.get(membership.name, ())))
         return sorted(found, key=lambda user: user.spec.subject)
 
-    async def create(self, context: Context, organization: str, wanted: UserWrite) -> UserRead:
-        """Make somebody a user of an organization. Who is one already keeps its state and gets the groups given."""
+    async def create(self, context: Context, organization: str, body: UserWrite) -> UserRead:
+        """Make a user of an organization. An existing one keeps its state and gets the groups given."""
         allow_in_organization(context.principal, permission(USERS, "create"), organization)
         await self.store.get(Organization, organization)
-        subject = rules.address(wanted.spec.subject)
-        tags = own_tags(_tags(wanted), context.principal)
+        subject = rules.address(body.spec.subject)
+        tags = own_tags(_tags(body), context.principal)
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
         work = UserWork(
             member=member,
             by=asker_of(context.principal),
-            groups=each_once(wanted.spec.group_ids),
-            state=wanted.spec.state,
+            groups=each_once(body.spec.group_ids),
+            state=body.spec.state,
             tags=tags,
         )
         return await self._answer(work, await self.changes.run(context, USERS, CREATE_USER, work))
 
-    async def update(self, context: Context, organization: str, user: str, wanted: UserWrite) -> UserRead:
-        """Replace the state and the groups of a user; what it logs in as stays, and so do its tags."""
+    async def update(self, context: Context, organization: str, user: str, body: UserWrite) -> UserRead:
+        """Replace the state and the groups of a user. Its subject and its tags stay."""
         allow_in_organization(context.principal, permission(USERS, "update"), organization)
         membership, found = await self._user(organization, user)
-        replaced_tags(found.spec.tags, _tags(wanted), context.principal)
+        replaced_tags(found.spec.tags, _tags(body), context.principal)
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
         work = UserWork(
             member=member,
             by=asker_of(context.principal),
-            groups=each_once(wanted.spec.group_ids),
-            state=wanted.spec.state,
+            groups=each_once(body.spec.group_ids),
+            state=body.spec.state,
         )
         return await self._answer(work, await self.changes.run(context, USERS, UPDATE_USER, work))
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
-        """End a membership. It gives no rights from now on, and groups forget it soon. The global user stays."""
+        """Delete a membership. It grants nothing any more, and a controller clears it from groups. The user remains."""
         allow_in_organization(context.principal, permission(USERS, "delete"), organization)
         found = await self._membership(organization, user)
         await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=witnessed(context, USERS, found))
 
     async def _answer(self, work: UserWork, done: str | None) -> UserRead:
-        """Return what an operation made of a user; or, of one that was done earlier, what there is of it now."""
+        """Return the user that an operation wrote; or, if it was done earlier, the user as it is now."""
         written = self.tray.memberships.take(done)
         if written is not None:
             user = await self.store.get(User, written.metadata.labels[USER])
@@ -208,7 +211,7 @@ ACCOUNTS = "serviceaccounts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """What can be asked about service accounts."""
+    """The service of service accounts."""
 
     store: Store
     clock: Clock
@@ -217,7 +220,7 @@ class Accounts:
     tray: Tray
 
     async def list(self, context: Context, organization: str) -> Sequence[AccountRead]:
-        """Return the service accounts of an organization; to one of them that may not read them, itself."""
+        """Return the service accounts of an organization. One of them that may not read them gets itself."""
         try:
             allow_in_organization(context.principal, permission(ACCOUNTS, "read"), organization)
         except Forbidden:
@@ -230,48 +233,48 @@ class Accounts:
         accounts = (await self.store.list(ServiceAccount, labels={ORGANIZATION: organization})).items
         return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_marked]
 
-    async def create(self, context: Context, organization: str, wanted: AccountWrite) -> AccountRead:
-        """Make a service account, named after the request, and show its token this once."""
+    async def create(self, context: Context, organization: str, body: AccountWrite) -> AccountRead:
+        """Create a service account, named after the request, and return its token this once."""
         allow_in_organization(context.principal, permission(ACCOUNTS, "create"), organization)
         await self.store.get(Organization, organization)
-        check_tags(wanted.metadata.tags)
-        own_tags(stored_tags(wanted.metadata), context.principal)
+        check_tags(body.metadata.tags)
+        own_tags(stored_tags(body.metadata), context.principal)
         member = Member(organization=organization, id=context.operation)
-        work = _work(context, member, wanted)
+        work = _work(context, member, body)
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
         made, issued = self.tray.accounts.take(done), self.tray.tokens.take(done)
         if made is None or issued is None:
             raise AnswerNotKept
         return rules.read_account(made, sorted(work.groups), issued.token)
 
-    async def update(self, context: Context, organization: str, account: str, wanted: AccountWrite) -> AccountRead:
-        """Replace what a client may change of a service account, and its groups. Its token stays."""
+    async def update(self, context: Context, organization: str, account: str, body: AccountWrite) -> AccountRead:
+        """Replace the metadata and the groups of a service account. Its token stays."""
         allow_in_organization(context.principal, permission(ACCOUNTS, "update"), organization)
         found = await self._account(organization, account)
-        check_tags(wanted.metadata.tags)
-        replaced_tags(found.spec.tags, stored_tags(wanted.metadata), context.principal)
+        check_tags(body.metadata.tags)
+        replaced_tags(found.spec.tags, stored_tags(body.metadata), context.principal)
         member = Member(organization=organization, id=found.name)
-        work = _work(context, member, wanted)
+        work = _work(context, member, body)
         changed = self.tray.accounts.take(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))
         if changed is not None:
             return rules.read_account(changed, sorted(work.groups))
-        try:  # it was done earlier: this is what there is of it now
+        try:  # it was done earlier: respond with its present state
             found = await self._account(organization, account)
         except NotFound:
             raise AnswerNotKept from None
         return rules.read_account(found, await self._groups_of(found))
 
     async def delete(self, context: Context, organization: str, account: str) -> None:
-        """Delete a service account. Its token is refused from now on; groups forget it soon."""
+        """Delete a service account. Its token is refused from now on; a controller removes it from groups."""
         allow_in_organization(context.principal, permission(ACCOUNTS, "delete"), organization)
         found = await self._account(organization, account)
         await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=witnessed(context, ACCOUNTS, found))
 
     async def rotate(self, context: Context, organization: str, account: str) -> AccountRead:
-        """Give a service account another token, and show it this once. The old one is refused from now on.
+        """Replace the token of a service account, and return the new one this once. The old one is refused from now on.
 
-        That is one write: the account knows which token is good for it. Where somebody checks tokens without seeing
-        the account, the old one ends when the controller has revoked it.
+        That is one write: the account names its valid token. Services that check tokens without reading the account
+        refuse the old one when the controller has revoked it.
         """
         principal = context.principal
         own = await self._own(principal, organization)
