@@ -21,11 +21,11 @@ from tests.identity.login_ground import (
     CONSOLE_SECRET,
     JO,
     PASSWORD,
+    ROUTES,
     Browser,
     Home,
     at_home,
     house,
-    routes,
     sent_to,
 )
 from tests.identity.room import Room, registry
@@ -47,7 +47,7 @@ async def opened(world: World) -> AsyncIterator[Home]:
     for driver in drivers:
         await driver.start()
     try:
-        yield Home(Room(world, store, service, routes()))
+        yield Home(Room(world, store, service, ROUTES))
     finally:
         for driver in drivers:
             await driver.stop()
