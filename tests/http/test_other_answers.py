@@ -13,7 +13,6 @@ import pytest
 from remuda.http.api import Api
 from remuda.http.docs import render_docs
 from remuda.http.errors import ErrorBody
-from remuda.http.mounting import within
 from remuda.http.openapi import document
 from remuda.http.remote_errors import error_from
 from remuda.http.responses import Other
@@ -94,7 +93,7 @@ SHOE: AnyRoute = Route(
 
 
 def table(*routes: AnyRoute) -> Table:
-    return Table("smithy", title="Smithy", description="Shoes.", routes=routes or within(lambda it: it, [SHOE]))
+    return Table("smithy", title="Smithy", description="Shoes.", routes=routes or [SHOE])
 
 
 @asynccontextmanager
