@@ -145,7 +145,7 @@ def test_what_belongs_to_another_user_is_one_sentence(stopped: Path) -> None:
     assert told() == {(1, "", f"The store {stopped}/remuda.db cannot be read and written by this user: {remedy}\n")}
     stopped.chmod(0)
     remedy = "run this as the directory's owner, or name another one."
-    assert told() == {(1, "", f"--data {stopped} cannot be looked into (Permission denied): {remedy}\n")}
+    assert told() == {(1, "", f"--data {stopped} cannot be read (Permission denied): {remedy}\n")}
     stopped.chmod(0o700)
 
 

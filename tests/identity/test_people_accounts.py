@@ -221,7 +221,7 @@ async def test_an_organization_or_account_that_is_not_there_is_not_found(people:
 async def test_a_token_is_shown_to_nobody_who_asks_again(people: Room[People]) -> None:
     clerk = people.ask(CLERK)
     told(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 201)
-    assert "was not kept" in refusal(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 409)
+    assert "not stored" in refusal(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 409)
     context = Context(principal=CLERK, operation=NOWHERE)
     wanted = AccountWrite(metadata=MetadataWrite(name="robot"), spec=AccountSpecWire(group_ids=()))
     await people.service.accounts.create(context, ORG, wanted)

@@ -84,7 +84,7 @@ async def test_an_address_that_is_wrong_or_too_old_is_not_there(region: RegionHo
         page = await screen.see(each)
         assert page.status == 404, each
         assert page.headers["cache-control"] == "no-store"
-        assert "There is no console at this address, or not any more." in page.body.decode()
+        assert "There is no console at this address." in page.body.decode()
         assert token not in page.body.decode()
 
     await region.clock.sleep(240)

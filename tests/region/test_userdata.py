@@ -68,7 +68,7 @@ def test_what_cloud_init_does_not_know_is_refused(data: bytes, reason: str) -> N
 def test_user_data_has_a_greatest_length() -> None:
     check_user_data(CONFIG.ljust(LONGEST_USER_DATA, b"#"), with_authority=False)
     assert refusal_of(CONFIG.ljust(LONGEST_USER_DATA + 1, b"#")) == (
-        "userData is longer than 65536 bytes: send less, for example an #include of what is too long."
+        "userData is longer than 65536 bytes: send less, for example an #include of a long part."
     )
 
 

@@ -62,9 +62,9 @@ class Opened:
                 with transport_errors():
                     return await anext(self._chunks, b"")
         except TimeoutError:
-            raise Unfetchable("its answer does not go on, or takes too long", may_pass=True) from None
+            raise Unfetchable("its response stalls or takes too long", may_pass=True) from None
         except (NotSent, ResponseLost):
-            raise Unfetchable("its answer breaks off", may_pass=True) from None
+            raise Unfetchable("its response breaks off", may_pass=True) from None
 
     async def close(self) -> None:
         """Stop reading."""
@@ -94,13 +94,13 @@ class Guarded:
         deadline = asyncio.get_running_loop().time() + total_s
         target = read_target(url)
         if target is None:
-            raise Unfetchable("it is not a plain http or https address", may_pass=False)
+            raise Unfetchable("it is not a plain http or https URL", may_pass=False)
         async with contextlib.AsyncExitStack() as held:
             try:
                 async with asyncio.timeout_at(deadline):
                     response = await self._follow(target, headers, held)
             except TimeoutError:
-                raise Unfetchable("it does not answer in time", may_pass=True) from None
+                raise Unfetchable("it does not respond in time", may_pass=True) from None
             opened = Opened(response, deadline, self._patience.stall_s)
             held.push_async_callback(opened.close)
             yield opened
@@ -116,7 +116,7 @@ class Guarded:
             await held.aclose()
             elsewhere = target.elsewhere(location)
             if elsewhere is None:
-                raise Unfetchable("it redirects to what is not a plain http or https address", may_pass=False)
+                raise Unfetchable("it redirects to something that is not a plain http or https URL", may_pass=False)
             target = elsewhere
         raise Unfetchable(f"it redirects more than {_MOST_REDIRECTS} times", may_pass=False)
 
@@ -139,7 +139,7 @@ class Guarded:
             except NotSent:
                 continue
             except ResponseLost:
-                raise Unfetchable("it does not answer as a server does", may_pass=True) from None
+                raise Unfetchable("it does not respond correctly", may_pass=True) from None
             held.push_async_callback(response.aclose)
             return response
         raise Unfetchable("it cannot be connected to", may_pass=True)
@@ -151,7 +151,7 @@ class Guarded:
             try:
                 found = await self._resolve(target.host, target.port)
             except (OSError, ValueError):
-                raise Unfetchable("its name is not known", may_pass=True) from None
+                raise Unfetchable("its name is unknown", may_pass=True) from None
         if not all(map(self._reach.permits, found)):
             raise Unfetchable("it is not on the public Internet", may_pass=False)
         return found

@@ -50,24 +50,24 @@ def _handle(handle: Handle, *_: object, **__: object) -> str:
     return handle.name
 
 
-def _spec(wanted: Spec) -> str:
-    return wanted.handle.name
+def _spec(desired: Spec) -> str:
+    return desired.handle.name
 
 
-def _tenancy(wanted: Tenancy) -> str:
-    return wanted.name
+def _tenancy(desired: Tenancy) -> str:
+    return desired.name
 
 
 def _tenancy_name(name: str) -> str:
     return name
 
 
-def _new_image(wanted: NewImage, content: object) -> str:  # noqa: ARG001  a key takes all arguments of its call
-    return image_key(wanted.id)
+def _new_image(desired: NewImage, content: object) -> str:  # noqa: ARG001  a key takes all arguments of its call
+    return image_key(desired.id)
 
 
-def _snapshot(handle: Handle, wanted: NewImage) -> str:  # noqa: ARG001  only the image could be created twice
-    return image_key(wanted.id)
+def _snapshot(handle: Handle, desired: NewImage) -> str:  # noqa: ARG001  only the image could be created twice
+    return image_key(desired.id)
 
 
 @dataclass(frozen=True, slots=True)
