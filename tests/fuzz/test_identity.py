@@ -13,6 +13,9 @@ NEED_A_BROWSER = {
     "POST /oauth2/v2/password",
 }
 """What only goes well with a page, a link or a provider that somebody was at before: `tests/identity` goes there."""
+SELDOM_VALID = {"POST /api/v1/organizations/{organizationID}/oauth2providers"}
+"""Operations whose body is seldom valid (an https URL): few examples may all miss it, the 100 of `make fuzz` do not."""
+_MANY = 100
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def test_every_operation_was_tried_enough_and_went_well_at_least_once(report: Re
     for operation, has_variety in report.operations.items():
         tried = report.count(phase="fuzzing", operation=operation)
         assert tried >= (EXAMPLES if has_variety else 1), f"{operation} was tried {tried} times"
-        if operation not in NEED_A_BROWSER:
+        if operation not in NEED_A_BROWSER and not (operation in SELDOM_VALID and EXAMPLES < _MANY):
             assert report.count(operation=operation, success=True) > 0, f"{operation} never went well"
 
 
