@@ -167,7 +167,7 @@ async def test_a_sink_takes_its_stream_out_of_the_store_and_may_fail(cluster: Cl
         assert taken == ["bella", "bad"]
         assert store._log.lost == 1
         for reading in (store.read, store.read_back):
-            with pytest.raises(Invalid, match="outside the store"):
+            with pytest.raises(Invalid, match="is not stored here"):
                 await reading("audit", "bella")
 
 

@@ -37,10 +37,10 @@ async def test_a_server_that_is_not_there(cluster: Cluster, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("status", "answer", "expected", "sentence"),
     [
-        (403, {"reason": "Forbidden", "message": "not you"}, Unusable, "does not let us list horses.test.remuda"),
+        (403, {"reason": "Forbidden", "message": "not you"}, Unusable, "forbids listing horses.test.remuda"),
         (404, {"reason": "NotFound", "message": "what?"}, Unusable, "remuda crds"),
         (503, {"message": "starting"}, Unavailable, "starting"),
-        (200, "not a list", Unavailable, "what lies between"),
+        (200, "not a list", Unavailable, "did not come from an API server"),
     ],
 )
 async def test_a_server_that_does_not_let_us_list(
