@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from remuda.access.principal import Context
 from remuda.http.api import Api
 from remuda.http.docs import render_docs
 from remuda.http.errors import ErrorBody
 from remuda.http.openapi import document
 from remuda.http.remote_errors import error_from
 from remuda.http.responses import Other
-from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, OtherAnswer, Parameters, Route, Table, Wire
 from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
@@ -56,23 +57,16 @@ class Trial(Parameters, frozen=True):
 class Smithy:
     shod: list[str] = field(default_factory=list)
 
+    async def shoe(self, context: Context, *, dry: bool, agreed: bool) -> Shoe | Other[Fitting]:
+        if dry:
+            return Other(Fitting(fits=True))
+        if not agreed:
+            raise PlanRequired(Fitting(fits=False))
+        self.shod.append(context.operation)
+        return Shoe(size=len(self.shod), code=Secret("s3cret"))
 
-AnyCall = Call[Nothing, Trial, Nothing]
-
-
-async def _shoe(smithy: Smithy, call: AnyCall) -> Shoe | Other[Any]:
-    if call.query.dry:
-        return Other(Fitting(fits=True))
-    if not call.query.agreed:
-        raise PlanRequired(Fitting(fits=False))
-    smithy.shod.append(call.context.operation)
-    return Shoe(size=len(smithy.shod), code=Secret("s3cret"))
-
-
-async def _tell(smithy: Smithy, call: AnyCall) -> Shoe | Other[Any]:
-    if call.query.dry:
-        return Other(Fitting(fits=True))
-    return Shoe(size=100 + len(smithy.shod), code=Secret("s3cret"))
+    async def tell(self, *, dry: bool) -> Shoe | Other[Fitting]:
+        return Other(Fitting(fits=True)) if dry else Shoe(size=100 + len(self.shod), code=Secret("s3cret"))
 
 
 SHOE: AnyRoute = Route(
@@ -87,8 +81,9 @@ SHOE: AnyRoute = Route(
     other=OtherAnswer(status=200, answer_type=Fitting, about="With dry: whether it would fit."),
     refusals={409: Refusal},
     holds_secret=True,
-    repeated=_tell,
-    handler=_shoe,
+    service=Smithy,
+    calls=Smithy.shoe,
+    repeat_calls=Smithy.tell,
 )
 
 

@@ -40,11 +40,9 @@ def invocation(route: AnyRoute, services: object) -> Invocation:
 
 def repeat_invocation(route: AnyRoute, services: object) -> Invocation | None:
     """Return what a route calls for a repeat whose response was not stored, if there is anything."""
-    if route.repeat_calls is not None:
-        return _invocation(route, route.repeat_calls, route.repeat_arguments, services)
-    if route.repeated is None:
+    if route.repeat_calls is None:
         return None
-    return partial(route.repeated, services if route.service is None else service_for(route, services))
+    return _invocation(route, route.repeat_calls, route.repeat_arguments, services)
 
 
 def service_for(route: AnyRoute, services: object) -> Any:

@@ -153,8 +153,6 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
     holds_secret: bool = False
     """The answer carries a secret: it is neither stored nor replayed, and nobody may keep it (`no-store`)."""
-    repeated: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT] | None = None
-    """Answers a repeat under a key whose answer was not kept, by how things stand now. It changes nothing."""
     repeat_calls: Callable[..., Any] | None = None
     """The method that responds to a repeat under a key whose response was not stored. It takes what it needs."""
     is_idempotent: bool = False
@@ -336,8 +334,7 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
         "has another answer with the status of its usual one": route.other is None
         or route.other.status != route.success,
-        "answers repeats anew, and keeps what it answers": (route.repeated or route.repeat_calls) is None
-        or route.holds_secret,
+        "answers repeats anew, and keeps what it answers": route.repeat_calls is None or route.holds_secret,
         "is a form without a body": not route.form or route.has_body,
         "is a page, for OAuth2 and a list, of which it can be one": not (route.page and route.oauth)
         and not ((route.page or route.oauth) and route.is_list),

@@ -54,13 +54,8 @@ def protected_resource_route(
     )
 
 
-def version_route(
-    handler: Callable[[Any, Asked], Coroutine[Any, Any, VersionRead]] | None = None,
-    *,
-    service: type | None = None,
-    calls: Callable[..., Any] | None = None,
-) -> AnyRoute:
-    """Return the route that tells the release. It calls a method of the service, or has a handler."""
+def version_route(*, service: type, calls: Callable[..., Any]) -> AnyRoute:
+    """Return the route that tells the release. It calls a method of the service."""
     return Route(
         method="GET",
         path="/api/version",
@@ -70,5 +65,4 @@ def version_route(
         answer_type=VersionRead,
         service=service,
         calls=calls,
-        handler=handler,
     )
