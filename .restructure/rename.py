@@ -3,7 +3,7 @@
 Lines: `word OLD NEW`; `name remuda.mod.OLD NEW`; `attr remuda.mod.Class.OLD NEW` (methods, fields, parameters of constructors).
 """
 import collections, os, re, sys, pathlib, ast
-words, names, attrs, params = {}, {}, {}, {}
+words, names, attrs, params, locals_ = {}, {}, {}, {}, {}
 for table in sys.argv[1:]:
     for line in open(table):
         p = line.split('#')[0].split()
@@ -14,11 +14,12 @@ for table in sys.argv[1:]:
         if kind == 'word': words[old] = new
         elif kind == 'name': names[old] = new.rpartition('.')[2]
         elif kind == 'param': params[old] = new
+        elif kind == 'local': locals_[old] = new
         elif kind == 'attr': attrs[old] = new.rpartition('.')[2]
         else: print('SKIP', line.strip())
 ROOTS = [r for r in ('src', 'tests', 'bench', 'tools') if os.path.isdir(r)]
 edits = collections.defaultdict(set)   # path -> {(line, col, old, new)}
-if names or attrs or params:
+if names or attrs or params or locals_:
     from mypy import build, nodes, types as T
     from mypy.options import Options
     from mypy.modulefinder import BuildSource
@@ -76,12 +77,35 @@ if names or attrs or params:
             if sym is None or not isinstance(sym.node, nodes.TypeInfo): return None
             cur = sym.node; names_ = cur.names
         return cur
+    by_local = collections.defaultdict(dict)
+    for full, new in locals_.items():
+        fn, _, a = full.rpartition('.'); by_local[fn][a] = new
+    fields_of = {}
+    SKIPPED = {'node', 'info', 'var', 'type', 'unanalyzed_type', 'names', 'analyzed', 'expanded', 'definition', 'impl_', 'imports', 'alias_deps', 'fullname', 'corresponding_argument'}
+    def fields(cls):
+        if cls not in fields_of:
+            fields_of[cls] = sorted({n for t in cls.__mro__ for n, d in vars(t).items() if type(d).__name__ in ('getset_descriptor', 'member_descriptor') and n not in SKIPPED and not n.startswith('__')})
+        return fields_of[cls]
+    def collect(root, out):
+        seen, todo = set(), [root]
+        while todo:
+            o = todo.pop()
+            if isinstance(o, (list, tuple)): todo.extend(o); continue
+            if not isinstance(o, nodes.Node) or isinstance(o, nodes.TypeInfo) or id(o) in seen: continue
+            seen.add(id(o))
+            if isinstance(o, nodes.Expression):
+                t = res.types.get(o)
+                if t is not None: out.setdefault((o.line, o.column, o.end_line, o.end_column), t)
+            for n in fields(type(o)):
+                try: v = getattr(o, n)
+                except AttributeError: continue
+                if isinstance(v, (nodes.Node, list, tuple)): todo.append(v)
     for m, f in res.files.items():
-        path = f.path
-        if not any(path.startswith(r + '/') for r in ROOTS): continue
+        path = os.path.relpath(f.path) if os.path.isabs(f.path) else f.path
+        if not any(path.startswith(r + '/') for r in ROOTS) or not path.endswith('.py'): continue
         text = open(path).read()
         tmap = {}
-        for e, ty in res.graph[m].type_map().items(): tmap[e.line, e.column, e.end_line, e.end_column] = ty
+        collect(f, tmap)
         lines_ = text.split('\n')
         def col(line, off): return len(lines_[line - 1].encode()[:off].decode())
         def find(line, old, start=0):
@@ -98,6 +122,9 @@ if names or attrs or params:
                 for st in n.body:
                     if isinstance(st, (ast.FunctionDef, ast.AsyncFunctionDef)) and family(info, st.name): put(st.lineno, find(st.lineno, st.name, st.col_offset + 3), st.name, family(info, st.name))
                     if isinstance(st, ast.AnnAssign) and isinstance(st.target, ast.Name) and family(info, st.target.id): put(st.lineno, st.col_offset, st.target.id, family(info, st.target.id))
+                    if isinstance(st, ast.Assign) and any(isinstance(tg, ast.Name) and tg.id == '__slots__' for tg in st.targets):
+                        for x in ast.walk(st.value):
+                            if isinstance(x, ast.Constant) and family(info, x.value): put(x.lineno, col(x.lineno, x.col_offset) + 1, x.value, family(info, x.value))
                     if isinstance(st, ast.Assign):
                         for tg in st.targets:
                             if isinstance(tg, ast.Name) and family(info, tg.id): put(tg.lineno, tg.col_offset, tg.id, family(info, tg.id))
@@ -114,6 +141,12 @@ if names or attrs or params:
                 if new: put(n.end_lineno, col(n.end_lineno, n.end_col_offset) - len(n.attr), n.attr, new)
             if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and not infn:
                 d = by_param.get('.'.join([m, *qual, n.name]), {})
+                l = by_local.get('.'.join([m, *qual, n.name]), {})
+                if l:
+                    for x in ast.walk(n):
+                        if isinstance(x, ast.Name) and x.id in l: put(x.lineno, col(x.lineno, x.col_offset), x.id, l[x.id])
+                        if isinstance(x, ast.ExceptHandler) and x.name in l: put(x.lineno, find(x.lineno, x.name, lines_[x.lineno - 1].index(' as ')), x.name, l[x.name])
+                        if isinstance(x, ast.arg) and x.arg in l: put(x.lineno, col(x.lineno, x.col_offset), x.arg, l[x.arg])
                 for ar in [*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs]:
                     if ar.arg in d:
                         put(ar.lineno, col(ar.lineno, ar.col_offset), ar.arg, d[ar.arg])
@@ -146,7 +179,10 @@ if names or attrs or params:
             elif isinstance(n, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and f'{m}.{n.name}' in by_name and n in tree.body: local[n.name] = by_name[f'{m}.{n.name}']
             elif isinstance(n, (ast.Assign, ast.AnnAssign)) and n in tree.body:
                 for t in (n.targets if isinstance(n, ast.Assign) else [n.target]):
-                    if isinstance(t, ast.Name) and f'{m}.{t.id}' in by_name: local[t.id] = by_name[f'{m}.{t.id}']
+                    if isinstance(t, ast.Name) and f'{m}.{t.id}' in by_name:
+                        local[t.id] = by_name[f'{m}.{t.id}']
+                        if isinstance(n.value, ast.Call) and n.value.args and isinstance(n.value.args[0], ast.Constant) and n.value.args[0].value == t.id:
+                            edits[path].add((n.value.args[0].lineno, n.value.args[0].col_offset + 1, t.id, local[t.id]))
         mods = {}
         for n in ast.walk(tree):
             if isinstance(n, ast.ImportFrom) and n.module:
@@ -178,7 +214,7 @@ print('edits', n, 'files', len(edits))
 if words:
     pat = re.compile(r'(?<![\w])(' + '|'.join(map(re.escape, sorted(words, key=len, reverse=True))) + r')(?![\w])')
     k = 0
-    files = [p for r in ROOTS for p in pathlib.Path(r).rglob('*.py')] + [*pathlib.Path('docs').rglob('*.md'), *pathlib.Path('.').glob('*.md')]
+    files = [p for r in ROOTS for p in pathlib.Path(r).rglob('*.py') if p.name != 'test_vocabulary.py'] + [*pathlib.Path('docs').rglob('*.md'), *pathlib.Path('.').glob('*.md')]
     for p in files:
         t = p.read_text()
         if p.suffix == '.md': t2 = re.sub(r'`[^`\n]+`|```.*?```', lambda m: pat.sub(lambda x: words[x.group(1)], m.group()), t, flags=re.S)

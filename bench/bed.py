@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.kinds import REGISTRY, SEALER
 from bench.rows import BareFile
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 
 __all__ = ["FULL", "QUICK", "Bed", "Sizes"]
@@ -126,6 +126,6 @@ class Bed:
     ) -> SqliteStore:
         """Open a store whose own upkeep stays out of the way."""
         reader = ReaderSettings(cache_bytes=cache_bytes, bookmark_interval_s=3_600)
-        upkeep = UpkeepSettings(interval_s=3_600, history_changes=history_changes)
-        settings = SqliteSettings(reader=reader, upkeep=upkeep)
+        upkeep = MaintenanceSettings(interval_s=3_600, history_changes=history_changes)
+        settings = SqliteSettings(reader=reader, maintenance=upkeep)
         return open_store(path, REGISTRY, SEALER, ports=ports, settings=settings)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bench.kinds import BORN, MACHINE, REGISTRY, SEALER, Machine, machine
 from remuda.store.codec import Codec, codecs
-from remuda.store.readside.index import Names, terms_of
+from remuda.store.readside.index import Names, index_entries
 from remuda.store.readside.tables import ADDED, MODIFIED, ChangeCode, Tables
 from remuda.store.sqlite.file import open_file
 from remuda.store.sqlite.store import admit_kinds
@@ -74,7 +74,7 @@ class BareFile:
         self._version += 1
         version, name = self._version, resource.name
         document = self._codec.encode(stamped(resource, version))
-        terms = self._names.indexed(self._kind, sorted(terms_of(MACHINE, resource))) if change == ADDED else []
+        terms = self._names.indexed(self._kind, sorted(index_entries(MACHINE, resource))) if change == ADDED else []
         return Rows(
             version,
             (version, self._kind, name, change, BORN.timestamp(), document),

@@ -28,7 +28,7 @@ from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.simulated.catalogue import Times
+from remuda.providers.simulated.catalogue import SimDurations
 from remuda.providers.simulated.faults import FAULTS
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
@@ -210,7 +210,7 @@ def test_the_groups_of_benchmarks_are_those_of_the_code() -> None:
 
 def test_the_times_and_faults_of_the_simulated_cloud_are_those_of_the_code() -> None:
     times = {named(name)[0]: float(default) for name, default, *_ in rows("simulated-cloud.md", "In `[times]`")}
-    assert times == asdict(Times())
+    assert times == asdict(SimDurations())
     assert [named(name)[0] for name, _ in rows("simulated-cloud.md", "Fault")] == list(FAULTS)
 
 

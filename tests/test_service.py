@@ -6,9 +6,9 @@ from typing import cast
 
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBound
-from remuda.reconcile.controller import Driver
+from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp, ServicePorts
-from remuda.store.background import Duty
+from remuda.store.background import BackgroundTask
 from tests.resources.room import ByName, with_machinery
 from tests.sim.runner import World, simulate
 from tests.sim.store import SEALER, open_simulated
@@ -23,7 +23,7 @@ class Recorded:
 
     steps: list[str]
     name: str = "controller"
-    has_begun: bool = False
+    is_synced: bool = False
 
     async def start(self) -> None:
         self.steps.append("controller started")
@@ -48,10 +48,10 @@ class SampleApp(ServiceApp[ServicePorts, dict[str, object]]):
     def build_services(self) -> dict[str, object]:
         return {"operations": self.operations}
 
-    def controllers(self) -> Sequence[Driver]:
-        return (cast("Driver", self.controller),)
+    def controllers(self) -> Sequence[Controller]:
+        return (cast("Controller", self.controller),)
 
-    def background(self) -> Iterator[tuple[str, Duty]]:
+    def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         self.steps.append("background built")
         yield "sample", self._run
 
@@ -92,7 +92,7 @@ async def _ready(world: World) -> None:
         )
         ((name, reason),) = app.check()
         assert (name, bool(reason)) == ("controller", True)
-        app.controller.has_begun = True
+        app.controller.is_synced = True
         assert list(app.check()) == []
     finally:
         await store.close()

@@ -10,10 +10,10 @@ from bench.identity.client import Client
 from bench.region.catalogue import FLAVOR, IMAGE
 from bench.region.house import TENANT, House
 from bench.region.house import housed as region_housed
-from remuda.app.services import Counting, begun_compute
+from remuda.app.services import ServiceMetrics, run_compute
 from remuda.compute.app import ComputeApp
 from remuda.compute.settings import ComputeSettings
-from remuda.config.schema import Server as ServerSection
+from remuda.config.schema import ServerConfig as ServerSection
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
 from remuda.process import prepare_interpreter
@@ -53,7 +53,7 @@ class ComputeHouse:
         while quiet < 3:
             await asyncio.sleep(_BREATH_S)
             await self.region.settled()
-            quiet = quiet + 1 if all(driver.is_quiet for driver in self.compute.drivers.values()) else 0
+            quiet = quiet + 1 if all(driver.is_idle for driver in self.compute.drivers.values()) else 0
 
 
 @asynccontextmanager
@@ -68,13 +68,13 @@ async def housed(
     """Run all three services for the time of a block."""
     async with region_housed(bed, at=at, is_new=is_new, ports=ports, cache_bytes=cache_bytes) as region:
         ground = region.ground
-        async with begun_compute(
+        async with run_compute(
             ground,
             ServerSection(data=ground.data.path, rate_limit=_UNLIMITED),
             ComputeSettings(),
-            Counting(
+            ServiceMetrics(
                 controllers=region.region.ports.reporter,
-                operations=region.region.ports.counts or OperationMetrics(Sagas([]), ground.metrics),
+                operations=region.region.ports.operation_metrics or OperationMetrics(Sagas([]), ground.metrics),
             ),
             identity=region.identity.identity,
             region=region.region,

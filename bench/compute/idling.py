@@ -46,11 +46,11 @@ async def _spent(bed: Bed) -> tuple[float, float, float]:
     opened = time.perf_counter()
     async with fleet(bed, bed.sizes.fleet) as house:
         await at_rest()
-        version, watch = house.store.stamp((Server, ComputeInstance, Allocation)), eyes(house.region)
+        version, watch = house.store.change_counter((Server, ComputeInstance, Allocation)), eyes(house.region)
         poll, ledger = await poll_share(house.region, watch), await _ledger_share(house)
         async with searching(house.region, watch), _rounds(house):
             idle = await share_at_rest(opened)
-        assert version == house.store.stamp((Server, ComputeInstance, Allocation)), "nothing was to be done"
+        assert version == house.store.change_counter((Server, ComputeInstance, Allocation)), "nothing was to be done"
     return idle, poll, ledger
 
 
@@ -80,7 +80,7 @@ async def monitor_beside(house: ComputeHouse) -> Monitor:
     """Return a monitor beside that of the house, which knows the projects there are."""
     compute = house.compute
     apart = replace(compute.ports, metrics=CollectorRegistry())
-    monitor = monitor_of(apart, compute.drivers["instances"].wake)
+    monitor = monitor_of(apart, compute.drivers["instances"].enqueue)
     learning = asyncio.ensure_future(monitor.allocations.keep_places())
     await asyncio.sleep(_LEARNING_S)
     await _ended([learning])

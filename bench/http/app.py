@@ -10,7 +10,7 @@ from remuda.http.api import Api, ApiPorts
 from remuda.http.asgi import ASGIApp
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
-from remuda.http.server.access_log import Observe, Sink
+from remuda.http.server.access_log import AccessLog, Sink
 from remuda.http.server.health import PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
 from remuda.http.watch import WatchPorts
@@ -46,7 +46,7 @@ def build(store: SqliteStore, sink: Sink, closing: asyncio.Event) -> tuple[ASGIA
     mounted = Mounted(PREFIX, routes, Api(routes, Service(store), ports))
     metrics = Metrics(CollectorRegistry(), [PROCESS, routes])
     pages = ProcessPages(description=describe(), checks=(), registry=metrics.registry, mounted=[mounted])
-    app = Observe(Mounts([mounted], pages), clock=clock, randomness=randomness, metrics=metrics, sink=sink)
+    app = AccessLog(Mounts([mounted], pages), clock=clock, randomness=randomness, metrics=metrics, sink=sink)
     return app, metrics
 
 

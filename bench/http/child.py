@@ -20,13 +20,13 @@ from bench.kinds import REGISTRY, SEALER
 from bench.loops import run
 from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.server.access_log import LineWriter
-from remuda.http.server.connection import Patience
+from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.metrics import measure_loop_lag
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import prepare_interpreter
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.sqlite.store import open_store
 
 __all__ = ["Child", "serving"]
@@ -54,12 +54,12 @@ def serving(which: str, file: Path, log: Path) -> Iterator[Child]:
 
 async def _serve_ours(file: Path, log: Path) -> None:
     clock, randomness, closing = SystemClock(), SystemRandomness(), asyncio.Event()
-    store, duties = open_store(file, REGISTRY, SEALER), Duties(clock)
+    store, duties = open_store(file, REGISTRY, SEALER), BackgroundTasks(clock)
     with log.open("ab", buffering=0) as lines, contextlib.closing(LineWriter(lines.fileno())) as sink:
         app, metrics = build(store, sink, closing)
-        server = Server(app, clock=clock, randomness=randomness, count_cut=metrics.count_cut, closing=closing)
+        server = Server(app, clock=clock, randomness=randomness, count_closed=metrics.count_closed, closing=closing)
         duties.start("loop lag", lambda: measure_loop_lag(metrics, clock))
-        address = await server.start(Address(_LOCAL, 0))
+        address = await server.start(ListenAddress(_LOCAL, 0))
         await _until_told(address.port)
         await server.stop()
         await duties.stop()
@@ -84,7 +84,7 @@ async def _serve_bare(answer: bytes) -> None:
         access_log=False,
         log_config=None,
         server_header=False,
-        timeout_keep_alive=int(Patience().idle_s),
+        timeout_keep_alive=int(ConnectionLimits().idle_s),
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve([listener]))

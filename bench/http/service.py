@@ -8,7 +8,7 @@ from bench.kinds import MACHINE, ORGANIZATION, PROJECT, Machine, labels_of
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.authentication import Credentials
-from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.responses import Collection, Rendered, Viewed, split_etag
 from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route, Table
 from remuda.kernel.errors import NotFound, Unauthenticated
 from remuda.store.contract import Store
@@ -82,16 +82,16 @@ async def _read(service: Service, call: Call[wire.MachinePath, Nothing, Nothing]
     labels = (await service.store.get(Machine, path.machine)).metadata.labels
     if (labels[ORGANIZATION], labels[PROJECT]) != (path.organization, path.project):
         raise NotFound("Machine", path.machine)
-    return untag(await service.store.get_view(Machine, path.machine, wire.VIEW))
+    return split_etag(await service.store.get_view(Machine, path.machine, wire.VIEW))
 
 
 async def _create(
     service: Service, call: Call[wire.ProjectPath, Nothing, wire.MachineWrite]
-) -> Shown[wire.MachineRead]:
+) -> Viewed[wire.MachineRead]:
     context = call.context
     allow_in_project(context.principal, _CREATE, call.path.organization, call.path.project)
     machine = wire.new(context.operation, call.path, call.body)
-    return Shown(wire.VIEW, await service.store.create(machine, log=context.witness(MACHINE.plural, machine.name)))
+    return Viewed(wire.VIEW, await service.store.create(machine, log=context.audit(MACHINE.plural, machine.name)))
 
 
 def table() -> Table:
@@ -114,7 +114,7 @@ def _routes(noun: str) -> Iterator[AnyRoute]:
         permission=_READ,
         path_type=wire.OrganizationPath,
         query_type=ListQuery,
-        answer_type=list[wire.MachineRead],
+        response_type=list[wire.MachineRead],
         handler=_list_in_organization,
     )
     yield Route(
@@ -126,7 +126,7 @@ def _routes(noun: str) -> Iterator[AnyRoute]:
         permission=_CREATE,
         path_type=wire.ProjectPath,
         body_type=wire.MachineWrite,
-        answer_type=wire.MachineRead,
+        response_type=wire.MachineRead,
         success=201,
         handler=_create,
     )
@@ -138,7 +138,7 @@ def _routes(noun: str) -> Iterator[AnyRoute]:
         scope="project",
         permission=_READ,
         path_type=wire.MachinePath,
-        answer_type=wire.MachineRead,
+        response_type=wire.MachineRead,
         errors=(404,),
         handler=_read,
     )
@@ -149,6 +149,6 @@ def _routes(noun: str) -> Iterator[AnyRoute]:
         summary="List the machines that the caller may see",
         scope="authenticated",
         query_type=ListQuery,
-        answer_type=list[wire.MachineRead],
+        response_type=list[wire.MachineRead],
         handler=_list_visible,
     )

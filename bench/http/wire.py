@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from bench.kinds import NAME, NETWORK, ORGANIZATION, PROJECT, REGION, Machine, MachineSpec, Networking
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.tags import Tag
 from remuda.store.objects import Metadata
@@ -163,5 +163,5 @@ def _writable(machine: Machine) -> MachineWrite:
     return MachineWrite(metadata=metadata, spec=_spec(machine))
 
 
-VIEW = tagged(read_of, _writable)
+VIEW = etag_view(read_of, _writable)
 """How the store renders a machine, with its ETag in front."""

@@ -24,9 +24,9 @@ from remuda.http.api import Api
 from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import Credentials
 from remuda.http.ratelimit import RateLimit
-from remuda.http.responses import Rendered, untag
+from remuda.http.responses import Rendered, split_etag
 from remuda.http.routes import AnyRoute, Call, Nothing, Table
-from remuda.http.server.access_log import LineWriter, Observe, Sink
+from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.health import PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
 from remuda.identity.app import IdentityApp
@@ -46,7 +46,7 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.process import prepare_interpreter
 from remuda.service import api_ports
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from remuda.version import describe
 
@@ -64,7 +64,7 @@ _READ = "get_organization"
 def open_identity(path: Path, *, cache_bytes: int = ReaderSettings.cache_bytes) -> SqliteStore:
     """Open a store for identity whose own upkeep stays out of the way."""
     reader = ReaderSettings(cache_bytes=cache_bytes, bookmark_interval_s=3_600)
-    settings = SqliteSettings(reader=reader, upkeep=UpkeepSettings(interval_s=3_600))
+    settings = SqliteSettings(reader=reader, maintenance=MaintenanceSettings(interval_s=3_600))
     return open_store(path, registry(), SEALER, settings=settings)
 
 
@@ -92,7 +92,7 @@ class House:
         mounted = Mounted(IDENTITY_PREFIX, table, api)
         metrics = Metrics(CollectorRegistry(), [PROCESS, table])
         pages = ProcessPages(description=describe(), checks=(), registry=metrics.registry, mounted=[mounted])
-        return Observe(
+        return AccessLog(
             Mounts([mounted], pages), clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=sink
         )
 
@@ -122,7 +122,7 @@ class House:
     async def settled(self) -> None:
         """Return when the controllers have nothing more to do."""
         stamp = None
-        while stamp != (stamp := self.store.stamp((Organization, Project))):  # noqa: ASYNC110  see below
+        while stamp != (stamp := self.store.change_counter((Organization, Project))):  # noqa: ASYNC110  see below
             await asyncio.sleep(_QUIET_S)  # they tell nobody, so they are watched
 
     def client(self, token: str | None = None) -> Client:
@@ -171,7 +171,7 @@ async def _read(
 ) -> Rendered[OrganizationRead]:
     """Do what the route does, in as many steps, without a permission check."""
     found = await _get(organizations, call.path.organization)
-    return untag(await organizations.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
+    return split_etag(await organizations.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
 
 
 async def _get(organizations: Organizations, name: str) -> Organization:

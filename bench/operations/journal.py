@@ -11,7 +11,7 @@ from bench.loops import run
 from bench.operations.saga import BUILD, BUILD_IN_VAIN, Ground, Order, operations_on, run_saga
 from bench.report import Measure, at_most
 from remuda.operations.saga import Saga
-from remuda.store.sqlite.executor import Done, ThreadLane, Work
+from remuda.store.sqlite.executor import Done, ThreadExecutor, Work
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["measures"]
@@ -40,7 +40,7 @@ async def _beyond(bed: Bed, saga: Saga[Ground, Order]) -> float:
     return beyond / _RUNS
 
 
-class _CountingLane(ThreadLane):
+class _CountingLane(ThreadExecutor):
     """The lane in which the store commits."""
 
     submitted = 0

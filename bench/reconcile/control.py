@@ -8,11 +8,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from bench.kinds import Machine
-from remuda.reconcile.controller import Driver, Reconcile
+from remuda.reconcile.controller import Controller, Reconcile
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.reporter import PassOutcome, PrometheusReporter
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.reporter import PrometheusReporter, ReconcileResult
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.reconcile.sources import Source, version_changed
 from remuda.store.contract import Store
 
@@ -25,13 +25,13 @@ _SETTLING_S = 0.01
 class Control:
     """A driver that runs, and how far it is."""
 
-    def __init__(self, driver: Driver, reporter: "_Counting") -> None:
+    def __init__(self, driver: Controller, reporter: "_Counting") -> None:
         self.driver = driver
         self._reporter = reporter
 
     async def settle(self) -> None:
         """Wait until nothing is left to do."""
-        while not self.driver.is_quiet:  # noqa: ASYNC110  before anything is measured
+        while not self.driver.is_idle:  # noqa: ASYNC110  before anything is measured
             await asyncio.sleep(_SETTLING_S)
 
     def after(self, passes: int) -> asyncio.Event:
@@ -46,7 +46,7 @@ async def controlled(store: Store, *, by_lifecycle: bool = False) -> AsyncIterat
     ports = ReconcilePorts(store=store, reporter=reporter)
     reconcile = _lifecycle(ports) if by_lifecycle else _glance(store)
     source: Source[Any] = Source(Machine, when=version_changed)
-    driver = Driver("bench", reconcile, kind=Machine, ports=ports, sources=[source])
+    driver = Controller("bench", reconcile, kind=Machine, ports=ports, sources=[source])
     control = Control(driver, reporter)
     await driver.start()
     try:
@@ -68,7 +68,7 @@ class _Counting(PrometheusReporter):
         self._left, self._reached = passes, asyncio.Event()
         return self._reached
 
-    def finished(self, run: Run, outcome: PassOutcome, seconds: float) -> None:
+    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         super().finished(run, outcome, seconds)
         self._left -= 1
         if not self._left:
@@ -78,7 +78,7 @@ class _Counting(PrometheusReporter):
 def _glance(store: Store) -> Reconcile:
     """Return the least a reconciler does: it reads, and finds all well."""
 
-    async def glance(key: str, _run: Run) -> Result:
+    async def glance(key: str, _run: ReconcileContext) -> Result:
         await store.get(Machine, key)
         return Done()
 
@@ -88,7 +88,7 @@ def _glance(store: Store) -> Reconcile:
 def _lifecycle(ports: ReconcilePorts) -> Reconcile:
     """Return what controllers are made of: finalizer, conditions and deadline, with nothing to do."""
 
-    async def all_well(_machine: Machine, _run: Run) -> Result:
+    async def all_well(_machine: Machine, _run: ReconcileContext) -> Result:
         return Done()
 
     return Lifecycle(Machine, provision=all_well, deprovision=all_well, finalizer=_HELD, ports=ports)

@@ -31,7 +31,7 @@ async def _spent(bed: Bed) -> tuple[float, float]:
         taken = []
         for _ in range(_SCANS):
             start, all_passed = time.process_time(), control.after(_OBJECTS)
-            await control.driver.scan()
+            await control.driver.resync()
             await all_passed.wait()
             taken.append(spent_us(start, _OBJECTS))
         idle = await idle_share(bed.sizes.idle_s / 4)

@@ -1,6 +1,6 @@
 """A simulated cloud in which nothing takes time and everything fits."""
 
-from remuda.providers.simulated.catalogue import Catalogue, instant, parse_catalogues
+from remuda.providers.simulated.catalogue import SimCatalogue, parse_catalogues, without_delays
 
 __all__ = ["CLOUD", "FLAVOR", "IMAGE", "TOML", "roomy"]
 
@@ -35,6 +35,6 @@ standard = {{ count = 100, size = 100000 }}
 """As a file of the configuration."""
 
 
-def roomy() -> Catalogue:
+def roomy() -> SimCatalogue:
     """Return what the cloud offers."""
-    return instant(parse_catalogues(TOML)[CLOUD])
+    return without_delays(parse_catalogues(TOML)[CLOUD])

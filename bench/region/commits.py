@@ -12,7 +12,7 @@ from bench.report import Measure, at_most, figure
 from remuda.quota.reservation import is_provisioned
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.store.sqlite.executor import Done, ThreadLane, Work
+from remuda.store.sqlite.executor import Done, ThreadExecutor, Work
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["CountingLane", "measures"]
@@ -47,7 +47,7 @@ async def _make(house: House, network: str) -> None:
         assert (await house.store.get(Server, server)).status.phase == "Running"
 
 
-class CountingLane(ThreadLane):
+class CountingLane(ThreadExecutor):
     """The lane in which the store commits."""
 
     submitted = 0

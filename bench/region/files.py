@@ -10,7 +10,7 @@ from bench.kinds import SEALER
 from remuda.app import registry
 from remuda.store.codec import codecs
 from remuda.store.objects import Resource
-from remuda.store.readside.index import Names, terms_of
+from remuda.store.readside.index import Names, index_entries
 from remuda.store.readside.tables import ADDED, MODIFIED, ChangeCode, Tables
 from remuda.store.sqlite.file import open_file
 from remuda.store.sqlite.store import admit_kinds
@@ -57,7 +57,7 @@ class BareStore(BareFile):
     def add(self, resource: Resource) -> None:
         """Write an object."""
         number = self._write(resource, ADDED)
-        terms = self._names.indexed(number, sorted(terms_of(self._known.of(type(resource)), resource)))
+        terms = self._names.indexed(number, sorted(index_entries(self._known.of(type(resource)), resource)))
         self.connection.executemany(_ENTRY, [(index, value, resource.name) for index, value in terms])
 
     def change(self, resource: Resource) -> None:

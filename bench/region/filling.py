@@ -21,7 +21,7 @@ from bench.region.files import BareFile, BareStore
 from bench.region.house import cloud_file
 from remuda.datadir import DataDirectory
 from remuda.providers.contract.common import Handle, port_name, server_name
-from remuda.providers.contract.servers import PortSpec, ServerSpec
+from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 from remuda.providers.simulated.gateway import encode
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
@@ -99,8 +99,8 @@ class BareCloud(BareFile):
         """Write a server with its port."""
         tenancy, name, uid = copy.at_cloud.tenancy, copy.server.name, copy.server.uid
         port = port_name(name, uid)
-        server = self._document("servers", model.at_cloud, ServerSpec)
-        wanted = self._document("ports", Handle(tenancy, server.port), PortSpec)
+        server = self._document("servers", model.at_cloud, CloudServerSpec)
+        wanted = self._document("ports", Handle(tenancy, server.port), CloudPortSpec)
         labels = {**server.labels, "region:server_id": name}
         server = replaced(
             server, handle=copy.at_cloud, hostname=copy.server.metadata.labels[NAME], port=port, labels=labels

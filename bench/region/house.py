@@ -19,16 +19,16 @@ from bench.identity.tenants import Tenant
 from bench.kinds import SEALER
 from bench.region.catalogue import CLOUD, FLAVOR, IMAGE, roomy
 from remuda.app import registry
-from remuda.app.providers import OpenClouds
-from remuda.app.services import Counting, begun_region
-from remuda.config.schema import Server as ServerSection
+from remuda.app.providers import OpenProviders
+from remuda.app.services import ServiceMetrics, run_region
+from remuda.config.schema import ServerConfig as ServerSection
 from remuda.datadir import DataDirectory
-from remuda.http.server.server import Address
+from remuda.http.server.server import ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
-from remuda.process import Ground, prepare_interpreter
+from remuda.process import ProcessPorts, prepare_interpreter
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import RegionApp
@@ -37,7 +37,7 @@ from remuda.region.kinds.networks import Identity
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 
 __all__ = ["REGION", "TENANT", "House", "cloud_file", "housed"]
@@ -55,7 +55,7 @@ _BREATH_S = 0.002
 class House:
     """Region at work."""
 
-    def __init__(self, identity: IdentityHouse, region: RegionApp, cloud: SimulatedCloud, ground: Ground) -> None:
+    def __init__(self, identity: IdentityHouse, region: RegionApp, cloud: SimulatedCloud, ground: ProcessPorts) -> None:
         self.identity, self.region, self.cloud, self.ground = identity, region, cloud, ground
         self.store = identity.store
         self.root = Client(region.api, identity.root, prefix="")
@@ -97,7 +97,7 @@ class House:
         quiet = 0
         while quiet < 3:
             await asyncio.sleep(_BREATH_S)
-            quiet = quiet + 1 if all(driver.is_quiet for driver in self.region.drivers.values()) else 0
+            quiet = quiet + 1 if all(driver.is_idle for driver in self.region.drivers.values()) else 0
 
 
 @asynccontextmanager
@@ -117,23 +117,23 @@ async def housed(
     await cloud.start()
     async with identity_housed(bed, *([TENANT] if is_new else []), store=store) as identity:
         metrics = CollectorRegistry()
-        ground = Ground(
+        ground = ProcessPorts(
             store=store,
             clock=clock,
             randomness=randomness,
             sealer=SEALER,
             metrics=metrics,
             closing=asyncio.Event(),
-            address=Address("127.0.0.1", 0),
+            address=ListenAddress("127.0.0.1", 0),
             data=DataDirectory(directory),
         )
-        async with begun_region(
+        async with run_region(
             ground,
             ServerSection(data=directory, rate_limit=_UNLIMITED),
             RegionSettings(regions=(ConfiguredRegion(name=CLOUD, spec=_SPEC),)),
-            Counting(controllers=PrometheusReporter(metrics), operations=OperationMetrics(Sagas([]), metrics)),
+            ServiceMetrics(controllers=PrometheusReporter(metrics), operations=OperationMetrics(Sagas([]), metrics)),
             identity=identity.identity,
-            providers=OpenClouds({REGION: cloud.provider}),
+            providers=OpenProviders({REGION: cloud.provider}),
         ) as region:
             house = House(identity, region, cloud, ground)
             if is_new:
@@ -154,5 +154,5 @@ def cloud_file(directory: Path) -> Path:
 
 def _opened(path: Path, ports: SqlitePorts | None, cache_bytes: int) -> SqliteStore:
     reader = ReaderSettings(cache_bytes=cache_bytes, bookmark_interval_s=3_600)
-    settings = SqliteSettings(reader=reader, upkeep=UpkeepSettings(interval_s=3_600))
+    settings = SqliteSettings(reader=reader, maintenance=MaintenanceSettings(interval_s=3_600))
     return open_store(path, registry(), SEALER, ports=ports, settings=settings)

@@ -51,12 +51,12 @@ async def _spent(bed: Bed) -> tuple[float, float, float]:
         for _ in range(_MOST_WAITS):  # it polls and counts what there is
             if await idle_share(bed.sizes.idle_s / 8) < _LIMIT_PERCENT:
                 break
-        began, version = time.process_time() - start, house.store.stamp((Server,))
+        began, version = time.process_time() - start, house.store.change_counter((Server,))
         watch = eyes(house)
         poll = await poll_share(house, watch)
         async with searching(house, watch):
             idle = await share_at_rest(opened)
-        assert version == house.store.stamp((Server,)), "nothing was to be done"
+        assert version == house.store.change_counter((Server,)), "nothing was to be done"
     return idle, poll, began
 
 
@@ -72,7 +72,7 @@ def eyes(house: House) -> Watch:
     """Return a monitor's eyes, beside those of the house."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())
-    return monitor_of(apart, region.clouds, region.drivers["servers"].wake).watch(REGION)
+    return monitor_of(apart, region.clouds, region.drivers["servers"].enqueue).watch(REGION)
 
 
 async def poll_share(house: House, watch: Watch) -> float:

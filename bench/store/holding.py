@@ -68,7 +68,7 @@ async def _compacting(bed: Bed) -> AsyncIterator[Case]:
     count = bed.sizes.compacted
     path = bed.filled(1_000, changes=count + 1_000)
     store = bed.open(path, history_changes=1_000)
-    yield f"compacting {count:,} changes", store.upkeep.compact
+    yield f"compacting {count:,} changes", store.maintenance.compact
     await store.close()
 
 

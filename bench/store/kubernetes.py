@@ -19,7 +19,7 @@ from remuda.store.codec import Codec
 from remuda.store.kubernetes.client import ApiClient, Login, kubeconfig
 from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.store import KubernetesSettings, open_kubernetes_store
-from remuda.store.lifecycle import newborn
+from remuda.store.lifecycle import new_resource
 from tests.kubernetes.cluster import Cluster, given_cluster, own_cluster
 
 __all__ = ["measures"]
@@ -54,7 +54,7 @@ async def _compare(cluster: Cluster, bed: Bed) -> list[float]:
         return count / (time.perf_counter() - start)
 
     async def bare_creates(_: int) -> float:
-        new = [newborn(REGISTRY, MACHINE, machine(next(numbers))) for _ in range(count)]
+        new = [new_resource(REGISTRY, MACHINE, machine(next(numbers))) for _ in range(count)]
         documents = [(codec.encode(each), each.name) for each in new]
         start = time.perf_counter()
         await by_callers(lambda document: api.create(*document), documents)
@@ -71,7 +71,7 @@ async def _open(cluster: Cluster) -> list[Measure]:
     source, namespace, count = kubeconfig(cluster.kubeconfig), cluster.namespace(), _OPENED
     client, codec = ApiClient(Login(source), SystemClock()), Codec(MACHINE, SEALER)
     api = ResourceApi(MACHINE, client, namespace=namespace)
-    new = [newborn(REGISTRY, MACHINE, machine(number)) for number in range(count)]
+    new = [new_resource(REGISTRY, MACHINE, machine(number)) for number in range(count)]
     documents = [(codec.encode(each), each.name) for each in new]
     await by_callers(lambda document: api.create(*document), documents)
     await client.close()

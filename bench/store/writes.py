@@ -36,7 +36,7 @@ async def _compare(bed: Bed) -> list[float]:
     """Return the rates of our creates, bare creates, our updates and bare updates, in two files of the same rows."""
     store = bed.open(bed.fresh(), history_changes=0)
     stored = await by_callers(store.create, [machine(n, total=_STORED) for n in range(_STORED)])
-    await store.upkeep.compact()
+    await store.maintenance.compact()
     bare = BareFile(bed.fresh())
     bare.fill(objects=_STORED, changes=_STORED)
     count = bed.sizes.writes

@@ -33,15 +33,15 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
-from remuda.http.server.access_log import LineWriter, Observe, Sink
-from remuda.http.server.connection import Patience
+from remuda.http.server.access_log import AccessLog, LineWriter, Sink
+from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
 from remuda.http.server.metrics import Metrics, measure_loop_lag
-from remuda.http.server.server import Address, Listener, Server, listen
+from remuda.http.server.server import ListenAddress, Listener, Server, listen
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from remuda.version import describe
@@ -114,12 +114,12 @@ class Settings:
     """Settings for operators."""
 
     data: Path
-    listen: Address
-    patience: Patience = field(default_factory=Patience)
+    listen: ListenAddress
+    connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class ProcessPorts:
     """The dependencies of all services in a process."""
 
     store: SqliteStore
@@ -131,13 +131,13 @@ class Ground:
     """The metrics shown at `/metrics`. A series appears when it is created."""
     closing: asyncio.Event
     """Set when the process begins to stop, so that streams end."""
-    address: Address
+    address: ListenAddress
     """The address of the process once the services have started."""
     data: DataDirectory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assembled:
+class ProcessServices:
     """The services of a process."""
 
     mounted: Sequence[Mounted] = ()
@@ -147,7 +147,7 @@ class Assembled:
     """Wraps the pages of the process, for example by the console: it handles every path outside the services."""
 
 
-Services = Callable[[Ground], AbstractAsyncContextManager[Assembled]]
+Services = Callable[[ProcessPorts], AbstractAsyncContextManager[ProcessServices]]
 """Builds the services. Entering starts their background work, such as controllers, without waiting for it; leaving
 stops it: then all requests are finished, and the store is still open.
 """
@@ -159,14 +159,14 @@ class _Stop:
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         """Set by the first one."""
-        self.hurry: Callable[[], None] = lambda: None
+        self.abort: Callable[[], None] = lambda: None
         """Called by the second one."""
 
 
 async def run(
     settings: Settings,
     *,
-    announce: Callable[[Address], None],
+    announce: Callable[[ListenAddress], None],
     services: Services,
     kinds: Registry,
 ) -> None:
@@ -182,19 +182,19 @@ async def run(
 
 
 async def _serve(
-    ground: Ground,
+    ground: ProcessPorts,
     settings: Settings,
-    services: Assembled,
+    services: ProcessServices,
     listener: Listener,
     sink: Sink,
-    announce: Callable[[Address], None],
+    announce: Callable[[ListenAddress], None],
     stop: _Stop,
 ) -> None:
     metrics = Metrics(ground.metrics, [PROCESS, *(one.table for one in services.mounted)])
     server = _server(ground, settings, metrics, _app(ground, services, metrics), sink)
-    tasks = Duties(ground.clock)
+    tasks = BackgroundTasks(ground.clock)
     tasks.start("loop lag", lambda: measure_loop_lag(metrics, ground.clock))
-    stop.hurry = server.hurry
+    stop.abort = server.hurry
     try:
         address = await server.start(listener)
         prepare_interpreter()
@@ -205,7 +205,7 @@ async def _serve(
         await tasks.stop()
 
 
-def _app(ground: Ground, services: Assembled, metrics: Metrics) -> Mounts:
+def _app(ground: ProcessPorts, services: ProcessServices, metrics: Metrics) -> Mounts:
     store = ground.store
     pages = ProcessPages(
         description=describe(),
@@ -214,23 +214,23 @@ def _app(ground: Ground, services: Assembled, metrics: Metrics) -> Mounts:
         mounted=services.mounted,
     )
     front: ASGIApp = pages if services.front is None else services.front(pages)
-    return Mounts(services.mounted, front, kept=PAGES)
+    return Mounts(services.mounted, front, reserved=PAGES)
 
 
-def _server(ground: Ground, settings: Settings, metrics: Metrics, app: Mounts, sink: Sink) -> Server:
+def _server(ground: ProcessPorts, settings: Settings, metrics: Metrics, app: Mounts, sink: Sink) -> Server:
     clock, randomness = ground.clock, ground.randomness
     return Server(
-        Observe(app, clock=clock, randomness=randomness, metrics=metrics, sink=sink),
+        AccessLog(app, clock=clock, randomness=randomness, metrics=metrics, sink=sink),
         clock=clock,
         randomness=randomness,
-        count_cut=metrics.count_cut,
+        count_closed=metrics.count_closed,
         closing=ground.closing,
-        patience=_within_descriptors(settings.patience),
+        patience=_within_descriptors(settings.connection_limits),
     )
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Ground, Listener]]:
+async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, Listener]]:
     randomness = SystemRandomness()
     data = DataDirectory(settings.data)
     sealer = data.prepare(randomness)
@@ -239,7 +239,7 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Gr
         listener = listen(settings.listen)
         with listener.socket, data.announced(f"http://{listener.address.reachable}", os.getpid()):
             yield (
-                Ground(
+                ProcessPorts(
                     store=store,
                     clock=SystemClock(),
                     randomness=randomness,
@@ -262,7 +262,7 @@ def _metrics() -> CollectorRegistry:
     return metrics
 
 
-def _within_descriptors(patience: Patience) -> Patience:
+def _within_descriptors(patience: ConnectionLimits) -> ConnectionLimits:
     """Raise the limit of file descriptors to its maximum, and limit connections accordingly."""
     _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
@@ -279,7 +279,7 @@ def _signals() -> Iterator[_Stop]:
 
     def handle() -> None:
         if stop.requested.is_set():
-            stop.hurry()
+            stop.abort()
             remove_handlers()
         stop.requested.set()
 

@@ -23,11 +23,11 @@ from remuda.operations.reporter import Reporters, Timeline
 from remuda.operations.runner import OperationSettings
 from remuda.operations.saga import AnyBound, Sagas
 from remuda.operations.service import Operations
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.leader import Alone, Leader
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.reporter import Reporter, Silent
-from remuda.store.background import Duties, Duty
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.leader import Leader, SingleProcess
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.reporter import NullReporter, Reporter
+from remuda.store.background import BackgroundTask, BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
@@ -43,22 +43,22 @@ class ServicePorts:
     sealer: Sealer
     watched: Store | None = None
     """The store that controllers read and watch, if it is another one."""
-    is_alone: bool = True
+    is_only_process: bool = True
     """Whether no other process uses this store."""
-    leader: Leader = field(default_factory=Alone)
-    reporter: Reporter = field(default_factory=Silent)
+    leader: Leader = field(default_factory=SingleProcess)
+    reporter: Reporter = field(default_factory=NullReporter)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
-    counts: OperationMetrics | None = None
+    operation_metrics: OperationMetrics | None = None
     """The metrics of operations, if the services of a process share them."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process begins to stop, so that streams end."""
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
-    control: DriverSettings = field(default_factory=DriverSettings)
+    controllers: ControllerSettings = field(default_factory=ControllerSettings)
 
     @property
-    def reconciling(self) -> ReconcilePorts:
+    def reconcile_ports(self) -> ReconcilePorts:
         """The ports of the controllers."""
         return ReconcilePorts(
             store=self.watched or self.store,
@@ -72,7 +72,7 @@ class ServicePorts:
 
 def operations_of(ports: ServicePorts, sagas: Sequence[AnyBound]) -> Operations:
     """Return the operations of a service, with their timeline and metrics."""
-    metrics = ports.counts or OperationMetrics(Sagas([]), ports.metrics)
+    metrics = ports.operation_metrics or OperationMetrics(Sagas([]), ports.metrics)
     metrics.show(Sagas([each.saga for each in sagas]))
     return Operations(
         ports.store,
@@ -98,17 +98,17 @@ def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchP
             clock=ports.clock,
             randomness=ports.randomness,
             time_limit_s=ports.api.time_limit_s,
-            is_only_process=ports.is_alone,
+            is_only_process=ports.is_only_process,
         ),
         watch=watches,
         settings=replace(ports.api, url=url.rstrip("/")),
     )
 
 
-def not_begun(drivers: Iterable[Driver]) -> Iterable[tuple[str, str]]:
+def unsynced_controllers(controllers: Iterable[Controller]) -> Iterable[tuple[str, str]]:
     """Yield the controllers because of which the process is not ready, with the reason."""
-    for driver in drivers:
-        if not driver.has_begun:
+    for driver in controllers:
+        if not driver.is_synced:
             yield driver.name, "The controller has not finished its first resync."
 
 
@@ -133,8 +133,8 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
         self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
         self.drivers = {controller.name: controller for controller in self.controllers()}
-        self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
-        self._background = Duties(ports.clock)
+        self._recovery = Recovery(self.operations, is_alone=ports.is_only_process)
+        self._background = BackgroundTasks(ports.clock)
 
     @abstractmethod
     def sagas(self) -> Sequence[AnyBound]:
@@ -145,11 +145,11 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         """Return the service of each class that routes call."""
 
     @abstractmethod
-    def controllers(self) -> Sequence[Driver]:
+    def controllers(self) -> Sequence[Controller]:
         """Return the controllers."""
 
     @abstractmethod
-    def background(self) -> Iterable[tuple[str, Duty]]:
+    def background(self) -> Iterable[tuple[str, BackgroundTask]]:
         """Yield the background tasks with their names. It is called at each start, before the controllers start."""
 
     async def seed(self) -> None:
@@ -165,8 +165,8 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         resync of a controller must reach it.
         """
         await self.seed()
-        self._background.start("recovery", self._recovery.keep)
-        self._background.start("forgetting", self._recovery.keep_forgetting)
+        self._background.start("recovery", self._recovery.run)
+        self._background.start("forgetting", self._recovery.run_retention)
         for name, task in self.background():
             self._background.start(name, task)
         for controller in self.drivers.values():
@@ -183,4 +183,4 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
 
     def check(self) -> Iterable[tuple[str, str]]:
         """Return the reasons why the service is not ready for requests."""
-        return not_begun(self.drivers.values())
+        return unsynced_controllers(self.drivers.values())

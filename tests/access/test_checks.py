@@ -41,7 +41,7 @@ def refusal_of(function: object, *arguments: object) -> str | None:
     try:
         function(*arguments)  # type: ignore[operator]  # one of the checks
     except Forbidden as error:
-        return error.sentence
+        return error.message
     return None
 
 
@@ -105,7 +105,7 @@ async def test_nobody_learns_of_a_project_without_the_right() -> None:
     for principal, told in ((NOBODY, NO_ORGANIZATION), (in_organization(OTHER), NO_PROJECT)):
         with pytest.raises(Forbidden) as caught:
             await allow_new_in_project(principal, RIGHT, "o", "p", exists=projects.exist)
-        assert caught.value.sentence == told
+        assert caught.value.message == told
     assert projects.asked == 0
 
 
@@ -155,7 +155,7 @@ async def test_who_gets_everywhere_is_told_that_the_right_is_missing_and_not_the
     assert refusal_of(allow_in_project, holding(inside), RIGHT, "o", "p") == NOT_PERMITTED
     with pytest.raises(Forbidden) as caught:
         await allow_naming_project(elsewhere, RIGHT, "p", exists=Projects("p").exist)
-    assert caught.value.sentence == NOT_PERMITTED
+    assert caught.value.message == NOT_PERMITTED
 
 
 async def test_a_project_may_be_named_by_those_who_have_to_do_with_it() -> None:
@@ -165,4 +165,4 @@ async def test_a_project_may_be_named_by_those_who_have_to_do_with_it() -> None:
     for principal, project in ((NOBODY, "p"), (in_organization(OTHER), "p"), (in_organization(RIGHT), "absent")):
         with pytest.raises(Forbidden) as caught:
             await allow_naming_project(principal, RIGHT, project, exists=projects.exist)
-        assert caught.value.sentence == NO_PROJECT
+        assert caught.value.message == NO_PROJECT

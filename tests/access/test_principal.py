@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.access.checks import is_allowed_in_project
-from remuda.access.principal import ANONYMOUS, AccessList, OrganizationAccess, Permission, Principal, both
+from remuda.access.principal import ANONYMOUS, AccessList, OrganizationAccess, Permission, Principal, intersection
 
 ORGANIZATIONS = ("o1", "o2")
 PROJECTS = ("p1", "p2")
@@ -49,23 +49,23 @@ def in_organizations(access: AccessList) -> set[Fact]:
 
 @given(ACCESS, ACCESS)
 def test_both_may_do_what_each_may_and_nothing_else(one: AccessList, other: AccessList) -> None:
-    assert allowed(both(one, other)) == allowed(one) & allowed(other)
+    assert allowed(intersection(one, other)) == allowed(one) & allowed(other)
 
 
 @given(ACCESS, ACCESS)
 def test_it_does_not_matter_who_comes_first(one: AccessList, other: AccessList) -> None:
-    assert allowed(both(one, other)) == allowed(both(other, one))
+    assert allowed(intersection(one, other)) == allowed(intersection(other, one))
 
 
 @given(ACCESS, ACCESS, ACCESS)
 def test_it_does_not_matter_which_two_come_first(one: AccessList, two: AccessList, three: AccessList) -> None:
-    assert allowed(both(both(one, two), three)) == allowed(both(one, both(two, three)))
+    assert allowed(intersection(intersection(one, two), three)) == allowed(intersection(one, intersection(two, three)))
 
 
 @given(ACCESS)
 def test_with_itself_it_stays_and_with_nothing_it_is_nothing(access: AccessList) -> None:
-    assert allowed(both(access, access)) == allowed(access)
-    assert allowed(both(access, AccessList())) == set()
+    assert allowed(intersection(access, access)) == allowed(access)
+    assert allowed(intersection(access, AccessList())) == set()
 
 
 def reached(access: AccessList) -> set[tuple[str, str]]:
@@ -92,33 +92,36 @@ def named(access: AccessList) -> set[tuple[str, str]]:
 
 @given(ACCESS, ACCESS)
 def test_both_name_only_what_each_reaches(one: AccessList, other: AccessList) -> None:
-    assert named(both(one, other)) <= reached(one) & reached(other)
+    assert named(intersection(one, other)) <= reached(one) & reached(other)
 
 
 @given(ACCESS, ACCESS)
 def test_what_each_names_is_named_by_both(one: AccessList, other: AccessList) -> None:
-    assert named(one) & named(other) <= named(both(one, other))
+    assert named(one) & named(other) <= named(intersection(one, other))
 
 
 def test_a_stranger_cannot_be_impersonated_into_an_organization() -> None:
     service = AccessList(organizations={"o1": OrganizationAccess(projects={"p1": frozenset(PERMISSIONS)})})
     user = AccessList(organizations={"o1": OrganizationAccess(projects={"p2": frozenset(PERMISSIONS)})})
-    assert named(both(service, user)) == {("o1", "*")}
-    assert named(both(service, AccessList(organizations={"o2": OrganizationAccess(frozenset(PERMISSIONS))}))) == set()
+    assert named(intersection(service, user)) == {("o1", "*")}
+    assert (
+        named(intersection(service, AccessList(organizations={"o2": OrganizationAccess(frozenset(PERMISSIONS))})))
+        == set()
+    )
 
 
 def test_a_right_in_a_project_meets_one_that_holds_everywhere() -> None:
     right = PERMISSIONS[0]
     service = AccessList(everywhere=frozenset({right}))
     user = AccessList(organizations={"o1": OrganizationAccess(projects={"p1": frozenset(PERMISSIONS)})})
-    assert both(service, user).organizations["o1"].projects["p1"] == {right}
-    assert both(service, user).everywhere == frozenset()
+    assert intersection(service, user).organizations["o1"].projects["p1"] == {right}
+    assert intersection(service, user).everywhere == frozenset()
 
 
 def test_the_cause_is_the_actor_or_else_the_subject() -> None:
-    assert Principal(subject="compute", type="system", actor="anna").who == "anna"
-    assert Principal(subject="anna", type="user").who == "anna"
-    assert ANONYMOUS.who == ""
+    assert Principal(subject="compute", type="system", actor="anna").actor_name == "anna"
+    assert Principal(subject="anna", type="user").actor_name == "anna"
+    assert ANONYMOUS.actor_name == ""
 
 
 def test_a_service_that_acts_for_somebody_is_another_caller_than_that_one() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from remuda.compute.app import TABLE
 from remuda.compute.kinds import KINDS, ComputeInstance, ProjectPolicy
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.kinds import KINDS as REGION_KINDS
@@ -78,7 +78,7 @@ class ComputeSubject:
 
     async def state(self) -> Any:
         """Return what changes with anything that compute and region have stored, and with the cloud's images."""
-        stored = self.house.store.stamp([kind.type for kind in (*KINDS, *REGION_KINDS)])
+        stored = self.house.store.change_counter([kind.type for kind in (*KINDS, *REGION_KINDS)])
         images = self.house.region.north.provider.images
         assert images is not None, "the simulated cloud has images"
         count = len(await images.images()) if self._has_images else 0
@@ -88,8 +88,8 @@ class ComputeSubject:
         """Return what stands. In real time nobody waits until what was given up is gone to the last trace."""
         instances = (await self.house.store.list(ComputeInstance)).items
         policies = (await self.house.store.list(ProjectPolicy)).items
-        power = [(each.uid, each.status.power_state) for each in instances if not each.is_marked]
-        return power, [(each.uid, each.metadata.generation) for each in (*instances, *policies) if not each.is_marked]
+        power = [(each.uid, each.status.power_state) for each in instances if not each.is_deleting]
+        return power, [(each.uid, each.metadata.generation) for each in (*instances, *policies) if not each.is_deleting]
 
     async def shown(self, row: Row, place: Place) -> str:
         """Return the id of something that a list must show to who may see this place."""
@@ -159,8 +159,8 @@ async def on_socket() -> AsyncIterator[ComputeSubject]:
     with memory_directory() as directory:
         async with running(directory, regional={"settings": settings()}) as house:
             subject = await _furnished(house, is_real=True)
-            server = Server(house.app.api, clock=clock, randomness=randomness, count_cut=lambda _: None)
-            door = SocketDoor(f"http://{await server.start(Address('127.0.0.1', 0))}", TABLE, subject.gate)
+            server = Server(house.app.api, clock=clock, randomness=randomness, count_closed=lambda _: None)
+            door = SocketDoor(f"http://{await server.start(ListenAddress('127.0.0.1', 0))}", TABLE, subject.gate)
             subject.doors["socket"] = door
             try:
                 yield subject

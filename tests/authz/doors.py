@@ -13,7 +13,7 @@ import msgspec
 from remuda.access.principal import ANONYMOUS, Context
 from remuda.http import client as typed
 from remuda.http.asgi import ASGIApp
-from remuda.http.responses import Collection, bare
+from remuda.http.responses import Collection, without_etag
 from remuda.http.routes import AnyRoute, Table
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
@@ -119,7 +119,7 @@ class PortDoor:
             if isinstance(answer, Collection):
                 answer = await listed(answer)
         except RemudaError as error:
-            return Outcome(error.status, error.sentence)
+            return Outcome(error.status, error.message)
         return Outcome(request.row.success, answer=answer)
 
 
@@ -127,7 +127,7 @@ async def listed(collection: Collection[Any, Any]) -> Any:
     """Return what the kernel would make of a collection."""
     page = await collection.store.list(collection.kind, labels=collection.labels, index=collection.index)
     shown = [item for item in page.items if collection.visible is None or collection.visible(item)]
-    return [msgspec.json.decode(bare(collection.view, collection.view(item))) for item in shown]
+    return [msgspec.json.decode(without_etag(collection.view, collection.view(item))) for item in shown]
 
 
 class SocketDoor:
@@ -150,13 +150,13 @@ class SocketDoor:
                 body=None if request.body is None else msgspec.convert(request.body, route.body_type),
             )
         except RemudaError as error:
-            return Outcome(error.status, error.sentence)
+            return Outcome(error.status, error.message)
         return Outcome(request.row.success, answer=msgspec.to_builtins(answer, enc_hook=str))
 
     async def _answer(self, caller: Caller, request: Request, **sent: Any) -> Any:
         client, route = self._client(caller), self._routes[request.row.operation]
         if route.other is not None and route.other.status == request.row.success:
-            return await client.send_for_other(route, route.other.answer_type, **sent)
+            return await client.send_for_other_response(route, route.other.response_type, **sent)
         return await client.send(route, **sent)
 
     async def close(self) -> None:

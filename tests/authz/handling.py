@@ -47,5 +47,5 @@ class HandlerDoor:
             if isinstance(answer, Collection):
                 answer = await listed(answer)
         except RemudaError as error:
-            return Outcome(error.status, error.sentence)
+            return Outcome(error.status, error.message)
         return Outcome(request.row.success, answer=answer)

@@ -13,7 +13,7 @@ import msgspec
 
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
-from remuda.http.server.server import Address
+from remuda.http.server.server import ListenAddress
 from tests.identity.house import ROOT, House, running, serving
 from tests.identity.proving import certified
 
@@ -34,7 +34,7 @@ class Wire:
     """Identity on a socket, to be sent any bytes."""
 
     house: House
-    address: Address
+    address: ListenAddress
 
     async def get(self, path: str, *headers: str | tuple[str, str]) -> Answer:
         """Ask for something with these header lines, in this order, letter by letter."""

@@ -12,7 +12,7 @@ from remuda.access.principal import Context
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.http.sse import EventReader
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.ids import random_id
@@ -83,7 +83,7 @@ class LiverySubject:
 
     async def state(self) -> Any:
         """Return a number that changes with anything that is stored."""
-        return self._store.stamp([kind.type for kind in self._store.registry.kinds])
+        return self._store.change_counter([kind.type for kind in self._store.registry.kinds])
 
     async def _find(self, thing: str, place: Place) -> str:
         if (thing, place) not in self._things:
@@ -160,8 +160,8 @@ async def livery() -> AsyncIterator[LiverySubject]:
 
 @asynccontextmanager
 async def _serving(subject: LiverySubject) -> AsyncIterator[LiverySubject]:
-    server = Server(subject.app.asgi, clock=SystemClock(), randomness=SystemRandomness(), count_cut=lambda _: None)
-    address = await server.start(Address("127.0.0.1", 0))
+    server = Server(subject.app.asgi, clock=SystemClock(), randomness=SystemRandomness(), count_closed=lambda _: None)
+    address = await server.start(ListenAddress("127.0.0.1", 0))
     door = SocketDoor(f"http://{address}", subject.table, subject.gate)
     subject.doors["socket"] = door
     try:

@@ -110,7 +110,7 @@ class RegionSubject:
 
     async def state(self) -> Any:
         """Return what changes with anything that region has stored, and with the images, which only the cloud has."""
-        stored = self.house.store.stamp([kind.type for kind in KINDS if kind is not IMAGE_IMPORT])
+        stored = self.house.store.change_counter([kind.type for kind in KINDS if kind is not IMAGE_IMPORT])
         return (stored, await self._images()) if self._is_about_images else stored
 
     async def _images(self) -> tuple[int, int]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from prometheus_client import Counter
 
 from remuda.http.asgi import Receive, Scope, Send
-from remuda.http.responses import Answer
+from remuda.http.responses import Response
 from remuda.http.routes import Table
 from remuda.http.server.health import Mounted
-from remuda.http.server.server import Address
-from remuda.process import Assembled, Ground, Settings, run
+from remuda.http.server.server import ListenAddress
+from remuda.process import ProcessPorts, ProcessServices, Settings, run
 from tests.contract.kinds import REGISTRY, Horse, horse
 
 TABLE = Table("slow", title="Slow", description="It takes its time.", routes=[])
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 class Service:
     """Becomes ready when it is asked to, and answers `/wait` when the process begins to stop, and a little later."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: ProcessPorts) -> None:
         self._ground = ground
         self._waits = Counter("waits", "Requests that waited.", registry=ground.metrics)
         self._is_ready = False
@@ -42,23 +42,23 @@ class Service:
             await asyncio.sleep(0.2)
             await self._ground.store.create(horse("late"))
         self._is_ready = True
-        await Answer(200, b"done").send(send)
+        await Response(200, b"done").send(send)
 
     def check(self) -> list[tuple[str, str]]:
         return [] if self._is_ready else [("slow", "Nobody asked it yet.")]
 
 
 @asynccontextmanager
-async def services(ground: Ground) -> AsyncIterator[Assembled]:
+async def services(ground: ProcessPorts) -> AsyncIterator[ProcessServices]:
     say("entered")
     service = Service(ground)
-    yield Assembled(mounted=[Mounted("/slow", TABLE, service)], checks=[service.check])
+    yield ProcessServices(mounted=[Mounted("/slow", TABLE, service)], checks=[service.check])
     found = await ground.store.get(Horse, "late")
     say(f"left with {found.name}")
 
 
 async def main(data: Path) -> None:
-    settings = Settings(data=data, listen=Address("127.0.0.1", 0))
+    settings = Settings(data=data, listen=ListenAddress("127.0.0.1", 0))
     await run(settings, announce=lambda address: say(str(address.port)), services=services, kinds=REGISTRY)
 
 

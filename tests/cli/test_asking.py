@@ -57,12 +57,12 @@ def test_a_refusal_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> None:
     words = "operation is not allowed by rbac: operation 'update' on endpoint 'x' is not permitted"
     with asking(tmp_path, refusal(403, "forbidden", words)) as (_, session), pytest.raises(Forbidden) as refused:
         session.ask("PUT", "region", "/x", {})
-    assert refused.value.sentence == f"O{words[1:]}: ask an administrator of the organization for that right."
+    assert refused.value.message == f"O{words[1:]}: ask an administrator of the organization for that right."
     problems = [{"pointer": "/a", "reason": "is no number"}, {"pointer": "/b", "reason": "is missing"}]
     wrong = refusal(400, "malformed", "the request body is not valid: /a is no number", problems=problems)
     with asking(tmp_path, wrong) as (_, session), pytest.raises(Malformed) as malformed:
         session.ask("PUT", "region", "/x", {})
-    assert malformed.value.sentence == "The request body is not valid: /a is no number (/b is missing)."
+    assert malformed.value.message == "The request body is not valid: /a is no number (/b is missing)."
 
 
 @pytest.mark.parametrize(
@@ -86,17 +86,17 @@ def test_a_refusal_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> None:
 def test_a_refusal_says_who_can_lift_it(words: str, remedy: str, tmp_path: Path) -> None:
     with asking(tmp_path, refusal(403, "forbidden", words)) as (_, session), pytest.raises(Forbidden) as refused:
         session.ask("PUT", "region", "/x", {})
-    assert refused.value.sentence.startswith(f"{words[:1].upper()}{words[1:]}: ")
-    assert refused.value.sentence.endswith(remedy)
+    assert refused.value.message.startswith(f"{words[:1].upper()}{words[1:]}: ")
+    assert refused.value.message.endswith(remedy)
 
 
 def test_what_is_no_answer_of_ours_is_one_sentence(tmp_path: Path) -> None:
     page: Answer = (200, {}, b"<html>Please log in</html>")
     with asking(tmp_path, page) as (server, session), pytest.raises(Unavailable) as refused:
         session.get("region", "/x", {"token": "secret"})
-    assert f"{server.url}/x" in refused.value.sentence
-    assert "its answer is no JSON" in refused.value.sentence
-    assert "secret" not in refused.value.sentence
+    assert f"{server.url}/x" in refused.value.message
+    assert "its answer is no JSON" in refused.value.message
+    assert "secret" not in refused.value.message
 
 
 def test_a_list_is_read_to_its_end(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_rule_is_written_as_it_is_read(rule: dict[str, Any]) -> None:
 def test_what_is_no_rule_is_told_why(text: str, problem: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_rule(text)
-    assert refused.value.sentence == f'--allow {text!r} {problem}: write it as "ingress tcp 22 0.0.0.0/0".'
+    assert refused.value.message == f'--allow {text!r} {problem}: write it as "ingress tcp 22 0.0.0.0/0".'
 
 
 @pytest.mark.parametrize("path", sorted(PLANS.glob("*.json")), ids=lambda path: path.stem)
@@ -161,7 +161,7 @@ def test_waiting_ends_where_it_has_failed_or_takes_too_long(monkeypatch: pytest.
     with pytest.raises(OutOfTime) as late:
         waited("pending", limit_s=0.0)
     assert late.value.exit_code == 124
-    assert late.value.sentence == (
+    assert late.value.message == (
         "It is not done after 0s, and goes on without being waited for (web is pending): remuda horse show web says "
         "how far it is, or wait longer with --timeout."
     )
@@ -208,7 +208,7 @@ def test_a_server_that_starts_again_meanwhile_is_waited_for(
 ) -> None:
     monkeypatch.setattr(progress, "pause", lambda _: None)
     assert looked(thing("web", status="pending"), trouble, trouble, thing("web"))["metadata"]["name"] == "web"
-    assert capsys.readouterr().err == f"web is pending\n{trouble.sentence}\n"
+    assert capsys.readouterr().err == f"web is pending\n{trouble.message}\n"
 
 
 def test_where_nobody_answers_until_the_end_it_is_told_that_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_where_nobody_answers_until_the_end_it_is_told_that_it_was_asked_for(mon
     with pytest.raises(OutOfSight) as late:
         looked(AWAY, limit_s=0.0)
     assert late.value.exit_code == 124
-    assert late.value.sentence == (
+    assert late.value.message == (
         "It was asked for, and goes on without being waited for: remuda horse show web says how far it is. "
         "http://here does not answer (Connection refused): is it running, and is that its address?"
     )

@@ -4,22 +4,22 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from remuda.app.services import small_server
-from remuda.config.schema import Region
+from remuda.app.services import example_instance
+from remuda.config.schema import RegionConfig
 from remuda.config.settings import catalogues
 from remuda.identity.credentials import SmallServer
-from remuda.providers.simulated.catalogue import Catalogue
+from remuda.providers.simulated.catalogue import SimCatalogue
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 
-CLOUDS = catalogues(Region())
+CLOUDS = catalogues(RegionConfig())
 SMALL, STANDARD = "a1f0c0de-0001-4000-8000-000000000001", "11111111-1111-1111-1111-111111111111"
 NOBLE, JAMMY = "33333333-3333-3333-3333-333333333333", "b1f0c0de-0001-4000-8000-000000000001"
 DEBIAN = "b1f0c0de-0003-4000-8000-000000000003"
 
 
-def chosen(clouds: Mapping[str, Catalogue] = CLOUDS, private: tuple[str, ...] = ()) -> SmallServer | None:
+def chosen(clouds: Mapping[str, SimCatalogue] = CLOUDS, private: tuple[str, ...] = ()) -> SmallServer | None:
     security = RegionSecurity((RegionOrganization("somebody"),))
     regions = [
         ConfiguredRegion(
@@ -32,10 +32,10 @@ def chosen(clouds: Mapping[str, Catalogue] = CLOUDS, private: tuple[str, ...] = 
         )
         for name in reversed(list(clouds))
     ]
-    return small_server(regions, clouds)
+    return example_instance(regions, clouds)
 
 
-def with_changed(**changes: Any) -> dict[str, Catalogue]:
+def with_changed(**changes: Any) -> dict[str, SimCatalogue]:
     return {"sim-north": dataclasses.replace(CLOUDS["sim-north"], **changes)}
 
 

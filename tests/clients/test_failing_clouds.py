@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remuda.providers.contract.common import Refused
+from remuda.providers.contract.common import Rejected
 from tests.clients.examples import EXAMPLES, instance
 from tests.clients.ground import Ground, statuses
 from tests.clients.provider import PENDING, DiagnosticError
@@ -98,7 +98,7 @@ async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed
 
 async def test_a_network_that_the_cloud_refuses_is_an_error_and_can_be_destroyed(ground: Ground) -> None:
     terraform = ground.provider
-    with ground.failing("converge_network", lambda: Refused("not here"), times=inf):
+    with ground.failing("converge_network", lambda: Rejected("not here"), times=inf):
         with pytest.raises(DiagnosticError, match="was created but transitioned to 'error'"):
             await terraform.create(NETWORK, ground.net)
         (failed,) = await terraform.all(NETWORK)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.cloudinit.multipart import DEEPEST, Unrecognized
+from remuda.cloudinit.multipart import DEEPEST, UnrecognizedUserData
 from remuda.cloudinit.user_data import LONGEST_UNPACKED, Part, is_gzip, parts
 from tests.cloudinit.messages import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
 
 
 def reason_of(data: bytes) -> str:
-    with pytest.raises(Unrecognized) as refused:
+    with pytest.raises(UnrecognizedUserData) as refused:
         parts(data)
     return refused.value.reason
 
@@ -233,7 +233,7 @@ def test_a_message_made_to_be_slow_is_not() -> None:
 
 @given(st.binary() | st.builds(message, st.binary()) | st.binary().map(packed))
 def test_any_bytes_have_parts_or_a_reason(data: bytes) -> None:
-    with contextlib.suppress(Unrecognized):
+    with contextlib.suppress(UnrecognizedUserData):
         assert len(parts(data)) == len(parts(data, deepest=DEEPEST)) <= 256
 
 
@@ -246,7 +246,7 @@ def test_what_is_read_is_what_pythons_mail_library_reads(lines: list[bytes]) -> 
     data = message(b"\n".join(lines))
     try:
         read = parts(data)
-    except Unrecognized:
+    except UnrecognizedUserData:
         return
     known = [part for part in BytesParser().parsebytes(data).walk() if part.get_content_maintype() != "multipart"]
     assert [part.content for part in read] == [each.get_payload(decode=True) for each in known]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.cloudinit.multipart import FIRST_LINES, Unrecognized, content_type_of, unsupported
+from remuda.cloudinit.multipart import FIRST_LINES, UnrecognizedUserData, content_type_of, unsupported
 
 KNOWN = [
     (b"#cloud-config", "text/cloud-config"),
@@ -53,7 +53,7 @@ def test_any_bytes_have_a_format_or_none(payload: bytes) -> None:
 
 def test_the_refusal_names_what_is_known() -> None:
     error = unsupported()
-    assert isinstance(error, Unrecognized)
+    assert isinstance(error, UnrecognizedUserData)
     assert error.reason.startswith(
         "unsupported userData format: first line must identify a cloud-init payload (#cloud-config, #!, "
     )

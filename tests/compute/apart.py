@@ -23,8 +23,8 @@ from remuda.clients.watch import WatchThere
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.http.asgi import ASGIApp, ClientDisconnect, Receive, Scope, Send
 from remuda.http.client import Client
-from remuda.http.server.server import Address, Listener, Server
-from remuda.http.transport import ClientSettings, Credentials, Service
+from remuda.http.server.server import ListenAddress, Listener, Server
+from remuda.http.transport import ClientCredentials, ClientSettings, ServiceCredentials
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
@@ -52,7 +52,7 @@ _OF_REGION = "unikorn-region"
 _GRACE_S = 0.1
 _KINDS = {"identity": IDENTITY_KINDS, "region": REGION_KINDS, "compute": COMPUTE_KINDS}
 
-Place = Address | Listener
+Place = ListenAddress | Listener
 """Where something answers."""
 
 
@@ -79,7 +79,7 @@ async def apart(directory: Path) -> AsyncIterator[ComputeHouse]:
     def opened(name: str, kinds: Registry) -> SqliteStore:
         return open_store(directory / f"{name}.db", kinds, SEALER)
 
-    places = Address("127.0.0.1", free_port()), Address("127.0.0.1", free_port())
+    places = ListenAddress("127.0.0.1", free_port()), ListenAddress("127.0.0.1", free_port())
     ground = Ground(
         clock=SystemClock(),
         randomness=SystemRandomness(),
@@ -171,7 +171,7 @@ class Reaching:
             answer,
             clock=ground.clock,
             randomness=ground.randomness,
-            count_cut=lambda _: None,
+            count_closed=lambda _: None,
             closing=closing,
             grace_s=_GRACE_S,
         )
@@ -222,7 +222,7 @@ class Reaching:
         while not all(map(_is_believed, self._feeds)):
             await self._ground.clock.sleep(0.01)
 
-    async def _client(self, url: str, credentials: Credentials) -> Client:
+    async def _client(self, url: str, credentials: ClientCredentials) -> Client:
         ground = self._ground
         made = Client(
             url,
@@ -240,7 +240,7 @@ class Certified:
     def __init__(self, service: str, clock: Clock, *, impersonate: bool = False) -> None:
         """Take the service's name, and whether it asks for no more than both it and the caller may."""
         self._service, self._clock = service, clock
-        self._claiming = Service(service, impersonate=impersonate)
+        self._claiming = ServiceCredentials(service, impersonate=impersonate)
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         shown = certified(self._service, {}, now=self._clock.now())

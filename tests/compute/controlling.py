@@ -15,9 +15,9 @@ from remuda.compute.app import ComputeApp
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.providers.contract.servers import Server as CloudServer
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.resync import ScanSettings
+from remuda.providers.contract.servers import CloudServer
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.resync import ResyncSettings
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
 from remuda.store.logs import subject_of
@@ -28,7 +28,7 @@ from tests.example.contract import Reply
 
 SMALL = "a1f0c0de-0001-4000-8000-000000000001"
 """A flavor of x86_64."""
-UNHURRIED = DriverSettings(scan=ScanSettings(keys_per_s=0.001, chunk=1, interval_s=100_000))
+UNHURRIED = ControllerSettings(resync=ResyncSettings(keys_per_s=0.001, chunk=1, interval_s=100_000))
 """After a start only the first of those at rest is looked at."""
 SERVERS = "/api/v2/servers"
 _USUAL = {"ConditionChanged", "Held", "LetGo"}
@@ -133,7 +133,7 @@ async def tagged_server(
 async def delete_server(house: ComputeHouse, server: str) -> None:
     """Delete a server behind compute's back, and wait until it is gone."""
     assert (await house.region.root.delete(f"{SERVERS}/{server}")).status == 202
-    while (found := await find(house.store, Server, server)) is not None and found.is_marked:
+    while (found := await find(house.store, Server, server)) is not None and found.is_deleting:
         await house.clock.sleep(0.05)
 
 

@@ -10,13 +10,13 @@ from remuda.compute.kinds import ComputeInstance, InstanceSpec, InstanceStatus
 from remuda.compute.ports import NetworkSeen, ServerFacts, ServerSeen
 from remuda.kernel.conditions import Condition
 from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION
 from remuda.store.objects import Metadata
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 SINCE = NOW - timedelta(minutes=5)
-PLACE = Place("acme", "web")
+PLACE = ProjectRef("acme", "web")
 NETWORK_SEEN = NetworkSeen(id="net", name="front", region="north", place=PLACE)
 FACTS = ServerFacts(flavor="small", image="linux")
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.app import registry
-from remuda.app.services import identity_link, region_link
+from remuda.app.services import identity_client, region_client
 from remuda.compute.app import TABLE, ComputeApp
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock
@@ -142,8 +142,8 @@ async def with_compute(region: RegionHouse, more: dict[str, Any]) -> AsyncIterat
         "api": given.api,
         "rate": given.rate,
         "authenticator": identity.authenticator,
-        "identity": identity_link(identity, SERVICE),
-        "region": region_link(identity, region.app, SERVICE),
+        "identity": identity_client(identity, SERVICE),
+        "region": region_client(identity, region.app, SERVICE),
     }
     app = ComputeApp(ComputePorts(**ports | more))
     await app.start()

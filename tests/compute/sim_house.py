@@ -6,14 +6,14 @@ It is the house of region with compute in each of its processes, and with instan
 from contextlib import suppress
 from typing import Any, cast
 
-from remuda.app.services import identity_link, region_link
+from remuda.app.services import identity_client, region_client
 from remuda.compute.app import TABLE, ComputeApp
 from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.kinds import Operation
-from remuda.reconcile.ports import DriverSettings
+from remuda.reconcile.ports import ControllerSettings
 from remuda.resources.conventions import RESOURCE_KIND
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -31,7 +31,7 @@ from tests.sim.machine import SimMachine
 from tests.wire.judge import judge_of
 
 _LOOK_EVERY_S, _PATIENCE = 5.0, 1.1
-_BLOCKED_S = DriverSettings().blocked_within_s[1]
+_BLOCKED_S = ControllerSettings().blocked_within_s[1]
 
 
 class WholeProcess(Process):
@@ -50,11 +50,11 @@ class WholeProcess(Process):
                 sealer=given.sealer,
                 api=given.api,
                 rate=given.rate,
-                is_alone=is_alone,
+                is_only_process=is_alone,
                 reporter=given.reporter,
                 authenticator=self.identity.authenticator,
-                identity=identity_link(self.identity, SERVICE),
-                region=region_link(self.identity, self.region, SERVICE),
+                identity=identity_client(self.identity, SERVICE),
+                region=region_client(self.identity, self.region, SERVICE),
             )
         )
         self.compute_door = Validated(self.compute.api, judge_of(TABLE))

@@ -49,7 +49,7 @@ def check_servers(seen: Seen, late: AbstractSet[str]) -> None:
         owner = owners.get(tags_of(server)[INCARNATION])
         if owner is None:
             continue  # `_check_last` says when that may be
-        is_late = owner.is_marked and server.uid in late
+        is_late = owner.is_deleting and server.uid in late
         assert is_late or owner.name in paid, f"the server of the instance {owner.name} is there, and not paid for"
         for label in (ORGANIZATION, PROJECT):
             here, there = owner.metadata.labels[label], server.metadata.labels[label]
@@ -60,7 +60,7 @@ def check_paid(seen: Seen) -> None:
     """For every instance whose cost is held, at least that is held: more before it costs more, and less after."""
     held = {row.metadata.labels[RESOURCE_ID]: held_by(row) for row in rows_of(seen)}
     for instance in instances(seen).values():
-        if instance.is_marked or not is_charged(instance):
+        if instance.is_deleting or not is_charged(instance):
             continue
         cost, found = cost_of(instance), held.get(instance.name, {})
         is_held = all(found.get(kind, 0) >= count for kind, count in cost.items())
@@ -71,13 +71,13 @@ def check_told(seen: Seen, book: ComputeBook) -> None:
     """What customers were told is so: what was made is there until somebody asks for it to go, and as it was wanted."""
     for id_ in book.known["instance"]:
         found = instances(seen).get(id_)
-        is_there = found is not None and not found.is_marked
+        is_there = found is not None and not found.is_deleting
         assert is_there or book.may_go(("instance", id_)), f"the instance {id_} was made, and nobody asked it to go"
         is_gone = book.facts["there", "instance", id_].is_surely(GONE)
         assert not (is_there and is_gone), f"the instance {id_} is not going"
     for (what, kind, id_), fact in list(book.facts.items()):
         found = instances(seen).get(id_) if kind == "instance" and what in READ else None
-        if found is None or found.is_marked or UNKNOWN in fact.possible:
+        if found is None or found.is_deleting or UNKNOWN in fact.possible:
             continue
         actual = READ[what](found)
         assert actual in fact.possible, f"{what} of {id_} is {actual!r}, and can be {set(fact.possible)}"
@@ -142,26 +142,26 @@ class Lives:
     def _check_public(self, was: Server, found: Server) -> None:
         """A server keeps its public address for as long as it is to have one (C10)."""
         one, other = was.status.public_ip, found.status.public_ip
-        is_kept = not one or one == other or found.uid in self._without or found.is_marked
+        is_kept = not one or one == other or found.uid in self._without or found.is_deleting
         assert is_kept, f"the public address of the server {found.name} was {one} and is {other}"
 
 
 def _check_protected(before: Seen, after: Seen) -> None:
     """What is protected from deletion goes with its network or project, and never alone."""
     for name, was in instances(before).items():
-        if was.is_marked or not was.spec.protection.deletion:
+        if was.is_deleting or not was.spec.protection.deletion:
             continue
         found = instances(after).get(name)
-        is_there = found is not None and found.uid == was.uid and not found.is_marked
+        is_there = found is not None and found.uid == was.uid and not found.is_deleting
         homes = (after.of("network").get(network_of(was)), after.of("project").get(was.metadata.labels[PROJECT]))
-        is_ending = any(home is None or home.is_marked for home in homes)
+        is_ending = any(home is None or home.is_deleting for home in homes)
         assert is_there or is_ending, f"the instance {name} is protected, and was deleted all the same"
 
 
 def _come_late(before: Seen, after: Seen) -> set[str]:
     """Return the servers that came now, and whose instance goes or is gone."""
     known = {each.uid for each in before.of("server").values()}
-    staying = {each.uid for each in instances(after).values() if not each.is_marked}
+    staying = {each.uid for each in instances(after).values() if not each.is_deleting}
     new = [each for each in after.of("server").values() if each.uid not in known and INCARNATION in tags_of(each)]
     return {each.uid for each in new if tags_of(each)[INCARNATION] not in staying}
 

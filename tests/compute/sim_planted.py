@@ -71,9 +71,9 @@ async def _as_observed(self: Asking, instance: ComputeInstance, server: ServerSe
     return Asked(replaced, ("spec.flavorId",), "Replacing")
 
 
-async def _release_by_name(self: IdentityLink, charge: Charge, *, for_good: bool = False) -> None:
+async def _release_by_name(self: IdentityLink, charge: Charge, *, permanently: bool = False) -> None:
     if charge.kind != INSTANCE.qualified:
-        await _release(self, charge, for_good=for_good)
+        await _release(self, charge, permanently=permanently)
         return
     async for held in self.held_in(charge.payer):
         if held.id == charge.id:

@@ -85,7 +85,7 @@ def _operations(seen: Seen) -> Iterator[str]:
 def _going(seen: Seen) -> Iterator[str]:
     """Deletes end."""
     for instance in instances(seen).values():
-        if instance.is_marked:
+        if instance.is_deleting:
             yield f"the instance {instance.name} is still going: {available(instance)}"
 
 
@@ -124,7 +124,7 @@ def _paid(seen: Seen) -> Iterator[str]:
 def _unsettled(seen: Seen, instance: ComputeInstance, book: ComputeBook) -> Iterator[str]:
     """An instance has one server, is what that is, and is as it is wanted or says why not."""
     reason, own = available(instance).reason, servers_of(seen, instance)
-    if instance.is_marked:
+    if instance.is_deleting:
         return
     if len(own) not in _numbers_of_servers(reason, seen, instance, book):
         yield f"has {len(own)} servers, and says {available(instance)}"

@@ -57,10 +57,12 @@ class Stores:
                 return found
         return await last.read(stream, subject, **how)
 
-    def stamp(self, kinds: Iterable[type[Any]]) -> int:
+    def change_counter(self, kinds: Iterable[type[Any]]) -> int:
         asked = [*kinds]
         return sum(
-            store.stamp(having) for store in self._stores if (having := [kind for kind in asked if _has(store, kind)])
+            store.change_counter(having)
+            for store in self._stores
+            if (having := [kind for kind in asked if _has(store, kind)])
         )
 
     def _having(self, kind: type[Any]) -> Sequence[SqliteStore]:

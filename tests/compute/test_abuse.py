@@ -72,7 +72,7 @@ instance = provided_by(_unmoved, "way", position=2)
 
 
 def _stamp(house: ComputeHouse) -> int:
-    return house.store.stamp([ComputeInstance, Operation, *(kind.type for kind in (*KINDS, *REGION_KINDS))])
+    return house.store.change_counter([ComputeInstance, Operation, *(kind.type for kind in (*KINDS, *REGION_KINDS))])
 
 
 async def test_what_no_instance_can_be_is_refused_at_create_change_and_dry_run(

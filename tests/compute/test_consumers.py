@@ -1,7 +1,7 @@
 """What ends with something else: instances with their network, a policy with its project."""
 
 from remuda.compute.kinds import ComputeInstance, ProjectPolicy
-from remuda.reconcile.controller import Driver
+from remuda.reconcile.controller import Controller
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
@@ -58,16 +58,16 @@ async def test_a_server_is_not_made_again_on_a_network_that_goes(compute: Comput
     driver = await _alone(compute)
     await _mark(compute, network)
     await rest(compute)
-    driver.wake(instance)
+    driver.enqueue(instance)
     await rest(compute)
     assert await find(compute.store, Server, instance) is None
     assert (await said(compute, instance)).reason in {"NetworkDeleting", "NetworkGone"}
     assert "MadeAgain" not in await events(compute, instance)
     assert not at_cloud(compute)
-    assert not (await stored(compute, instance)).is_marked, "nobody told it that its network goes"
+    assert not (await stored(compute, instance)).is_deleting, "nobody told it that its network goes"
 
 
-async def _alone(house: ComputeHouse) -> Driver:
+async def _alone(house: ComputeHouse) -> Controller:
     """End what is done beside the controller, and go on without it."""
     await house.app.stop()
     (driver,) = house.app.drivers.values()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remuda.compute.kinds import ComputeInstance
-from remuda.kernel.errors import AnswerNotKept, Conflict, Unavailable
+from remuda.kernel.errors import Conflict, ResponseNotStored, Unavailable
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import at, held, is_nothing
 from tests.compute.controlling import SMALL, at_cloud, begun_anew, change, events, made, network_of, rest, server_of
@@ -134,7 +134,7 @@ async def test_deleted_while_the_answer_to_its_create_is_missing_nothing_is_left
     assert not at_cloud(compute)
 
 
-@pytest.mark.parametrize("trouble", [AnswerNotKept(), Unavailable("The answer was lost.")])
+@pytest.mark.parametrize("trouble", [ResponseNotStored(), Unavailable("The answer was lost.")])
 async def test_a_replacement_whose_answer_is_lost_is_done_once(compute: ComputeHouse, trouble: Exception) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     link: Any = type(compute.app.ports.region)

@@ -7,7 +7,7 @@ import pytest
 
 from remuda.compute.names import INSTANCE_TAG
 from remuda.kernel.tags import Tag
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, REGION
 from tests.compute.controlling import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored
@@ -77,7 +77,7 @@ async def test_what_region_does_not_take_over_is_not_asked_for_again_and_again(c
         asked.append(wanted.id)
         where = compute.region.organization, compute.region.project
         labels = (await stored(compute, instance)).metadata.labels
-        (server,) = await self.servers_of(instance, Place(*where), labels[REGION], labels[NETWORK])
+        (server,) = await self.servers_of(instance, ProjectRef(*where), labels[REGION], labels[NETWORK])
         return server
 
     with pytest.MonkeyPatch.context() as patched:

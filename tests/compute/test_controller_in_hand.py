@@ -116,7 +116,7 @@ def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all
         assert (await home.client.delete(at(instance))).status == 202
         await house.clock.sleep(0.2)
         server, sagas = await server_of(house, instance), await _sagas(house)
-        assert (server is not None and server.is_marked, sagas) == (False, ["instance.update"])
+        assert (server is not None and server.is_deleting, sagas) == (False, ["instance.update"])
         identity.is_ill = False
         await house.until_gone(instance)
         assert (at_cloud(house), await held(house), await _sagas(house)) == ([], [], [])

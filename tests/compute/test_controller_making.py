@@ -8,8 +8,8 @@ from remuda.compute.instances.rules import charge_for
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.ids import derived_id
-from remuda.quota.ports import Late
-from remuda.quota.reservation import settle_charge
+from remuda.quota.ports import StaleTokenError
+from remuda.quota.reservation import confirm_quota
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NAME, PAYING_PROJECT
 from remuda.store.contract import Change
@@ -156,7 +156,7 @@ async def test_a_server_of_somebody_else_with_the_name_is_left_alone(compute: Co
     assert (await said(compute, instance)).reason == "NameTaken"
     server = await server_of(compute, foreign)
     assert server is not None
-    assert not server.is_marked
+    assert not server.is_deleting
     assert server.spec.tags == ()
     await delete_server(compute, foreign)
     await rest(compute, 120)
@@ -204,8 +204,8 @@ async def test_m13_who_comes_late_to_an_instance_that_is_gone_holds_nothing_for_
     before = await stored(compute, instance)
     assert (await compute.root.delete(at(instance))).status == 202
     await rest(compute)
-    with pytest.raises(Late):
-        await settle_charge(compute.app.ports.identity, charge_for(before))
+    with pytest.raises(StaleTokenError):
+        await confirm_quota(compute.app.ports.identity, charge_for(before))
     assert not await held(compute)
 
 

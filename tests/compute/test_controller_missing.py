@@ -21,7 +21,7 @@ async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(c
     async def vanish() -> None:
         await compute.store.delete(Server, server.name, uid=server.uid)
 
-    async with begun_anew(compute, vanish, control=UNHURRIED):
+    async with begun_anew(compute, vanish, controllers=UNHURRIED):
         assert await server_of(compute, last) is None
         await rest(compute, 120)
         assert await events(compute, last) == ["ServerMade", "MadeAgain", "AddressesChanged"], "no look yet"
@@ -45,12 +45,12 @@ class Told:
 class Woken:
     """A controller that is only woken."""
 
-    has_begun = True
+    is_synced = True
 
     def __init__(self) -> None:
         self.keys: list[str] = []
 
-    def wake(self, key: str) -> None:
+    def enqueue(self, key: str) -> None:
         self.keys.append(key)
 
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from remuda.compute.instances.server_watch import Following
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import ServerFacts, ServerSeen
-from remuda.quota.ports import Place
-from remuda.reconcile.reporter import PassOutcome, Silent
-from remuda.reconcile.results import Run
+from remuda.quota.ports import ProjectRef
+from remuda.reconcile.reporter import NullReporter, ReconcileResult
+from remuda.reconcile.results import ReconcileContext
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, PROJECT, REGION
 from tests.compute.asking import at
@@ -121,7 +121,7 @@ async def test_m16_a_change_of_the_server_while_nobody_watched_is_seen_at_the_ne
 class _Woken:
     """What a watch of servers would wake."""
 
-    has_begun = True
+    is_synced = True
 
     def __init__(self, house: ComputeHouse) -> None:
         self.woken: list[str] = []
@@ -130,14 +130,14 @@ class _Woken:
         fresh: Any = type(ports.metrics)()
         self._following = Following(_with(ports, metrics=fresh), self)
 
-    def wake(self, key: str) -> None:
+    def enqueue(self, key: str) -> None:
         self.woken.append(key)
 
     async def woken_by(self, instance: str) -> list[str]:
         """Return who is woken by the server of an instance, as it is now."""
         found = await stored(self._house, instance)
         labels, region = found.metadata.labels, self._house.app.ports.region
-        place = Place(self._house.region.organization, labels[PROJECT])
+        place = ProjectRef(self._house.region.organization, labels[PROJECT])
         self.woken.clear()
         for server in await region.servers_of(instance, place, labels[REGION], labels[NETWORK]):
             await self._following.notice(server)
@@ -155,9 +155,9 @@ async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_t
     woken: list[str] = []
 
     class Controller:
-        has_begun = True
+        is_synced = True
 
-        def wake(self, key: str) -> None:
+        def enqueue(self, key: str) -> None:
             woken.append(key)
 
     fresh: Any = type(compute.app.ports.metrics)()
@@ -171,7 +171,7 @@ def _seen(instance: str, *, uid: str, server: str = "") -> ServerSeen:
     return ServerSeen(
         id=server or instance,
         name="x",
-        place=Place("o", "p"),
+        place=ProjectRef("o", "p"),
         region="r",
         network="n",
         instance=instance,
@@ -215,7 +215,7 @@ async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: C
     await rest(compute)
     before = await stored(compute, instance)
     (driver,) = compute.app.drivers.values()
-    assert await driver.scan() == 1
+    assert await driver.resync() == 1
     await rest(compute)
     assert (await stored(compute, instance)).version == before.version
     assert isinstance(before, ComputeInstance)
@@ -228,8 +228,8 @@ async def test_m16_a_start_wakes_nobody_without_a_reason_and_hurries_those_that_
     resting = [await made(compute, network, f"i{number}") for number in range(5)]
     looked_at: Counter[str] = Counter()
 
-    class Counts(Silent):
-        def finished(self, run: Run, outcome: PassOutcome, seconds: float) -> None:  # noqa: ARG002  as told
+    class Counts(NullReporter):
+        def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:  # noqa: ARG002  as told
             looked_at[run.key] += 1
 
     async def meanwhile() -> None:
@@ -237,7 +237,7 @@ async def test_m16_a_start_wakes_nobody_without_a_reason_and_hurries_those_that_
         await compute.store.update_status(replace(server, status=replace(server.status, public_ip="203.0.113.9")))
 
     new = await compute.instance(network, "new")
-    async with begun_anew(compute, meanwhile, reporter=Counts(), control=UNHURRIED):
+    async with begun_anew(compute, meanwhile, reporter=Counts(), controllers=UNHURRIED):
         await compute.until(new, "provisioned")
         await rest(compute, 20)
         assert (await stored(compute, resting[2])).status.public_ip == "203.0.113.9"

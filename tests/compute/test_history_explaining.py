@@ -96,7 +96,7 @@ def test_several_servers_are_an_operators_to_sort_out() -> None:
 
 
 def test_a_network_that_goes_takes_it_along() -> None:
-    going = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_marked=True)
+    going = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_deleting=True)
     told = explain(known(instance(FINE), network=going))
     assert [wait.reason for wait in told.waits] == ["NetworkDeleting"]
     gone = explain(known(instance(FINE), network=None))
@@ -172,7 +172,7 @@ def test_a_server_that_is_gone_is_told_before_its_controller_has_seen_it() -> No
 
 def test_servers_of_an_earlier_instance_of_its_name_do_not_make_it_ambiguous() -> None:
     earlier = dataclasses.replace(server(), incarnation="uid-0")
-    going = dataclasses.replace(server(), is_marked=True)
+    going = dataclasses.replace(server(), is_deleting=True)
     assert explain(known(instance(FINE), servers=[server(), earlier, going])).waits == ()
 
 

@@ -13,14 +13,14 @@ from remuda.compute.history.reasons import REASONS, reason_of
 from remuda.compute.history.schema import Who
 from remuda.compute.history.timeline import EVENTS
 from remuda.compute.instances.convergence import NET_S
-from remuda.reconcile.ports import DriverSettings
+from remuda.reconcile.ports import ControllerSettings
 
 SOURCES = Path(remuda.__file__).parent
 WALKED = ("compute", "quota", "reconcile", "region/servers", "region/deletion.py")
 """Where the controllers of instances and servers are, and what they are made of."""
 UNTOLD = {"Paused", "ServerFailed", "Pending", "NetworkGone", "ServerVanished", "RegionUnreachable"}
 """Of what no time can be told: nothing is tried, or an operator has set when, or it may be at rest."""
-PLACE = {"Blocked": 0, "Failed": 0, "Again": 1}
+PLACE = {"Blocked": 0, "Failed": 0, "Requeue": 1}
 """Where each result has its reason."""
 
 
@@ -99,9 +99,9 @@ def events_in(path: Path) -> Iterator[str]:
     """Yield the events that a module tells timelines of, as far as they stand there: the others are checked, too."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
-            case ast.Call(func=ast.Attribute(attr="entry"), args=[_, event, *_]):
+            case ast.Call(func=ast.Attribute(attr="event"), args=[_, event, *_]):
                 yield from event_words(event, path)
-            case ast.Call(func=ast.Name(id="requested"), args=[_, _, _, event, *_]):
+            case ast.Call(func=ast.Name(id="requested_event"), args=[_, _, _, event, *_]):
                 yield from event_words(event, path)
             case ast.Call(func=ast.Attribute(attr="_tell"), args=[_, _, event, *_]):
                 yield from event_words(event, path)
@@ -120,7 +120,7 @@ def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
 
 
 def test_what_is_said_of_when_it_is_looked_at_is_what_controllers_do() -> None:
-    control = DriverSettings()
+    control = ControllerSettings()
     told = {REASONS[word].retry_within_s for word in ("Provisioning", "Rebuilding", "Deprovisioning")}
     assert told == {int(NET_S)}
     assert REASONS["QuotaExceeded"].retry_within_s == round(max(control.blocked_within_s))

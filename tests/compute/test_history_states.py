@@ -21,7 +21,7 @@ from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, op
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"
 IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
 
-GOING = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_marked=True)
+GOING = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_deleting=True)
 BROKEN = said("Errored", "the host died", kind="Healthy")
 PROTECTED = Protection(deletion=True, plan=True)
 UNDONE = Failure(code="unavailable", sentence="Identity does not answer.")

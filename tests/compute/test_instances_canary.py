@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from remuda.compute.app import TABLE
-from remuda.http.server.access_log import Observe
+from remuda.http.server.access_log import AccessLog
 from remuda.http.server.metrics import Metrics
 from tests.compute.apart import EITHER_WAY, Begun, databases
 from tests.compute.asking import DEBIAN, GPUS, at, encoded
@@ -39,7 +39,7 @@ class Scene:
         self.house, self.canaries = house, canaries
         self.lines, self.metrics = Lines(), Metrics(CollectorRegistry(), [TABLE])
         ports = house.app.ports
-        observed = Observe(
+        observed = AccessLog(
             house.asgi, clock=ports.clock, randomness=ports.randomness, metrics=self.metrics, sink=self.lines
         )
         self.heard = Heard(observed)

@@ -6,11 +6,11 @@ from remuda.compute.catalogue import regions_for_instances, usable_flavors, usab
 from remuda.compute.instances.service import check_fit, check_network, find_flavor, find_image, gpus_of
 from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed, RemudaError
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.resources.schema import FlavorRead, ImageRead
 from tests.compute.offers import L4, flavor, image, region
 
-HOME = Place("org", "project")
+HOME = ProjectRef("org", "project")
 KUBERNETES = {"kubernetes": "v1.31.0"}
 
 
@@ -49,7 +49,7 @@ def test_m04_what_does_not_fit_is_refused_with_both_sides(
 ) -> None:
     with pytest.raises(Malformed) as refused:
         check_fit(chosen, made_of)
-    assert refused.value.sentence == sentence
+    assert refused.value.message == sentence
 
 
 @pytest.mark.parametrize("gib", range(1, 200))
@@ -87,9 +87,9 @@ def test_m17_the_gpus_of_a_flavor_are_its_physical_ones() -> None:
 @pytest.mark.parametrize(
     ("network", "error"),
     [
-        (NetworkSeen(id="n", name="n", region="r", place=Place("org", "other")), Invalid),
-        (NetworkSeen(id="n", name="n", region="r", place=Place("other", "project")), Invalid),
-        (NetworkSeen(id="n", name="n", region="r", place=HOME, is_marked=True), Malformed),
+        (NetworkSeen(id="n", name="n", region="r", place=ProjectRef("org", "other")), Invalid),
+        (NetworkSeen(id="n", name="n", region="r", place=ProjectRef("other", "project")), Invalid),
+        (NetworkSeen(id="n", name="n", region="r", place=HOME, is_deleting=True), Malformed),
     ],
 )
 def test_m03_a_network_of_another_project_or_on_its_way_out_is_refused(

@@ -42,7 +42,7 @@ async def test_b01_a_delete_holds_for_the_state_that_the_caller_has_seen(compute
     reply = await home.client.post(INSTANCES, home.wanted(compute))
     instance = made(reply)
     assert (await home.client.delete(at(instance), if_match='"0123456789abcdef0123456789abcdef"')).status == 412
-    assert not (await compute.store.get(ComputeInstance, instance)).is_marked
+    assert not (await compute.store.get(ComputeInstance, instance)).is_deleting
     await compute.until(instance, "provisioned")
     assert (await home.client.delete(at(instance), if_match=reply.headers["etag"])).status == 202
 
@@ -69,6 +69,6 @@ def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(monkeypat
         await house.until(instance, "provisioned")
         monkeypatch.setattr(service, "refuse_if_protected", protect_meanwhile)
         assert (await home.client.delete(at(instance))).status == 403
-        assert not (await house.store.get(ComputeInstance, instance)).is_marked
+        assert not (await house.store.get(ComputeInstance, instance)).is_deleting
 
     in_a_compute(scenario)

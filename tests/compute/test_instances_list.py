@@ -101,7 +101,7 @@ async def test_who_may_only_read_reads_and_does_nothing_else(compute: ComputeHou
         body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
         assert refusal(await reader.post(at(instance, verb), body)) == forbidden("update")
     assert refusal(await reader.delete(at(instance))) == forbidden("delete")
-    assert not (await compute.store.get(ComputeInstance, instance)).is_marked
+    assert not (await compute.store.get(ComputeInstance, instance)).is_deleting
 
 
 async def test_a_list_comes_in_pages(compute: ComputeHouse) -> None:

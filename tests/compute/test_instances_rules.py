@@ -23,14 +23,14 @@ from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.schema import MetadataWrite, TagWire
 
 ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
 NETWORK, REGION = "e0000000-0000-4000-8000-000000000001", "c0000000-0000-4000-8000-000000000001"
 FLAVOR, IMAGE = "11111111-1111-1111-1111-111111111111", "33333333-3333-3333-3333-333333333333"
 GROUP, OTHER_GROUP = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"
-ANN = Principal(subject="ann@example.com", type="user").paying(ORG, PROJECT)
+ANN = Principal(subject="ann@example.com", type="user").with_payer(ORG, PROJECT)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ID = derived_id(NETWORK, "web")
 USER_DATA = "I2Nsb3VkLWNvbmZpZwo="
@@ -50,7 +50,7 @@ def made(*, tags: tuple[TagWire, ...] = (), description: str = "", gpus: int = 0
 def test_c01_m07_an_instance_is_named_after_network_and_name_and_so_is_its_server() -> None:
     instance = made()
     assert (instance.name, instance.spec.server_id, instance.spec.operation) == (ID, ID, "op")
-    assert instance.metadata.finalizers == (IN_CARE,)
+    assert instance.metadata.finalizers == (CONTROLLER_FINALIZER,)
     assert instance.metadata.labels == {
         labels.NAME: "web",
         labels.ORGANIZATION: ORG,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal, asker_of
+from remuda.access.principal import Principal, requester_of
 from remuda.compute.instances.rules import charge_for, instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
 from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, NetworkingWire
@@ -13,8 +13,8 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.saga import Sagas, stored_input
-from remuda.quota.ports import Place
-from remuda.quota.sagas import unmake
+from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import roll_back_create
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
@@ -25,9 +25,9 @@ from tests.region.identity_port import MemoryIdentity
 from tests.sim.runner import World
 
 ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
-HOME = Place(ORG, PROJECT)
-PAYER = Place("b0000000-0000-4000-8000-000000000002", "b0000000-0000-4000-8000-00000000000b")
-ANN = Principal(subject="ann@example.com", type="user").paying(PAYER.organization, PAYER.project)
+HOME = ProjectRef(ORG, PROJECT)
+PAYER = ProjectRef("b0000000-0000-4000-8000-000000000002", "b0000000-0000-4000-8000-00000000000b")
+ANN = Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)
 NETWORK = "e0000000-0000-4000-8000-000000000001"
 REGION = "c0000000-0000-4000-8000-000000000001"
 FLAVOR = "11111111-1111-1111-1111-111111111111"
@@ -43,8 +43,8 @@ class Networks:
         self.marked: set[str] = set()
 
     async def find_network(self, network: str) -> NetworkSeen | None:
-        is_marked = network in self.marked
-        return NetworkSeen(id=network, name="net", region=REGION, place=HOME, is_marked=is_marked)
+        is_deleting = network in self.marked
+        return NetworkSeen(id=network, name="net", region=REGION, place=HOME, is_deleting=is_deleting)
 
 
 class Country:
@@ -73,7 +73,7 @@ class Country:
                     each.metadata.labels,
                     each.metadata.annotations,
                     each.metadata.finalizers,
-                    each.is_marked,
+                    each.is_deleting,
                 )
                 for each in (await store.list(ComputeInstance)).items
             ],
@@ -92,7 +92,9 @@ def _wanted(name: str = "web", *, is_public: bool = True, gpus: int = 4) -> NewI
         user_data=USER_DATA,
     )
     wanted = InstanceCreate(metadata=MetadataWrite(name=name), spec=spec)
-    return NewInstance(instance=instance_id(NETWORK, name), wanted=wanted, region=REGION, gpus=gpus, by=asker_of(ANN))
+    return NewInstance(
+        instance=instance_id(NETWORK, name), wanted=wanted, region=REGION, gpus=gpus, by=requester_of(ANN)
+    )
 
 
 PROOFS = [Proof(saga=CREATE_INSTANCE, make_world=Country, input=_wanted(), rival=_wanted("db", is_public=False))]
@@ -156,13 +158,13 @@ async def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone(world: Worl
         process = stage.start()
         await process.run()
         taken = await process.try_to_run(SECOND)
-        assert str(getattr(taken, "sentence", "")) == (
+        assert str(getattr(taken, "message", "")) == (
             "The network has an instance named 'web' already: choose another name."
         )
         (made,) = (await stage.store.list(ComputeInstance)).items
         await stage.store.delete(ComputeInstance, made.name, uid=made.uid)
         going = await process.try_to_run("cccccccc-0000-4000-8000-000000000003")
-        assert str(getattr(going, "sentence", "")) == (
+        assert str(getattr(going, "message", "")) == (
             "An instance named 'web' is being made or deleted on this network: try again a little later."
         )
         assert list(country.identity.held) == [(PAYER, FIRST)]
@@ -183,8 +185,8 @@ async def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_ag
         process = stage.start()
         await process.run()
         (made,) = (await stage.store.list(ComputeInstance)).items
-        await country.identity.release(charge_for(made), for_good=True)
-        await unmake(stage.store, ComputeInstance, made.name)
+        await country.identity.release(charge_for(made), permanently=True)
+        await roll_back_create(stage.store, ComputeInstance, made.name)
         done = await stage.store.get(Operation, FIRST)
         await stage.store.delete(Operation, FIRST, uid=done.uid)
         again = await process.try_to_run(FIRST)

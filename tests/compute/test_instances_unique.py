@@ -29,7 +29,7 @@ async def _one_is_there(house: ComputeHouse, instance: str) -> None:
     await house.until(instance, "provisioned")
     await house.clock.sleep(600)
     (stored,) = (await house.store.list(ComputeInstance)).items
-    assert (stored.name, stored.is_marked) == (instance, False)
+    assert (stored.name, stored.is_deleting) == (instance, False)
     assert [each.name for each in (await house.store.list(Server)).items] == [instance]
     assert await held(house) == [{"servers": 1}]
 
@@ -65,10 +65,10 @@ class Slow:
             await self._clock.sleep(3)
             raise
 
-    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
+    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         await self._clock.sleep(5)
         self.released += 1
-        await self._identity.release(charge, for_good=for_good)
+        await self._identity.release(charge, permanently=permanently)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -11,7 +11,7 @@ from remuda.compute.instances.rules import SCOPE, charge_for
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.settings import ComputeSettings
 from remuda.identity.kinds.quotas import Allocation
-from remuda.quota.ports import Amount, Charge, Place
+from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
@@ -74,7 +74,7 @@ class Deaf:
         yield
 
 
-@options(control=UNHURRIED)
+@options(controllers=UNHURRIED)
 async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_gets_one(compute: ComputeHouse) -> None:
     network = await network_of(compute)
     instance = max([await made(compute, network, name) for name in ("one", "other")])
@@ -204,7 +204,7 @@ async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_
 async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute: ComputeHouse) -> None:
     region, identity = compute.region, compute.app.ports.identity
     charge = Charge(
-        payer=Place(region.organization, region.project),
+        payer=ProjectRef(region.organization, region.project),
         operation="a0000000-0000-4000-8000-00000000000a",
         kind=INSTANCE.qualified,
         id=NOBODY,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remuda.access.principal import asker_of
+from remuda.access.principal import requester_of
 from remuda.compute.instances.rules import changed_instance, charge_for, new_instance
 from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts
 from remuda.compute.instances.sagas import bound_update as bound
@@ -23,7 +23,7 @@ from remuda.compute.kinds import KINDS, ComputeInstance, InstanceSpec
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPERATION, OperationSpec
 from remuda.operations.saga import Sagas, Work, read_input, stored_input
-from remuda.quota.lock import before_of
+from remuda.quota.lock import previous_state
 from remuda.quota.ports import Charge
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
@@ -70,7 +70,7 @@ def _changed(flavor: str, gpus: int, *, is_public: bool, was_public: bool) -> Ch
     )
     judged = _judged(is_public=was_public)
     return ChangedInstance(
-        id=judged.name, before=before_of(judged), wanted=wanted, by=asker_of(ANN), now=NOW, gpus=gpus
+        id=judged.name, before=previous_state(judged), wanted=wanted, by=requester_of(ANN), now=NOW, gpus=gpus
     )
 
 
@@ -100,7 +100,7 @@ class Settled:
                     each.spec,
                     each.metadata.labels,
                     said_of(each),
-                    each.is_marked,
+                    each.is_deleting,
                 )
                 for each in (await store.list(ComputeInstance)).items
             ],

@@ -6,11 +6,11 @@ import pytest
 
 from remuda.config import settings as effect
 from remuda.config.loader import Misconfigured, load
-from remuda.config.schema import Configuration, Identity, Server
+from remuda.config.schema import Configuration, IdentityConfig, ServerConfig
 from remuda.http.api import ApiSettings
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.connection import Patience
-from remuda.http.server.server import Address
+from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import BootstrapSettings
 from remuda.identity.settings import IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
@@ -25,7 +25,7 @@ def configured(text: str, tmp_path: Path) -> Configuration:
 
 
 def test_every_setting_of_identity_can_be_set_and_has_the_same_default() -> None:
-    ours, theirs = Identity(), IdentitySettings()
+    ours, theirs = IdentityConfig(), IdentitySettings()
     told = effect.identity_settings(Configuration(), url=URL)
     assert told == dataclasses.replace(theirs, platform_administrators=("admin@remuda.local",))
     assert {each.name for each in dataclasses.fields(IdentitySettings)} == {
@@ -35,9 +35,9 @@ def test_every_setting_of_identity_can_be_set_and_has_the_same_default() -> None
 
 
 def test_the_defaults_of_the_server_are_those_of_its_parts() -> None:
-    assert effect.patience(Server()) == Patience()
-    assert effect.rate_limit(Server()) == RateLimit()
-    told, default = effect.api_settings(Server()), ApiSettings()
+    assert effect.connection_limits(ServerConfig()) == ConnectionLimits()
+    assert effect.rate_limit(ServerConfig()) == RateLimit()
+    told, default = effect.api_settings(ServerConfig()), ApiSettings()
     assert (told.body_limit, told.body_timeout_s, told.time_limit_s) == (
         default.body_limit,
         default.body_timeout_s,
@@ -65,7 +65,7 @@ def test_what_is_set_reaches_its_part(tmp_path: Path) -> None:
     """
     configuration = configured(text, tmp_path)
     server, told = configuration.server, effect.identity_settings(configuration, url=URL)
-    assert effect.patience(server) == Patience(head_s=3, read_stall_s=4, idle_s=5, connections=9)
+    assert effect.connection_limits(server) == ConnectionLimits(head_s=3, read_stall_s=4, idle_s=5, connections=9)
     api = effect.api_settings(server)
     assert (api.body_limit, api.body_timeout_s, api.time_limit_s) == (8, 7, 6)
     assert "10.1.2.3" in api.proxies
@@ -80,18 +80,20 @@ def test_what_is_set_reaches_its_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "address", "url"),
     [
-        ({}, Address("127.0.0.1", 9), "http://127.0.0.1:9"),
-        ({}, Address("0.0.0.0", 9), "http://127.0.0.1:9"),
-        ({}, Address("::", 9), "http://[::1]:9"),
-        ({"public_url": "https://cloud.example.com"}, Address("0.0.0.0", 9), "https://cloud.example.com"),
+        ({}, ListenAddress("127.0.0.1", 9), "http://127.0.0.1:9"),
+        ({}, ListenAddress("0.0.0.0", 9), "http://127.0.0.1:9"),
+        ({}, ListenAddress("::", 9), "http://[::1]:9"),
+        ({"public_url": "https://cloud.example.com"}, ListenAddress("0.0.0.0", 9), "https://cloud.example.com"),
     ],
 )
-def test_clients_come_by_the_public_url_or_the_address(settings: dict[str, str], address: Address, url: str) -> None:
-    server = Server(**settings)  # type: ignore[arg-type]  # settings by name
+def test_clients_come_by_the_public_url_or_the_address(
+    settings: dict[str, str], address: ListenAddress, url: str
+) -> None:
+    server = ServerConfig(**settings)  # type: ignore[arg-type]  # settings by name
     assert effect.public_url(server, address) == url
     configuration = Configuration(server=server)
     assert effect.identity_settings(configuration, url=url).issuer == f"{url}/identity"
-    named = Configuration(identity=Identity(issuer="https://id.example.com"))
+    named = Configuration(identity=IdentityConfig(issuer="https://id.example.com"))
     assert effect.identity_settings(named, url=url).issuer == "https://id.example.com"
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from remuda.config.loader import Loaded, Misconfigured, load
-from remuda.config.schema import SETTINGS, Account
-from remuda.http.server.server import Address
+from remuda.config.loader import LoadedConfiguration, Misconfigured, load
+from remuda.config.schema import SETTINGS, SystemAccountConfig
+from remuda.http.server.server import ListenAddress
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 
@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def loaded(environment: dict[str, str] | None = None, **options: object) -> Loaded:
+def loaded(environment: dict[str, str] | None = None, **options: object) -> LoadedConfiguration:
     return load({"XDG_DATA_HOME": "/srv", **(environment or {})}, **options)  # type: ignore[arg-type]  # options by name
 
 
@@ -52,7 +52,7 @@ def problems(text: str, tmp_path: Path, environment: dict[str, str] | None = Non
 
 def test_without_anything_all_is_as_the_defaults_say() -> None:
     found = loaded()
-    assert found.configuration.server.listen == Address("127.0.0.1", 8080)
+    assert found.configuration.server.listen == ListenAddress("127.0.0.1", 8080)
     assert found.configuration.server.data == Path("/srv/remuda")
     assert (found.origins, found.file) == ({}, None)
 
@@ -60,7 +60,11 @@ def test_without_anything_all_is_as_the_defaults_say() -> None:
 def test_a_file_sets_what_it_names(file: Path) -> None:
     found = loaded(file=file)
     server, identity = found.configuration.server, found.configuration.identity
-    assert (server.listen, server.trusted_proxies, server.rate_limit) == (Address("0.0.0.0", 80), ("10.0.0.0/8",), 10)
+    assert (server.listen, server.trusted_proxies, server.rate_limit) == (
+        ListenAddress("0.0.0.0", 80),
+        ("10.0.0.0/8",),
+        10,
+    )
     assert identity.access_token_life == timedelta(minutes=15)
     assert identity.refresh_token_life == timedelta(days=90)
     assert identity.bootstrap.administrator == "root@example.com"
@@ -74,7 +78,7 @@ def test_a_file_sets_what_it_names(file: Path) -> None:
 
 def test_named_tables_are_added_and_paths_begin_at_the_file(file: Path) -> None:
     accounts = loaded(file=file).configuration.identity.system_accounts
-    assert accounts["ci"] == Account(role="platform-administrator", public_key_file=file.parent / "ci.pem")
+    assert accounts["ci"] == SystemAccountConfig(role="platform-administrator", public_key_file=file.parent / "ci.pem")
     assert accounts["unikorn-region"].role == "region-service"
 
 
@@ -105,7 +109,7 @@ def test_a_named_file_goes_before_the_one_in_the_environment(file: Path, tmp_pat
 
 def test_the_short_variables_set_what_they_always_did(tmp_path: Path) -> None:
     found = loaded({"REMUDA_DATA": str(tmp_path), "REMUDA_LISTEN": "[::1]:9"})
-    assert (found.configuration.server.data, found.configuration.server.listen) == (tmp_path, Address("::1", 9))
+    assert (found.configuration.server.data, found.configuration.server.listen) == (tmp_path, ListenAddress("::1", 9))
 
 
 def test_the_file_in_the_data_directory_is_read_if_no_other_is_named(tmp_path: Path) -> None:
@@ -210,7 +214,7 @@ def test_what_is_wrong_in_a_file_is_named_with_its_remedy(text: str, told: str, 
 def test_what_is_wrong_in_the_environment_is_named_with_its_remedy(variable: str, value: str, told: str) -> None:
     with pytest.raises(Misconfigured) as caught:
         loaded({variable: value})
-    assert told in caught.value.sentence
+    assert told in caught.value.message
 
 
 @pytest.mark.parametrize("service", ["REMUDA", "REMUDA_API"])
@@ -241,7 +245,7 @@ def test_everything_that_is_wrong_is_told_and_the_first_of_it_in_one_sentence(tm
     assert len(problems(text, tmp_path, {"REMUDA_SERVER__CONNECTIONS": "0"})) == 4
     with pytest.raises(Misconfigured) as caught:
         loaded(file=tmp_path / "remuda.toml")
-    assert caught.value.sentence.endswith(" Further problems: 2. remuda config check lists them all.")
+    assert caught.value.message.endswith(" Further problems: 2. remuda config check lists them all.")
 
 
 def test_no_sentence_quotes_a_value(tmp_path: Path) -> None:
@@ -258,7 +262,7 @@ def test_no_sentence_quotes_a_value(tmp_path: Path) -> None:
             try:
                 loaded(file=path)
             except Misconfigured as error:
-                named = error.sentence.replace(f".{canary}", "")  # what somebody named is not a value
+                named = error.message.replace(f".{canary}", "")  # what somebody named is not a value
                 assert canary not in named, setting.name
 
 

@@ -10,14 +10,14 @@ from remuda.config.fields import Setting
 from remuda.config.loader import load
 from remuda.config.schema import (
     SETTINGS,
-    Account,
-    Cluster,
-    ClusterNode,
-    GroupRoles,
-    NodeGpu,
-    Provider,
-    SubjectRoles,
-    Trust,
+    BearerTrustConfig,
+    ClusterConfig,
+    ClusterNodeConfig,
+    GroupRolesConfig,
+    IdentityProviderConfig,
+    NodeGpuConfig,
+    SubjectRolesConfig,
+    SystemAccountConfig,
 )
 from remuda.config.show import toml_value
 from remuda.config.values import plain
@@ -48,16 +48,25 @@ def test_what_the_page_calls_an_example_can_be_loaded(tmp_path: Path) -> None:
     for section, settings in tomllib.loads(example).items():
         for name in settings:
             assert reduce(getattr, (section, name), configuration) is not None
-    assert all(isinstance(each, SubjectRoles) for each in configuration.identity.role_bindings)
-    assert all(isinstance(each, GroupRoles) for each in configuration.identity.group_bindings)
-    assert isinstance(configuration.identity.system_accounts["ci"], Account)
+    assert all(isinstance(each, SubjectRolesConfig) for each in configuration.identity.role_bindings)
+    assert all(isinstance(each, GroupRolesConfig) for each in configuration.identity.group_bindings)
+    assert isinstance(configuration.identity.system_accounts["ci"], SystemAccountConfig)
     assert configuration.identity.providers["google"].type == "google"
-    assert isinstance(configuration.identity.providers["staff"].bearer_trust, Trust)
+    assert isinstance(configuration.identity.providers["staff"].bearer_trust, BearerTrustConfig)
     assert configuration.region.kubernetes["garden"].nodes[0].gpu is not None
 
 
 def test_what_an_entry_of_a_table_has_is_on_the_page() -> None:
     page = PAGE.read_text()
-    for table in (SubjectRoles, GroupRoles, Account, Provider, Trust, Cluster, ClusterNode, NodeGpu):
+    for table in (
+        SubjectRolesConfig,
+        GroupRolesConfig,
+        SystemAccountConfig,
+        IdentityProviderConfig,
+        BearerTrustConfig,
+        ClusterConfig,
+        ClusterNodeConfig,
+        NodeGpuConfig,
+    ):
         for each in dataclasses.fields(table):
             assert f"`{each.name}`" in page, f"{table.__name__}.{each.name}"

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.config import settings as effect
 from remuda.config.loader import Misconfigured, load
-from remuda.config.schema import Configuration, Provider, Trust
+from remuda.config.schema import BearerTrustConfig, Configuration, IdentityProviderConfig
 from remuda.config.show import as_toml
 from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.settings import PlatformProvider
@@ -63,12 +63,12 @@ def test_what_the_file_says_is_what_identity_is_told(tmp_path: Path) -> None:
 def test_the_defaults_of_trust_are_the_same_on_both_sides() -> None:
     told = Configuration().identity
     assert told.providers == {}
-    trust = Provider(issuer="https://x.example", bearer_trust=Trust(audience="us"))
+    trust = IdentityProviderConfig(issuer="https://x.example", bearer_trust=BearerTrustConfig(audience="us"))
     providers = effect.identity_settings(configured_with({"x": trust}), url=URL).providers
     assert providers["x"] == PlatformProvider(issuer="https://x.example", bearer_trust=BearerTrust(audience="us"))
 
 
-def configured_with(providers: dict[str, Provider]) -> Configuration:
+def configured_with(providers: dict[str, IdentityProviderConfig]) -> Configuration:
     return Configuration(identity=type(Configuration().identity)(providers=providers))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.config import settings as effect
 from remuda.config.loader import Misconfigured, load
-from remuda.config.schema import Configuration, Region
+from remuda.config.schema import Configuration, RegionConfig
 from remuda.config.settings import catalogues, region_settings
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.regions import Region as StoredRegion
@@ -119,7 +119,7 @@ def test_in_an_instant_cloud_nothing_takes_time(tmp_path: Path) -> None:
     made = configured("[region]\ninstant = true", tmp_path)
     assert all(each.times.boot_s == 0 and each.latency.is_zero for each in catalogues(made.region).values())
     assert region_settings(made, url=URL).look_again == timedelta(0)
-    assert not any(each.latency.is_zero for each in catalogues(Region()).values())
+    assert not any(each.latency.is_zero for each in catalogues(RegionConfig()).values())
 
 
 def test_without_simulated_clouds_there_are_only_those_that_are_named(tmp_path: Path) -> None:

@@ -10,21 +10,21 @@ from typing import Any
 
 import msgspec
 
-from remuda.app.console import console_over
+from remuda.app.console import console_in_front
 from remuda.compute.app import TABLE
-from remuda.config.schema import Server
+from remuda.config.schema import ServerConfig
 from remuda.datadir import DataDirectory
-from remuda.http.server.access_log import Observe
+from remuda.http.server.access_log import AccessLog
 from remuda.http.server.health import PAGES, PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.server import Address
+from remuda.http.server.server import ListenAddress
 from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login.browser_sessions import Viewers
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.kernel.errors import Unauthenticated
-from remuda.process import Ground
+from remuda.process import ProcessPorts
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.version import describe
@@ -47,23 +47,23 @@ class Front:
         self.house, self.problems = house, list[tuple[str, str]]()
         ports, identity = house.app.ports, house.region.identity.app
         mounted = [Mounted("/compute", TABLE, house.app.api)]
-        ground = Ground(
+        ground = ProcessPorts(
             store=house.store,
             clock=ports.clock,
             randomness=ports.randomness,
             sealer=SEALER,
             metrics=ports.metrics,
             closing=ports.closing,
-            address=Address("127.0.0.1", 0),
+            address=ListenAddress("127.0.0.1", 0),
             data=DataDirectory(Path()),
         )
-        console = console_over(
-            ground, Server(), identity=identity, compute=house.app, mounted=mounted, account=f"/identity{ACCOUNT}"
+        console = console_in_front(
+            ground, ServerConfig(), identity=identity, compute=house.app, mounted=mounted, account=f"/identity{ACCOUNT}"
         )
         metrics = Metrics(ports.metrics, [PROCESS])
         pages = ProcessPages(description=describe(), checks=[self.check], registry=ports.metrics, mounted=mounted)
-        app = Mounts(mounted, console(pages), kept=PAGES)
-        observed = Observe(app, clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=Lines())
+        app = Mounts(mounted, console(pages), reserved=PAGES)
+        observed = AccessLog(app, clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=Lines())
         self.client = Client(app=observed)
 
     def check(self) -> Iterable[tuple[str, str]]:
@@ -228,7 +228,7 @@ async def test_one_organizations_word_for_somebody_counts_in_that_organization_a
     cookie = "C" * 43
     await logins.begin(user, cookie=cookie, provider="idp", before=None)
     known = await viewers.find(f"__Host-remuda-browser={cookie}")
-    assert (known.who, known.vouched_by) == ("ann@example.com", elsewhere)
+    assert (known.actor_name, known.member_of_only) == ("ann@example.com", elsewhere)
     assert set(known.access.organizations) == {elsewhere}
     everywhere = await front.browser("ann@example.com")
     assert set((await viewers.find(cookie_of(everywhere))).access.organizations) == {here, elsewhere}

@@ -13,7 +13,7 @@ from remuda.store.contract import Store
 from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.batch import Batch
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.harness import Harness
@@ -22,13 +22,13 @@ from tests.sim.runner import World
 from tests.sim.store import SEALER, sim_ports
 
 
-def impatient(*, bookmark_interval_s: float, ahead_patience_s: float) -> SqliteSettings:
+def impatient(*, bookmark_interval_s: float, ahead_timeout_s: float) -> SqliteSettings:
     """Settings under which little makes a store leave its cache, its tail and its first slice, and forget on demand."""
     reader = ReaderSettings(
-        tail_changes=2, slice_objects=2, bookmark_interval_s=bookmark_interval_s, ahead_patience_s=ahead_patience_s
+        tail_changes=2, slice_objects=2, bookmark_interval_s=bookmark_interval_s, ahead_timeout_s=ahead_timeout_s
     )
-    upkeep = UpkeepSettings(history_age=timedelta(0), interval_s=86_400)
-    return SqliteSettings(reader=reader, upkeep=upkeep)
+    upkeep = MaintenanceSettings(history_age=timedelta(0), interval_s=86_400)
+    return SqliteSettings(reader=reader, maintenance=upkeep)
 
 
 class SqliteHarness:
@@ -48,7 +48,7 @@ class SqliteHarness:
         return stored_document(self.sound, kind, name)
 
     async def forget_history(self) -> None:
-        await self.sound.upkeep.compact()
+        await self.sound.maintenance.compact()
 
     async def next_version(self) -> str:
         return str(self.sound._writer.version + 1)
@@ -80,7 +80,7 @@ async def rewrite(
         tables.connection.execute("UPDATE revisions SET document = ? WHERE version = ?", (document, current.version))
         batch.is_dirty = True
         if read_anew:
-            batch.after_landing.append(reader._cache.clear)
+            batch.on_published.append(reader._cache.clear)
 
     await store._writer.submit(apply)
 
@@ -97,7 +97,7 @@ def merged(document: Any, patch: Any) -> Any:
 
 @asynccontextmanager
 async def real_file(path: Path) -> AsyncIterator[Harness]:
-    settings = impatient(bookmark_interval_s=0.05, ahead_patience_s=0.5)
+    settings = impatient(bookmark_interval_s=0.05, ahead_timeout_s=0.5)
     store = open_store(path, REGISTRY, SEALER, settings=settings)
     try:
         yield SqliteHarness(store, SystemClock(), seed=0)
@@ -107,7 +107,7 @@ async def real_file(path: Path) -> AsyncIterator[Harness]:
 
 @asynccontextmanager
 async def simulated(world: World) -> AsyncIterator[SqliteHarness]:
-    settings = impatient(bookmark_interval_s=1.0, ahead_patience_s=3.0)
+    settings = impatient(bookmark_interval_s=1.0, ahead_timeout_s=3.0)
     path = world.disk.directory / "remuda.db"
     store = open_store(path, REGISTRY, SEALER, ports=sim_ports(world), settings=settings)
     try:

@@ -55,7 +55,7 @@ def complaint(law: Law, flawed: type[Flawed], path: Path) -> str:
     )
 
     async def prove() -> None:
-        settings = impatient(bookmark_interval_s=1.0, ahead_patience_s=3.0)
+        settings = impatient(bookmark_interval_s=1.0, ahead_timeout_s=3.0)
         sound = open_store(path, REGISTRY, SEALER, ports=ports, settings=settings)
         harness = SqliteHarness(sound, clock, seed=SEED)
         harness.store = harness.log = flawed(sound)

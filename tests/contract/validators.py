@@ -64,7 +64,7 @@ def reliable(stream: Stream[ResourceT], writes: Iterable[Write]) -> None:
     written = {write.version for write in writes}
     doomed = {write.uid for write in writes if write.type == "deleted"}
     for change in stream:
-        is_ours = change.resource.uid in doomed and (change.type == "deleted" or change.resource.is_marked)
+        is_ours = change.resource.uid in doomed and (change.type == "deleted" or change.resource.is_deleting)
         assert change.version in written or is_ours, f"shown but never written: {key(change)}"
 
 

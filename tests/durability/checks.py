@@ -13,7 +13,7 @@ from remuda.kernel.clock import SystemClock
 from remuda.store.codec import codecs
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource
-from remuda.store.readside.index import terms_of
+from remuda.store.readside.index import index_entries
 from remuda.store.readside.tables import DELETED
 from remuda.store.sqlite.maintenance import Integrity
 from remuda.store.sqlite.store import SqliteStore
@@ -57,7 +57,7 @@ async def herd_of(store: SqliteStore, writer: str) -> Herd:
 
 def _trait(resource: Any) -> Trait:
     place = resource.status.place if hasattr(resource, "status") else ""
-    return Trait(resource.metadata.labels["step"], place, resource.is_marked)
+    return Trait(resource.metadata.labels["step"], place, resource.is_deleting)
 
 
 async def integrity_found(store: SqliteStore) -> Integrity:
@@ -148,17 +148,17 @@ class Content:
         wanted = [
             (numbers[kind], index, value, name)
             for (kind, name), resource in self.objects.items()
-            for index, value in terms_of(self.registry.named(kind), resource)
+            for index, value in index_entries(self.registry.named(kind), resource)
         ]
         assert sorted(found) == sorted(wanted)
 
     def _check_lifecycle(self, kind: str, resource: Resource) -> None:
         """No child is left behind, no reference dangles, and what nothing holds is gone."""
-        assert not resource.is_marked or resource.metadata.finalizers, f"{resource.name} should be gone"
+        assert not resource.is_deleting or resource.metadata.finalizers, f"{resource.name} should be gone"
         for owner in resource.metadata.owner_references:
             owning = self.registry.owning(owner)
             assert owning is not None
             assert self.objects[owning.qualified, owner.name].uid == owner.uid
         for target in self.registry.named(kind).targets(resource):
             # A marked owner may outlive what it owns and refers to: it goes last.
-            assert target in self.objects or resource.is_marked, f"{resource.name} refers to {target}, which is gone"
+            assert target in self.objects or resource.is_deleting, f"{resource.name} refers to {target}, which is gone"

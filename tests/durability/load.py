@@ -31,7 +31,7 @@ class Trait(NamedTuple):
 
     step: str
     place: str = ""
-    is_marked: bool = False
+    is_deleting: bool = False
 
 
 Herd = Mapping[str, Trait]
@@ -69,8 +69,8 @@ class Story:
         yield self._step(self._create(Horse, colt, finalizers=(HELD,)), {colt: self._here()})
         yield self._step(_relabel(mare), {mare: self._here()})
         yield self._step(_move(mare), {mare: self._herd[mare]._replace(place=self._here().step)})
-        yield self._step(_delete(Corral, corral), {corral: self._herd[corral]._replace(is_marked=True)})
-        yield self._step(_delete(Horse, colt), {colt: self._herd[colt]._replace(is_marked=True)})
+        yield self._step(_delete(Corral, corral), {corral: self._herd[corral]._replace(is_deleting=True)})
+        yield self._step(_delete(Horse, colt), {colt: self._herd[colt]._replace(is_deleting=True)})
         yield self._step(_release(colt), {colt: None})
         yield self._step(self._create(Horse, stray), {stray: self._here()})
         yield self._step(_delete(Ranch, ranch), {ranch: None, corral: None, mare: None})

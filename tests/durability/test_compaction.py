@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from remuda.kernel.errors import Gone
 from remuda.store.contract import Change, Event
 from remuda.store.logs import Record
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse
@@ -29,8 +29,8 @@ def settings(
     *, age: timedelta = timedelta(days=999), changes: int = 10**9, interval_s: float = NEVER_S
 ) -> SqliteSettings:
     retention = {"short": timedelta(minutes=1), "long": timedelta(days=1)}
-    upkeep = UpkeepSettings(history_age=age, history_changes=changes, interval_s=interval_s, retention=retention)
-    return SqliteSettings(upkeep=upkeep)
+    upkeep = MaintenanceSettings(history_age=age, history_changes=changes, interval_s=interval_s, retention=retention)
+    return SqliteSettings(maintenance=upkeep)
 
 
 def path_of(world: World) -> Path:
@@ -73,7 +73,7 @@ async def test_history_is_compacted_by_size_and_current_objects_survive(world: W
     store = open_simulated(world, REGISTRY, settings=settings(changes=10))
     kept = await store.create(horse("kept"))
     versions = await write_over(store, "busy", 700)
-    await store.upkeep.compact()
+    await store.maintenance.compact()
     await assert_history_begins_at(store, versions[-1] - 10)
     assert await store.get(Horse, "kept") == kept
     await store.close()
@@ -92,7 +92,7 @@ async def test_history_is_compacted_by_age_and_current_objects_survive(world: Wo
     old = await write_over(store, "old", 450)
     await world.clock.sleep(600)
     young = await write_over(store, "young", 5)
-    await store.upkeep.compact()
+    await store.maintenance.compact()
     await assert_history_begins_at(store, old[-1])
     assert await store.get(Horse, "kept") == kept
     await store.close()
@@ -104,7 +104,7 @@ async def test_history_is_compacted_by_age_and_current_objects_survive(world: Wo
 async def test_what_is_changed_after_its_revision_fell_below_the_floor_leaves_no_history_there(world: World) -> None:
     store = open_simulated(world, REGISTRY, settings=settings(changes=0))
     changed, dropped = await store.create(horse("changed")), await store.create(horse("dropped"))
-    await store.upkeep.compact()
+    await store.maintenance.compact()
     changed = await store.update(replace(changed, spec=HorseSpec(colour="dun")))
     await store.delete(Horse, "dropped", uid=dropped.uid)
     await store.close()
@@ -117,7 +117,7 @@ async def test_two_compactions_at_once_never_lower_the_floor(world: World) -> No
     store = open_simulated(world, REGISTRY, settings=settings(changes=3, interval_s=0.01))
     for number in range(20):
         await write_over(store, f"horse-{number}", 20)
-        await store.upkeep.compact()
+        await store.maintenance.compact()
     version, floor = store._reader.tables.horizon()
     assert floor == version - 3
     await store.close()
@@ -139,11 +139,11 @@ async def test_log_records_are_kept_as_long_as_their_stream_says(world: World) -
         await append(b"1")
     await world.clock.sleep(3600)
     await append(b"2")
-    await store.upkeep.trim()
+    await store.maintenance.trim()
     assert await kept("short") == [b"2"]
     assert len(await kept("long")) == len(await kept("unknown")) == 451
     await world.clock.sleep(2 * 86_400)
-    await store.upkeep.trim()
+    await store.maintenance.trim()
     assert await kept("short") == await kept("long") == []
     await store.close()
 

@@ -9,7 +9,7 @@ import pytest
 
 from remuda.kernel.errors import StorageFailing, StorageFull, StoreInaccessible, Unavailable
 from remuda.store.contract import Bookmark
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, horse
@@ -19,7 +19,7 @@ from tests.kit.environment import options
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
-SETTINGS = SqliteSettings(upkeep=UpkeepSettings(history_changes=20, interval_s=0.05))
+SETTINGS = SqliteSettings(maintenance=MaintenanceSettings(history_changes=20, interval_s=0.05))
 STEPS = 12
 FAULTS = ("disk.read_error", "disk.write_error", "disk.sync_error", "disk.full")
 

@@ -15,7 +15,7 @@ from typing import cast
 
 from remuda.access.principal import Context
 from remuda.http.client import Client
-from remuda.http.transport import Bearer, ClientSettings
+from remuda.http.transport import BearerCredentials, ClientSettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, NotFound, Unavailable
 from remuda.kernel.ids import random_id
@@ -118,7 +118,7 @@ class Customers:
     def _client(self, one: Standing) -> Client:
         return Client(
             one.url,
-            credentials=Bearer(lambda: Secret("user")),
+            credentials=BearerCredentials(lambda: Secret("user")),
             clock=SystemClock(),
             randomness=self._randomness,
             settings=QUICK,

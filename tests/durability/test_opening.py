@@ -157,7 +157,7 @@ def test_an_index_that_means_something_else_now_is_built_anew(path: Path) -> Non
 
 
 def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody_does(path: Path) -> None:
-    unsought = Registry([RANCH, CORRAL, replace(HORSE, unsought=frozenset({"brand"}))])
+    unindexed = Registry([RANCH, CORRAL, replace(HORSE, unindexed=frozenset({"brand"}))])
     bella = horse("bella", labels={"brand": "circle-k", "farm": "north"})
 
     def entries() -> list[Any]:
@@ -166,7 +166,7 @@ def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody
             return connection.execute(sql).fetchall()
 
     async def scenario() -> None:
-        async with opened(path, unsought) as store:
+        async with opened(path, unindexed) as store:
             made = await store.create(bella)
             assert made.metadata.labels["brand"] == "circle-k"
             assert [each.name for each in (await store.list(Horse, labels={"farm": "north"})).items] == ["bella"]
@@ -178,7 +178,7 @@ def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody
         async with opened(path) as store:
             assert [each.name for each in (await store.list(Horse, labels={"brand": "circle-k"})).items] == ["bella"]
         assert ("label:brand",) in entries()
-        async with opened(path, unsought):
+        async with opened(path, unindexed):
             assert ("label:brand",) not in entries()
 
     asyncio.run(scenario())

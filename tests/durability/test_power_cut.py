@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from remuda.kernel.errors import Unavailable, Unusable
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import file
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
@@ -20,7 +20,7 @@ from tests.sim.platter import Keep
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
-SETTINGS = SqliteSettings(upkeep=UpkeepSettings(history_changes=20, interval_s=0.05))
+SETTINGS = SqliteSettings(maintenance=MaintenanceSettings(history_changes=20, interval_s=0.05))
 STEPS = 26
 STEPS_AFTERWARDS = 3
 

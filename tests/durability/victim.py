@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY
 from tests.durability.checks import steps_logged
@@ -16,7 +16,7 @@ from tests.durability.load import Writer
 from tests.sim.store import SEALER
 
 WRITERS = [f"writer-{number}" for number in range(16)]
-SETTINGS = SqliteSettings(upkeep=UpkeepSettings(history_changes=100, interval_s=0.02))
+SETTINGS = SqliteSettings(maintenance=MaintenanceSettings(history_changes=100, interval_s=0.02))
 
 
 async def tell_for_ever(store: SqliteStore, name: str) -> None:

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from remuda.http.api import Api, ApiPorts
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimiter
-from remuda.http.server.access_log import Observe
+from remuda.http.server.access_log import AccessLog
 from remuda.http.server.metrics import Metrics
 from remuda.http.watch import WatchPorts
 from remuda.operations.kinds import OPERATION
@@ -22,10 +22,10 @@ from remuda.operations.reporter import Reporters, Timeline
 from remuda.operations.saga import Bound, Sagas
 from remuda.operations.service import Operations
 from remuda.providers.metrics import CallMetrics
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import BREAKER, LEASE
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.kinds import Registry
 from tests.example.authenticator import PROJECTS, TokenAuthenticator
 from tests.example.contract import contract_of
@@ -70,7 +70,7 @@ class LiveryApp:
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
         api, contract = Api(ports.table, self.service, self._api_ports()), contract_of(ports.table)
         self.api = Validated(api, contract)
-        observed = Observe(
+        observed = AccessLog(
             api,
             clock=ports.clock,
             randomness=ports.randomness,
@@ -81,10 +81,10 @@ class LiveryApp:
         self._calls = CallMetrics(ports.metrics)
         self._control = Control(ports, self.stalls, self._calls)
         self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
-        self._duties = Duties(ports.clock)
+        self._duties = BackgroundTasks(ports.clock)
 
     @property
-    def drivers(self) -> Sequence[Driver]:
+    def drivers(self) -> Sequence[Controller]:
         """The controllers."""
         return self._control.drivers
 
@@ -94,20 +94,20 @@ class LiveryApp:
         return self._control.monitor
 
     @property
-    def breaker(self) -> Breaker:
+    def breaker(self) -> DeletionGuard:
         """What stops the monitor from removing too much."""
         return self._control.breaker
 
     def check(self) -> Iterable[tuple[str, str]]:
         """Yield what speaks against sending requests here."""
         for driver in self.drivers:
-            if not driver.has_begun:
+            if not driver.is_synced:
                 yield driver.name, "It has not looked at everything yet: wait."
 
     async def start(self) -> None:
         """Take up what was left, and begin."""
-        self._duties.start("recovery", self._recovery.keep)
-        self._duties.start("forgetting", self._recovery.keep_forgetting)
+        self._duties.start("recovery", self._recovery.run)
+        self._duties.start("forgetting", self._recovery.run_retention)
         await self._control.start()
 
     async def restart_control(self) -> None:

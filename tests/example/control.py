@@ -3,15 +3,15 @@
 from typing import Any
 
 from remuda.operations.kinds import Operation
-from remuda.providers.absence import Absences
+from remuda.providers.absence import AbsenceTracker
 from remuda.providers.calls import Calls
 from remuda.providers.metrics import CallMetrics
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import Source, intent_changed, through, version_changed
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from tests.example.calling import VERBS, CalledPasture
 from tests.example.controllers import LedgerController, MountController, YardController
 from tests.example.kinds import IN_CARE, IN_PASTURE, Ledger, Mount, Yard
@@ -35,7 +35,7 @@ class Control:
         )
         self._calls = Calls("pasture", VERBS, clock=ports.clock, randomness=ports.randomness, metrics=metrics)
         pasture = CalledPasture(ports.pasture, self._calls)
-        self.breaker = Breaker("strays", Mount, ports=reconciling)
+        self.breaker = DeletionGuard("strays", Mount, ports=reconciling)
         self.monitor = Monitor(
             store,
             pasture,
@@ -43,7 +43,7 @@ class Control:
             ports.randomness,
             clock=ports.clock,
             leader=ports.leader,
-            absences=Absences(ports.clock, apart_s=ports.look_again_s),
+            absences=AbsenceTracker(ports.clock, delay_s=ports.look_again_s),
             every_s=ports.look_every_s,
         )
         mounts = MountController(
@@ -51,11 +51,11 @@ class Control:
             clock=ports.clock,
             stalls=stalls,
             pasture=pasture,
-            absences=Absences(ports.clock, apart_s=ports.look_again_s),
+            absences=AbsenceTracker(ports.clock, delay_s=ports.look_again_s),
         )
         yards = YardController(stalls=stalls)
         self.drivers = (
-            Driver(
+            Controller(
                 "mounts",
                 Lifecycle(
                     Mount,
@@ -74,10 +74,10 @@ class Control:
                         keys=through(store, Mount, "operation", lambda operation: operation.name),
                     ),
                 ),
-                breakers=(self.breaker,),
+                guards=(self.breaker,),
                 settings=ports.control,
             ),
-            Driver(
+            Controller(
                 "yards",
                 Lifecycle(
                     Yard,
@@ -91,7 +91,7 @@ class Control:
                 sources=(Source(Yard), Source(Ledger, when=lambda head: (head.spec.used, head.spec.limit))),
                 settings=ports.control,
             ),
-            Driver(
+            Controller(
                 "ledgers",
                 LedgerController(store=store, clock=ports.clock, stalls=stalls),
                 kind=Ledger,
@@ -100,12 +100,12 @@ class Control:
                 settings=ports.control,
             ),
         )
-        self._duties = Duties(ports.clock)
-        self._calls.when_known(self._wake)
+        self._duties = BackgroundTasks(ports.clock)
+        self._calls.on_known(self._wake)
 
     def _wake(self, key: str) -> None:
         """A late call has ended: what became of it can be seen now."""
-        self.drivers[0].wake(key.partition(".")[0])
+        self.drivers[0].enqueue(key.partition(".")[0])
 
     async def start(self) -> None:
         for driver in self.drivers:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.responses import Collection, Rendered, Viewed, split_etag
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import parse_tag_selector
@@ -19,20 +19,20 @@ async def list_yards(
     return await livery.list_yards(call.context, call.path.organization, call.path.project)
 
 
-async def create_yard(livery: Livery, call: Call[wire.ProjectPath, Nothing, wire.YardWrite]) -> Shown[wire.YardRead]:
+async def create_yard(livery: Livery, call: Call[wire.ProjectPath, Nothing, wire.YardWrite]) -> Viewed[wire.YardRead]:
     path = call.path
-    return Shown(rules.YARD_VIEW, await livery.create_yard(call.context, path.organization, path.project, call.body))
+    return Viewed(rules.YARD_VIEW, await livery.create_yard(call.context, path.organization, path.project, call.body))
 
 
-async def get_yard(livery: Livery, call: Call[wire.YardPath, Nothing, Nothing]) -> Shown[wire.YardRead]:
+async def get_yard(livery: Livery, call: Call[wire.YardPath, Nothing, Nothing]) -> Viewed[wire.YardRead]:
     path = call.path
-    return Shown(rules.YARD_VIEW, await livery.get_yard(call.context, path.organization, path.project, path.yard))
+    return Viewed(rules.YARD_VIEW, await livery.get_yard(call.context, path.organization, path.project, path.yard))
 
 
-async def update_yard(livery: Livery, call: Call[wire.YardPath, Nothing, wire.YardWrite]) -> Shown[wire.YardRead]:
+async def update_yard(livery: Livery, call: Call[wire.YardPath, Nothing, wire.YardWrite]) -> Viewed[wire.YardRead]:
     path = call.path
     changed = await livery.update_yard(call.context, path.organization, path.project, path.yard, call.body)
-    return Shown(rules.YARD_VIEW, changed)
+    return Viewed(rules.YARD_VIEW, changed)
 
 
 async def delete_yard(livery: Livery, call: Call[wire.YardPath, Nothing, Nothing]) -> None:
@@ -58,17 +58,17 @@ async def list_mounts(
     return await livery.list_mounts(call.context, filters)
 
 
-async def create_mount(livery: Livery, call: Call[Nothing, Nothing, wire.MountCreate]) -> Shown[wire.MountRead]:
-    return Shown(rules.MOUNT_VIEW, await livery.create_mount(call.context, call.body))
+async def create_mount(livery: Livery, call: Call[Nothing, Nothing, wire.MountCreate]) -> Viewed[wire.MountRead]:
+    return Viewed(rules.MOUNT_VIEW, await livery.create_mount(call.context, call.body))
 
 
 async def get_mount(livery: Livery, call: Call[wire.MountPath, Nothing, Nothing]) -> Rendered[wire.MountRead]:
     found = await livery.get_mount(call.context, call.path.mount)
-    return untag(await livery.store.get_view(Mount, found.name, rules.MOUNT_VIEW))
+    return split_etag(await livery.store.get_view(Mount, found.name, rules.MOUNT_VIEW))
 
 
-async def update_mount(livery: Livery, call: Call[wire.MountPath, Nothing, wire.MountUpdate]) -> Shown[wire.MountRead]:
-    return Shown(rules.MOUNT_VIEW, await livery.update_mount(call.context, call.path.mount, call.body))
+async def update_mount(livery: Livery, call: Call[wire.MountPath, Nothing, wire.MountUpdate]) -> Viewed[wire.MountRead]:
+    return Viewed(rules.MOUNT_VIEW, await livery.update_mount(call.context, call.path.mount, call.body))
 
 
 async def delete_mount(livery: Livery, call: Call[wire.MountPath, Nothing, Nothing]) -> None:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from remuda.http.server.health import Mounted
-from remuda.process import Assembled, Ground, Services
+from remuda.process import ProcessPorts, ProcessServices, Services
 from remuda.reconcile.reporter import PrometheusReporter
 from tests.example.app import build
 from tests.example.pasture import Pasture
@@ -14,11 +14,11 @@ from tests.example.ports import Ports
 PREFIX = "/livery"
 
 
-def hosted(pasture: Callable[[Ground], Pasture], **ports: Any) -> Services:
+def hosted(pasture: Callable[[ProcessPorts], Pasture], **ports: Any) -> Services:
     """Return what mounts the livery; `ports` are those of `Ports` that a test wants otherwise."""
 
     @asynccontextmanager
-    async def services(ground: Ground) -> AsyncIterator[Assembled]:
+    async def services(ground: ProcessPorts) -> AsyncIterator[ProcessServices]:
         app = build(
             Ports(
                 store=ground.store,
@@ -35,7 +35,7 @@ def hosted(pasture: Callable[[Ground], Pasture], **ports: Any) -> Services:
         )
         await app.start()
         try:
-            yield Assembled(mounted=[Mounted(PREFIX, app.ports.table, app.api)], checks=[app.check])
+            yield ProcessServices(mounted=[Mounted(PREFIX, app.ports.table, app.api)], checks=[app.check])
         finally:
             await app.stop()
 

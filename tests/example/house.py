@@ -13,8 +13,8 @@ from typing import Any, Protocol, cast
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.randomness import Randomness
-from remuda.reconcile.reporter import Silent
-from remuda.reconcile.results import Run
+from remuda.reconcile.reporter import NullReporter
+from remuda.reconcile.results import ReconcileContext
 from remuda.store.contract import Store
 from tests.example.api import table
 from tests.example.app import LiveryApp, build
@@ -105,13 +105,13 @@ class Line:
             raise ServerUnreachable("pasture", "the machine is down")
 
 
-class Finds(Silent):
+class Finds(NullReporter):
     """Counts what full scans found, which should be nothing."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
 
-    def scan_found(self, run: Run) -> None:
+    def lost_event_found(self, run: ReconcileContext) -> None:
         """Note a find."""
         self.found.append(f"{run.controller} {run.key}")
 
@@ -206,7 +206,7 @@ class House:
         before, pasture = await self.see(), self.pasture.version
         for app in self.apps:
             for driver in app.drivers:
-                await driver.scan()
+                await driver.resync()
             await app.monitor.look()
         await self.machine.clock.sleep(6 * self.pace.look_every_s)
         assert not self.finds.found, f"full scans found work: {self.finds.found}"

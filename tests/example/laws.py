@@ -46,7 +46,7 @@ def check_always(seen: Snapshot, book: Book, pasture: SimPasture) -> None:
         found = seen.mounts.get(mount)
         assert found is not None, f"the mount {mount} was promised and is not there"
         assert found.spec.operation == operation, f"the mount {mount} is another than the one promised"
-        assert not found.is_marked, f"the mount {mount} goes and nobody asked for it"
+        assert not found.is_deleting, f"the mount {mount} goes and nobody asked for it"
     for yard in book.yards:
         assert yard in seen.yards, f"the yard {yard} was promised and is not there"
     check_pasture(seen, pasture)
@@ -69,7 +69,7 @@ def check_pasture(seen: Snapshot, pasture: SimPasture) -> None:
     grazing = seen.grazing
     for name in pasture.mounts:
         mount = grazing.get(name)
-        if mount is None or mount.is_marked:
+        if mount is None or mount.is_deleting:
             continue
         operation, row = seen.operations.get(mount.spec.operation), seen.rows.get(mount.spec.operation)
         assert operation is not None, f"{name} grazes, and no operation made it"
@@ -81,7 +81,7 @@ def check_pasture(seen: Snapshot, pasture: SimPasture) -> None:
 def check_removal(seen: Snapshot, name: str) -> None:
     """A mount is brought in only when its object is marked or gone."""
     mount = seen.grazing.get(name)
-    assert mount is None or mount.is_marked, f"{name} was brought in and nobody asked for it"
+    assert mount is None or mount.is_deleting, f"{name} was brought in and nobody asked for it"
 
 
 def unrest(seen: Snapshot, book: Book, pasture: SimPasture) -> list[str]:
@@ -89,7 +89,7 @@ def unrest(seen: Snapshot, book: Book, pasture: SimPasture) -> list[str]:
     wanted = seen.grazing
     found = [f"the operation {each.name} is {each.phase}" for each in seen.operations.values() if each.is_open]
     kept = (*seen.yards.values(), *seen.mounts.values(), *seen.ledgers.values())
-    found += [f"{type(each).__name__} {each.name} is still going" for each in kept if each.is_marked]
+    found += [f"{type(each).__name__} {each.name} is still going" for each in kept if each.is_deleting]
     for yard in seen.yards.values():
         head = seen.ledgers.get(yard.name)
         # A mount may take a stall between the judgement of a smaller yard and its becoming true: then it has to say so.

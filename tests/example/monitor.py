@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.randomness import Randomness
-from remuda.providers.absence import Absences
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.providers.absence import AbsenceTracker
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.leader import Leader
-from remuda.reconcile.results import Run
+from remuda.reconcile.results import ReconcileContext
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.controllers import with_health
@@ -28,12 +28,12 @@ class Monitor:
         self,
         store: Store,
         pasture: Pasture,
-        breaker: Breaker,
+        breaker: DeletionGuard,
         randomness: Randomness,
         *,
         clock: Clock,
         leader: Leader,
-        absences: Absences,
+        absences: AbsenceTracker,
         every_s: float,
     ) -> None:
         self._store, self._pasture, self._breaker, self._randomness = store, pasture, breaker, randomness
@@ -53,7 +53,7 @@ class Monitor:
         for mount in (await self._store.list(Mount)).items:
             found = grazing.get(pasture_name(mount))
             is_astray = found is None or found.paddock != mount.spec.paddock
-            if mount.status.pasture_id and not mount.is_marked and is_astray:
+            if mount.status.pasture_id and not mount.is_deleting and is_astray:
                 await self._miss(mount)
         for name in sorted(grazing):
             await self._judge(name)
@@ -70,15 +70,15 @@ class Monitor:
     async def _judge(self, name: str) -> None:
         """Remove a stray: it was turned out by a call that outlived its process, and then its object."""
         if await self._has_owner(name):
-            self._absences.is_there(name)
-        elif self._absences.is_gone(name) and await self._may_destroy(name):
-            self._absences.is_there(name)
+            self._absences.clear(name)
+        elif self._absences.record_missing(name) and await self._may_destroy(name):
+            self._absences.clear(name)
             await self._pasture.bring_in(name)
 
     async def _may_destroy(self, name: str) -> bool:
         """Ask the breaker about something that nobody asked to go; all that is left of its object is the name."""
         mount, _, uid = name.partition(".")
-        run = Run(
+        run = ReconcileContext(
             controller="strays",
             key=mount,
             cause="scan",

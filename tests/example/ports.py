@@ -14,9 +14,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.operations.runner import OperationSettings
-from remuda.reconcile.leader import Alone, Leader
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.reporter import Reporter, Silent
+from remuda.reconcile.leader import Leader, SingleProcess
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.reporter import NullReporter, Reporter
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 from tests.example.api import table
@@ -46,8 +46,8 @@ class Ports:
     """What controllers read and watch, where that is not the store itself."""
     is_alone: bool = True
     """No other process uses this store."""
-    leader: Leader = field(default_factory=Alone)
-    reporter: Reporter = field(default_factory=Silent)
+    leader: Leader = field(default_factory=SingleProcess)
+    reporter: Reporter = field(default_factory=NullReporter)
     sink: Sink = field(default_factory=NoSink)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
     """Where controllers, operations and calls to the pasture are counted."""
@@ -56,7 +56,7 @@ class Ports:
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
-    control: DriverSettings = field(default_factory=DriverSettings)
+    control: ControllerSettings = field(default_factory=ControllerSettings)
     table: Table = field(default_factory=table)
     look_again_s: float = 4.0
     """How far apart two looks into the pasture must be to count as two."""

@@ -17,8 +17,8 @@ from pathlib import Path
 import uvloop
 
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.connection import Patience
-from remuda.http.server.server import Address
+from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.server import ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import Settings, run
@@ -91,7 +91,7 @@ def standing(
 
 
 async def main(data: Path, patience_s: float, connections: int) -> None:
-    patience = Patience(
+    patience = ConnectionLimits(
         head_s=patience_s,
         body_stall_s=patience_s,
         read_stall_s=patience_s,
@@ -99,7 +99,7 @@ async def main(data: Path, patience_s: float, connections: int) -> None:
         connections=connections,
     )
     await run(
-        Settings(data=data, listen=Address("127.0.0.1", 0), patience=patience),
+        Settings(data=data, listen=ListenAddress("127.0.0.1", 0), connection_limits=patience),
         announce=lambda address: print(address.port, flush=True),  # noqa: T201  how it is found
         services=hosted(
             lambda _: pasture_of(data),

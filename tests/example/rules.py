@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
-from remuda.store.objects import OURS, Metadata
+from remuda.store.objects import STORE_FINALIZERS, Metadata
 from tests.example.kinds import (
     CREATOR,
     IN_CARE,
@@ -86,7 +86,7 @@ def check_mount_update(mount: Mount, wanted: MountUpdate) -> None:
 def check_reference(reference: str) -> None:
     """Refuse what is no reference of another service's, such as the finalizers by which we keep things ourselves."""
     owner, _, name = reference.partition("/")
-    if "." not in owner or not name or reference in OURS or owner == YARD.group:
+    if "." not in owner or not name or reference in STORE_FINALIZERS or owner == YARD.group:
         raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
 
 
@@ -160,8 +160,8 @@ def writable_mount(mount: Mount) -> MountUpdate:
     return MountUpdate(metadata=metadata, spec=MountSpecWire(breed=mount.spec.breed, paddock=mount.spec.paddock))
 
 
-YARD_VIEW = tagged(read_yard, writable_yard)
-MOUNT_VIEW = tagged(read_mount, writable_mount)
+YARD_VIEW = etag_view(read_yard, writable_yard)
+MOUNT_VIEW = etag_view(read_mount, writable_mount)
 
 
 def _writable(metadata: Metadata, description: str, tags: tuple[Tag, ...]) -> MetadataWrite:

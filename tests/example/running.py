@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import SqliteStore, open_store
@@ -127,9 +127,9 @@ async def serving(livery: Running) -> AsyncIterator[str]:
         livery.app.asgi,
         clock=ports.clock,
         randomness=ports.randomness,
-        count_cut=livery.app.metrics.count_cut,
+        count_closed=livery.app.metrics.count_closed,
     )
-    address = await server.start(Address("127.0.0.1", 0))
+    address = await server.start(ListenAddress("127.0.0.1", 0))
     try:
         yield f"http://{address}"
     finally:

@@ -66,7 +66,7 @@ async def _remove_mount(ports: MountPorts, work: Work[NewMount]) -> None:
         freed = replace(mount, metadata=replace(mount.metadata, finalizers=finalizers))
         try:
             freed = await ports.store.update(freed)
-            if not freed.is_marked:
+            if not freed.is_deleting:
                 await ports.store.delete(Mount, freed.name, uid=freed.uid, version=freed.version)
         except Conflict:
             continue

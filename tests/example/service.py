@@ -19,7 +19,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
-from remuda.resources.crud import check_state, until_written, witnessed
+from remuda.resources.crud import audit_records, check_state, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log
 from remuda.store.objects import Resource
@@ -55,9 +55,9 @@ class Livery:
         right = permission("yards", "create")
         await allow_new_in_project(context.principal, right, organization, project, exists=self.project_exists)
         rules.check_tags(wanted.metadata.tags)
-        yard = rules.new_yard(context.operation, organization, project, wanted, creator=context.principal.who)
+        yard = rules.new_yard(context.operation, organization, project, wanted, creator=context.principal.actor_name)
         try:
-            return await self.store.create(yard, log=witnessed(context, YARD.plural, yard))
+            return await self.store.create(yard, log=audit_records(context, YARD.plural, yard))
         except AlreadyExists:  # the same request, whose answer was lost
             return await self.store.get(Yard, yard.name)
 
@@ -76,9 +76,9 @@ class Livery:
             rules.check_tags(wanted.metadata.tags)
             rules.check_stalls(wanted.spec.stalls, await self._used(found))
             changed = rules.changed_yard(found, wanted)
-            return await self.store.update(changed, log=witnessed(context, YARD.plural, found))
+            return await self.store.update(changed, log=audit_records(context, YARD.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def delete_yard(self, context: Context, organization: str, project: str, yard: str) -> None:
         """Ask for a yard to go, and for everything in it."""
@@ -87,7 +87,7 @@ class Livery:
             found = await self._yard(context, permission("yards", "delete"), organization, project, yard)
             await self._delete(context, found, rules.writable_yard(found), YARD.plural)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def add_reference(self, context: Context, organization: str, project: str, yard: str, reference: str) -> None:
         """Keep a yard from going, for somebody else."""
@@ -99,7 +99,7 @@ class Livery:
             kept = tuple(each for each in found.metadata.finalizers if each != reference)
             await self._write_finalizers(context, found, (*kept, reference))
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def remove_reference(
         self, context: Context, organization: str, project: str, yard: str, reference: str
@@ -113,7 +113,7 @@ class Livery:
             kept = tuple(each for each in found.metadata.finalizers if each != reference)
             await self._write_finalizers(context, found, kept)
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     # Mounts: organization and project are those of their yard.
 
@@ -139,7 +139,7 @@ class Livery:
         await self.operations.run(
             CREATE_MOUNT,
             id=context.operation,
-            actor=context.principal.who,
+            actor=context.principal.actor_name,
             input=NewMount(
                 yard=yard.name,
                 name=wanted.metadata.name,
@@ -149,7 +149,7 @@ class Livery:
                 tags=rules.stored_tags(wanted.metadata),
             ),
             trace_id=context.trace_id,
-            log=context.witness(MOUNT.plural, mount, organization=kinds.scope_of(yard)[0]),
+            log=context.audit(MOUNT.plural, mount, organization=kinds.scope_of(yard)[0]),
         )
         return await self.store.get(Mount, mount)
 
@@ -166,9 +166,9 @@ class Livery:
             rules.check_tags(wanted.metadata.tags)
             rules.check_mount_update(found, wanted)
             changed = rules.changed_mount(found, wanted)
-            return await self.store.update(changed, log=witnessed(context, MOUNT.plural, found))
+            return await self.store.update(changed, log=audit_records(context, MOUNT.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def delete_mount(self, context: Context, mount: str) -> None:
         """Ask for a mount to go."""
@@ -177,7 +177,7 @@ class Livery:
             found = await self._mount(context, permission("mounts", "delete"), mount)
             await self._delete(context, found, rules.writable_mount(found), MOUNT.plural)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def brand_mount(self, context: Context, mount: str) -> str:
         """Give a mount a new brand, and tell it this once."""
@@ -186,9 +186,9 @@ class Livery:
         async def change() -> None:
             found = await self._mount(context, permission("mounts", "update"), mount)
             branded = replace(found, spec=replace(found.spec, brand=Secret(brand)))
-            await self.store.update(branded, log=witnessed(context, MOUNT.plural, found))
+            await self.store.update(branded, log=audit_records(context, MOUNT.plural, found))
 
-        await until_written(change)
+        await retry_on_conflict(change)
         return brand
 
     async def timeline(self, context: Context, mount: str) -> Sequence[Entry]:
@@ -217,7 +217,7 @@ class Livery:
     async def abandon_operation(self, context: Context, operation: str, reason: str) -> Operation:
         """Give up undoing an operation."""
         allow_everywhere(context.principal, permission("operations", "update"))
-        return await self.operations.abandon(operation, reason=reason, actor=context.principal.who)
+        return await self.operations.abandon(operation, reason=reason, actor=context.principal.actor_name)
 
     async def _yard(self, context: Context, right: Permission, organization: str, project: str, yard: str) -> Yard:
         allow_in_project(context.principal, right, organization, project)
@@ -240,9 +240,9 @@ class Livery:
     async def _delete(self, context: Context, found: Resource, writable: msgspec.Struct, plural: str) -> None:
         check_state(context, found, writable)
         version = found.version if context.if_match is not None else None
-        log = () if found.is_marked else witnessed(context, plural, found)
+        log = () if found.is_deleting else audit_records(context, plural, found)
         await self.store.delete(type(found), found.name, uid=found.uid, version=version, log=log)
 
     async def _write_finalizers(self, context: Context, yard: Yard, finalizers: tuple[str, ...]) -> None:
         changed = replace(yard, metadata=replace(yard.metadata, finalizers=finalizers))
-        await self.store.update(changed, log=witnessed(context, YARD.plural, yard))
+        await self.store.update(changed, log=audit_records(context, YARD.plural, yard))

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRefused, Unavailable
+from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRejected, Unavailable
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.kinds import (
@@ -150,8 +150,8 @@ class Stalls:
             return None
 
     async def _charge(self, head: Ledger, operation: str) -> None:
-        if head.is_marked:
-            raise OwnerRefused("Stall", operation, owner=f"yard {head.name}")
+        if head.is_deleting:
+            raise OwnerRejected("Stall", operation, owner=f"yard {head.name}")
         if head.spec.used >= head.spec.limit:
             raise Forbidden(f"the yard has {head.spec.limit} stalls and all are taken: free one, or raise the limit")
         intent = Intent(operation=operation, deadline=self._deadline())
@@ -181,7 +181,7 @@ class Stalls:
         spec = StallSpec(yard=head.name, life="released", released_at=self._clock.now())
         try:
             await self._store.create(self._new_row(head, operation, spec, finalizers=()))
-        except OwnerRefused:  # the yard goes, and takes no row from anybody
+        except OwnerRejected:  # the yard goes, and takes no row from anybody
             return
 
     def _new_row(self, head: Ledger, operation: str, spec: StallSpec, *, finalizers: tuple[str, ...]) -> Stall:

@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.http.asgi import Message, Receive, Scope, Send
-from remuda.http.responses import JSON, Answer
-from remuda.http.sse import event
+from remuda.http.responses import JSON, Response
+from remuda.http.sse import sse_event
 from tests.example.client import Client
 from tests.example.contract import UndocumentedError
 from tests.example.customers import MOUNTS
@@ -19,7 +19,7 @@ ERROR = b'{"error":"not_found","error_description":"no","trace_id":"%b","code":"
 EVENTS = (b"content-type", b"text/event-stream")
 
 
-def answering(answer: Answer) -> Client:
+def answering(answer: Response) -> Client:
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await answer.send(send)
 
@@ -29,22 +29,22 @@ def answering(answer: Answer) -> Client:
 @pytest.mark.parametrize(
     ("method", "path", "answer", "complaint"),
     [
-        ("GET", MOUNTS, Answer(200, b"[{}]", (JSON,)), "required property"),
-        ("GET", MOUNTS, Answer(200, b"[]", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
-        ("GET", MOUNTS, Answer(200, b"[]", ((b"content-type", b"text/plain"),)), "is text/plain"),
-        ("GET", MOUNTS, Answer(418, b"{}", (JSON,)), "not documented"),
-        ("HEAD", MOUNTS, Answer(200, b"[]", (JSON,)), "has a body"),
-        ("HEAD", MOUNTS, Answer(200, b"", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
-        ("GET", "/nowhere", Answer(404, b"{}", (JSON,)), "required property"),
-        ("GET", "/nowhere", Answer(404, b"no"), "is "),
-        ("GET", "/nowhere", Answer(200, b"{}", (JSON,)), "in no document"),
-        ("PATCH", MOUNTS, Answer(405, ERROR, (JSON,)), "what is allowed"),
-        ("PATCH", MOUNTS, Answer(404, ERROR, (JSON,)), "in no document"),
-        ("OPTIONS", MOUNTS, Answer(204, b"", ((b"x-extra", b"1"),)), "undocumented headers"),
-        ("GET", "/docs", Answer(200, b"{}", (JSON,)), "is application/json"),
+        ("GET", MOUNTS, Response(200, b"[{}]", (JSON,)), "required property"),
+        ("GET", MOUNTS, Response(200, b"[]", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
+        ("GET", MOUNTS, Response(200, b"[]", ((b"content-type", b"text/plain"),)), "is text/plain"),
+        ("GET", MOUNTS, Response(418, b"{}", (JSON,)), "not documented"),
+        ("HEAD", MOUNTS, Response(200, b"[]", (JSON,)), "has a body"),
+        ("HEAD", MOUNTS, Response(200, b"", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
+        ("GET", "/nowhere", Response(404, b"{}", (JSON,)), "required property"),
+        ("GET", "/nowhere", Response(404, b"no"), "is "),
+        ("GET", "/nowhere", Response(200, b"{}", (JSON,)), "in no document"),
+        ("PATCH", MOUNTS, Response(405, ERROR, (JSON,)), "what is allowed"),
+        ("PATCH", MOUNTS, Response(404, ERROR, (JSON,)), "in no document"),
+        ("OPTIONS", MOUNTS, Response(204, b"", ((b"x-extra", b"1"),)), "undocumented headers"),
+        ("GET", "/docs", Response(200, b"{}", (JSON,)), "is application/json"),
     ],
 )
-async def test_an_undocumented_answer_is_a_complaint(method: str, path: str, answer: Answer, complaint: str) -> None:
+async def test_an_undocumented_answer_is_a_complaint(method: str, path: str, answer: Response, complaint: str) -> None:
     with pytest.raises(UndocumentedError, match=complaint):
         await answering(answer).send(method, path)
 
@@ -52,14 +52,14 @@ async def test_an_undocumented_answer_is_a_complaint(method: str, path: str, ans
 @pytest.mark.parametrize(
     ("method", "path", "answer"),
     [
-        ("GET", MOUNTS, Answer(200, b"[]", (JSON,))),
-        ("HEAD", MOUNTS, Answer(200, b"", (JSON,))),
-        ("GET", "/nowhere", Answer(404, ERROR, (JSON,))),
-        ("PATCH", MOUNTS, Answer(405, ERROR, (JSON, (b"allow", b"GET")))),
-        ("OPTIONS", MOUNTS, Answer(204)),
+        ("GET", MOUNTS, Response(200, b"[]", (JSON,))),
+        ("HEAD", MOUNTS, Response(200, b"", (JSON,))),
+        ("GET", "/nowhere", Response(404, ERROR, (JSON,))),
+        ("PATCH", MOUNTS, Response(405, ERROR, (JSON, (b"allow", b"GET")))),
+        ("OPTIONS", MOUNTS, Response(204)),
     ],
 )
-async def test_a_documented_answer_passes_as_it_is(method: str, path: str, answer: Answer) -> None:
+async def test_a_documented_answer_passes_as_it_is(method: str, path: str, answer: Response) -> None:
     reply = await answering(answer).send(method, path)
     assert (reply.status, reply.body) == (answer.status, answer.body)
 
@@ -71,7 +71,7 @@ async def test_a_complaint_is_a_status_of_its_own_and_is_not_forgotten() -> None
         sent.append(message)
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await Answer(418, b"secret").send(send)
+        await Response(418, b"secret").send(send)
 
     scope = {"type": "http", "method": "GET", "path": MOUNTS, "headers": []}
     judged = Validated(app, contract())
@@ -92,25 +92,25 @@ async def _never() -> Any:
 @pytest.mark.parametrize(
     "events",
     [
-        [event("added", b"{}")],
-        [event("bookmark", b"{}", cursor="7"), event("deleted", b"{}", cursor="8")],
-        [event("surprise", b"{}")],
-        [event("end", b"[]")],
+        [sse_event("added", b"{}")],
+        [sse_event("bookmark", b"{}", cursor="7"), sse_event("deleted", b"{}", cursor="8")],
+        [sse_event("surprise", b"{}")],
+        [sse_event("end", b"[]")],
     ],
 )
 async def test_a_stream_with_an_undocumented_event_breaks_off(events: Sequence[bytes]) -> None:
     with pytest.raises(UndocumentedError):
-        await _read(answering(Answer(200, _chunks(events), (EVENTS,))))
+        await _read(answering(Response(200, _chunks(events), (EVENTS,))))
 
 
 async def test_a_stream_that_begins_undocumented_never_begins() -> None:
     with pytest.raises(UndocumentedError, match="undocumented headers"):
-        await _read(answering(Answer(200, _chunks([]), (EVENTS, (b"x-extra", b"1")))))
+        await _read(answering(Response(200, _chunks([]), (EVENTS, (b"x-extra", b"1")))))
 
 
 async def test_documented_events_pass() -> None:
-    sent = [b":\n\n", event("bookmark", b"{}", cursor="7"), event("end", b'{"reason":"closing"}')]
-    assert await _read(answering(Answer(200, _chunks(sent), (EVENTS,)))) == sent
+    sent = [b":\n\n", sse_event("bookmark", b"{}", cursor="7"), sse_event("end", b'{"reason":"closing"}')]
+    assert await _read(answering(Response(200, _chunks(sent), (EVENTS,)))) == sent
 
 
 async def _chunks(events: Sequence[bytes]) -> Any:

@@ -8,8 +8,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from remuda.operations.kinds import Operation, OperationSpec, Phase
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.resync import ResyncSettings
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.app import LiveryApp, build, registry
@@ -81,7 +81,7 @@ async def scene(world: World) -> AsyncIterator[Scene]:
             randomness=world.randomness,
             pasture=pasture,
             is_alone=False,
-            control=DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000)),
+            control=ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000)),
         )
     )
     await app.start()

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 
 from remuda.operations.kinds import CLOSED_PHASES, OPEN_PHASES
-from remuda.reconcile.reporter import PASS_OUTCOMES
+from remuda.reconcile.reporter import RECONCILE_RESULTS
 from tests.example.asking import ask
 from tests.example.calling import VERBS
 from tests.example.customers import MOUNTS, YARDS
@@ -59,7 +59,7 @@ def test_everything_is_counted_from_the_start(tmp_path: Path) -> None:
     wanted = {
         f'remuda_reconcile_runs_total{{controller="{controller}",result="{result}"}}'
         for controller in ("mounts", "yards", "ledgers")
-        for result in PASS_OUTCOMES
+        for result in RECONCILE_RESULTS
     }
     wanted |= {f'remuda_operations_closed_total{{phase="{phase}",saga="mount.create"}}' for phase in CLOSED_PHASES}
     wanted |= {f'remuda_operations_open{{phase="{phase}",saga="mount.create"}}' for phase in OPEN_PHASES}

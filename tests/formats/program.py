@@ -27,7 +27,7 @@ from remuda.cli.app import build_app
 from remuda.compute.instances.rules import instance_id
 from remuda.config.schema import SETTINGS
 from remuda.http.audit import AuditRecord
-from remuda.http.server.server import Address
+from remuda.http.server.server import ListenAddress
 from remuda.identity.kinds.tenancy import domain_id
 from remuda.identity.kinds.users import membership_id, user_id
 from remuda.identity.tokens.sessions import session_of_code
@@ -62,7 +62,7 @@ _LEAVES: Mapping[Any, str] = {
     bool: "boolean",
     Path: "path",
     timedelta: "duration",
-    Address: "address",
+    ListenAddress: "address",
     Secret: "secret",
     NoneType: "none",
 }
@@ -107,7 +107,7 @@ def sagas() -> Any:
     return {
         name: {
             "steps": [step.name for step in found[name].steps],
-            "holdsSecret": found[name].holds_secret,
+            "holdsSecret": found[name].has_secret,
             "input": _stored(found[name].input_type),
         }
         for name in sorted(found)
@@ -169,7 +169,9 @@ def _heirs(error: type[RemudaError]) -> Iterator[type[RemudaError]]:
 
 def configuration() -> Any:
     """Return every key with its variable, its type and its default."""
-    shown = tomllib.loads(_printed("config", "show", "--data", "DATA", "--listen", str(Address("127.0.0.1", 8080))))
+    shown = tomllib.loads(
+        _printed("config", "show", "--data", "DATA", "--listen", str(ListenAddress("127.0.0.1", 8080)))
+    )
     return {
         setting.name: {
             "variable": setting.variable,

@@ -21,17 +21,17 @@ from remuda.app import registry
 from tests.formats.program import modules
 
 _CONDITION, _FIND_CONDITION = "Condition", "find_condition"
-_RESULTS: Final = {"Again": 1, "Blocked": 0, "Failed": 0}
+_RESULTS: Final = {"Requeue": 1, "Blocked": 0, "Failed": 0}
 """Results of a reconciler, and which argument is the reason."""
-_EVENTS: Final = {"entry": 1, "requested": 3}
+_EVENTS: Final = {"event": 1, "requested_event": 3}
 """Functions that make an entry of a timeline, and which argument is the event."""
 _RECORD, _EVENT_KEY = "Record", "event"
 _DERIVED_ID = "derived_id"
 _SEALS: Final = ("seal", "open")
 """Methods that seal and open, with `context`, or with a state whose class is part of the context, and `browser`."""
-_SENT: Final = "event"
+_SENT: Final = "sse_event"
 """The function that writes an event of a stream, whose type is the first argument."""
-_THREAD: Final = "ThreadLane"
+_THREAD: Final = "ThreadExecutor"
 """The class that is given the name of a thread, which is no format."""
 # The names above are those of helpers in the program: a commit that renames one changes it here, and nothing else.
 

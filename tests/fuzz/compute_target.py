@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.compute.house import INSTANCES, JAMMY, ComputeHouse, running
@@ -121,8 +121,8 @@ async def _serve(ready: "Future[ComputeTarget]", stop: asyncio.Event) -> None:
     clock = SystemClock()
     with memory_directory() as directory:
         async with running(directory, is_instant=True) as house:
-            server = Server(house.app.api, clock=clock, randomness=SystemRandomness(), count_cut=lambda _: None)
-            address = await server.start(Address("127.0.0.1", 0))
+            server = Server(house.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
+            address = await server.start(ListenAddress("127.0.0.1", 0))
             ready.set_result(ComputeTarget(f"http://{address}", house.region.identity.root, await _ground(house)))
             await stop.wait()
             house.app.ports.closing.set()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import requests
 import uvloop
 
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.contract import Store
@@ -189,8 +189,8 @@ async def _serve(ready: "Future[tuple[RegionTarget, asyncio.Event]]") -> None:
     stop, clock = asyncio.Event(), SystemClock()
     with memory_directory() as directory:
         async with running(directory, is_instant=True, web=Web(clock)) as house:
-            server = Server(house.app.api, clock=clock, randomness=SystemRandomness(), count_cut=lambda _: None)
-            address = await server.start(Address("127.0.0.1", 0))
+            server = Server(house.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
+            address = await server.start(ListenAddress("127.0.0.1", 0))
             target = RegionTarget(
                 f"http://{address}",
                 asyncio.get_running_loop(),

@@ -14,7 +14,7 @@ import requests
 import uvloop
 
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
@@ -137,9 +137,9 @@ async def _serve(ready: "Future[tuple[Target, asyncio.Event]]") -> None:
             rate=RateLimit(quota=10_000_000),
         )
         app = build(ports)
-        server = Server(app.asgi, clock=clock, randomness=randomness, count_cut=lambda _: None)
+        server = Server(app.asgi, clock=clock, randomness=randomness, count_closed=lambda _: None)
         await app.start()
-        address = await server.start(Address("127.0.0.1", 0))
+        address = await server.start(ListenAddress("127.0.0.1", 0))
         target = Target(f"http://{address}", asyncio.get_running_loop(), store, requests.Session())
         ready.set_result((target, stop))
         await stop.wait()

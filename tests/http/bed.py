@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from remuda.http.idempotency import Idempotency
-from remuda.http.responses import JSON, Answer
+from remuda.http.responses import JSON, Response
 from remuda.kernel.errors import StorageFull
 from remuda.store.logs import LogPage, Record
 from remuda.store.sqlite.store import SqliteStore
@@ -23,7 +23,7 @@ class Bed:
     def __init__(self, world: World, store: SqliteStore) -> None:
         self.world, self.store = world, store
         self.operations: list[str] = []
-        self.answer = Answer(201, b'{"id":"\xc3\xa9"}', (JSON, (b"etag", b'"x"')))
+        self.answer = Response(201, b'{"id":"\xc3\xa9"}', (JSON, (b"etag", b'"x"')))
         self.error: Exception | None = None
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
@@ -37,7 +37,7 @@ class Bed:
             is_only_process=only,
         )
 
-    async def work(self, operation: str) -> Answer:
+    async def work(self, operation: str) -> Response:
         self.operations.append(operation)
         await self.may_go_on.wait()
         if self.error is not None:
@@ -46,8 +46,8 @@ class Bed:
 
     async def ask(
         self, process: Idempotency, key: str | None = "k", *, who: str = "anna", body: bytes = b"1", keep: bool = True
-    ) -> Answer:
-        return await process.once(key, who=who, fingerprint=body, keep=keep, work=self.work)
+    ) -> Response:
+        return await process.execute_once(key, who=who, fingerprint=body, keep=keep, work=self.work)
 
 
 def in_a_bed(test: Callable[[Bed], Coroutine[Any, Any, None]]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.responses import Answer, Collection
+from remuda.http.responses import Collection, Response
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
@@ -48,15 +48,15 @@ def herd(
     return Collection(store=store, kind=Horse, visible=visible, **{"view": view, **more})
 
 
-async def body_of(answer: Answer) -> bytes:
+async def body_of(answer: Response) -> bytes:
     if isinstance(answer.body, bytes):
         return answer.body
     return b"".join([chunk async for chunk in answer.body])
 
 
-async def ids(answer: Answer) -> list[str]:
+async def ids(answer: Response) -> list[str]:
     return [item["id"] for item in msgspec.json.decode(await body_of(answer))]
 
 
-def headers(answer: Answer) -> dict[str, str]:
+def headers(answer: Response) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in answer.headers}

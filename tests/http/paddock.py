@@ -172,19 +172,19 @@ def route(method: Any, path: str, name: str, handler: Any, **more: Any) -> AnyRo
 def routes() -> list[AnyRoute]:
     organization = "/api/v1/organizations/{organizationID}/horses"
     one = {"path_type": HorsePath}
-    read = {"answer_type": HorseRead}
+    read = {"response_type": HorseRead}
     return [
         route("GET", organization, "list", _list, path_type=OrganizationPath, query_type=HorseQuery,
-              answer_type=list[HorseRead]),
+              response_type=list[HorseRead]),
         route("POST", organization, "create", _create, path_type=OrganizationPath, body_type=HorseWrite, success=201,
               is_conditional=True, **read),
         route("GET", f"{organization}/fastest", "fastest", _get_rendered, path_type=OrganizationPath, **read),
         route("GET", f"{organization}/{{horseID}}", "get", _get, **one, **read),
         route("DELETE", f"{organization}/{{horseID}}", "delete", do_nothing, success=202, is_conditional=True, **one),
         route("PUT", "/api/v1/references/{reference}", "refer", do_nothing, path_type=ReferencePath, success=201),
-        route("GET", "/api/v1/all", "collect", _collect, query_type=ListQuery, answer_type=list[HorseRead]),
-        route("POST", "/api/v1/brand", "brand", _brand, answer_type=BrandRead, holds_secret=True),
-        route("POST", "/api/v1/leak", "leak", _leak, answer_type=BrandRead),
+        route("GET", "/api/v1/all", "collect", _collect, query_type=ListQuery, response_type=list[HorseRead]),
+        route("POST", "/api/v1/brand", "brand", _brand, response_type=BrandRead, holds_secret=True),
+        route("POST", "/api/v1/leak", "leak", _leak, response_type=BrandRead),
         route("POST", "/notices", "publish", do_nothing, scope="public", permission=None, success=202),
         route("GET", "/public", "public", _get, scope="public", permission=None, **read),
     ]  # fmt: skip

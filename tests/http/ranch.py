@@ -12,7 +12,7 @@ from pathlib import Path
 from remuda.access.principal import AccessList, Principal
 from remuda.http.api import Api
 from remuda.http.authentication import Credentials
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unauthenticated
@@ -52,7 +52,7 @@ class Ranch:
         self.doorman = Doorman()
         self.store = open_store(directory / "ranch.db", REGISTRY, SEALER)
         self.service = RanchService(self.store, hold)
-        self.address = Address("127.0.0.1", 0)
+        self.address = ListenAddress("127.0.0.1", 0)
         self._server: Server | None = None
         self._api: Validated | None = None
 
@@ -70,7 +70,7 @@ class Ranch:
             self._api,
             clock=clock,
             randomness=randomness,
-            count_cut=lambda _: None,
+            count_closed=lambda _: None,
             closing=closing,
         )
         self.address = await self._server.start(self.address)
@@ -95,7 +95,7 @@ async def ranch(directory: Path) -> AsyncIterator[Ranch]:
 
 async def main(directory: Path, port: int) -> None:
     running = Ranch(directory, hold=directory / "hold")
-    running.address = Address("127.0.0.1", port)
+    running.address = ListenAddress("127.0.0.1", port)
     await running.start()
     (directory / "port").write_text(str(running.address.port))
     await asyncio.Event().wait()

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from remuda.access.principal import Context
-from remuda.http.responses import Collection, Rendered, check_match, etag_of, tagged, untag
+from remuda.http.responses import Collection, Rendered, check_if_match, etag_of, etag_view, split_etag
 from remuda.http.routes import Call, ListQuery, Nothing, Parameters, Route, Table, Wire
 from remuda.kernel.errors import AlreadyExists, RemudaError
 from remuda.kernel.ids import derived_id
@@ -49,7 +49,7 @@ def read(one: Horse) -> HorseRead:
     return HorseRead(id=one.name, colour=one.spec.colour)
 
 
-TAGGED = tagged(read, lambda one: one.spec)
+TAGGED = etag_view(read, lambda one: one.spec)
 
 
 class RanchService:
@@ -75,16 +75,16 @@ class RanchService:
         name = derived_id(HERD, context.operation)
         made = horse(name, labels={"herd": "bay"}, spec=HorseSpec(colour=body.colour))
         with suppress(AlreadyExists):
-            await self.store.create(made, log=context.witness("horses", name))
+            await self.store.create(made, log=context.audit("horses", name))
         while self.hold is not None and self.hold.exists():  # noqa: ASYNC110  another process removes it
             await asyncio.sleep(0.01)
         return HorseRead(id=name, colour=body.colour)
 
     async def paint(self, context: Context, name: str, body: HorseWrite) -> None:
         found = await self.store.get(Horse, name)
-        check_match(context, etag_of(found.uid, found.spec), kind="Horse", name=name)
+        check_if_match(context, etag_of(found.uid, found.spec), kind="Horse", name=name)
         painted = msgspec.structs.replace(found, spec=HorseSpec(colour=body.colour))
-        await self.store.update(painted, log=context.witness("horses", name))
+        await self.store.update(painted, log=context.audit("horses", name))
 
 
 async def _create(ranch: RanchService, call: Call[Nothing, Nothing, HorseWrite]) -> HorseRead:
@@ -105,7 +105,7 @@ async def _offer(ranch: RanchService, call: Call[Nothing, Nothing, Offer]) -> Ho
 async def _get(ranch: RanchService, call: Call[HorsePath, Nothing, Nothing]) -> Rendered[HorseRead]:
     ranch.enter(call.context)
     ranch.paths.append(call.path.horse)
-    return untag(await ranch.store.get_view(Horse, call.path.horse, TAGGED))
+    return split_etag(await ranch.store.get_view(Horse, call.path.horse, TAGGED))
 
 
 async def _paint(ranch: RanchService, call: Call[HorsePath, Nothing, HorseWrite]) -> None:
@@ -131,7 +131,7 @@ CREATE = Route(
     scope="authenticated",
     handler=_create,
     body_type=HorseWrite,
-    answer_type=HorseRead,
+    response_type=HorseRead,
     success=201,
 )
 BRAND = Route(
@@ -142,7 +142,7 @@ BRAND = Route(
     scope="authenticated",
     handler=_brand,
     body_type=HorseWrite,
-    answer_type=HorseRead,
+    response_type=HorseRead,
     success=201,
     holds_secret=True,
 )
@@ -154,7 +154,7 @@ GET = Route(
     scope="authenticated",
     handler=_get,
     path_type=HorsePath,
-    answer_type=HorseRead,
+    response_type=HorseRead,
 )
 PAINT = Route(
     method="PUT",
@@ -185,7 +185,7 @@ LIST = Route(
     scope="authenticated",
     handler=_list,
     query_type=HorseQuery,
-    answer_type=list[HorseRead],
+    response_type=list[HorseRead],
 )
 OFFER = Route(
     method="POST",
@@ -196,6 +196,6 @@ OFFER = Route(
     handler=_offer,
     form=True,
     body_type=Offer,
-    answer_type=HorseRead,
+    response_type=HorseRead,
 )
 TABLE = Table("ranch", title="Ranch", description="Horses.", routes=[CREATE, BRAND, GET, PAINT, REFER, LIST, OFFER])

@@ -9,7 +9,7 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.responses import Collection
 from remuda.http.sse import HEARTBEAT, EventReader, Received
-from remuda.http.watch import WatchPorts, answer_watch
+from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from tests.contract.kinds import Horse
@@ -69,7 +69,7 @@ async def watching(
     ports: WatchPorts | None = None,
 ) -> AsyncIterator[Reader]:
     rights, ports = rights or Rights(), ports or WatchPorts(clock=SystemClock())
-    answer = await answer_watch(
+    answer = await watch_response(
         collection, last_event_id=since, principal=rights.principal, renew=rights.renew, ports=ports
     )
     assert headers(answer)["content-type"] == "text/event-stream"

@@ -2,7 +2,7 @@
 
 from remuda.access.principal import Context, Principal
 from remuda.http.client import Client
-from remuda.http.transport import Bearer, ClientSettings
+from remuda.http.transport import BearerCredentials, ClientSettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
@@ -20,7 +20,7 @@ CONTEXT = Context(
 def client_of(url: str, *, token: str = "good", settings: ClientSettings = QUICK) -> Client:
     return Client(
         url,
-        credentials=Bearer(lambda: Secret(token)),
+        credentials=BearerCredentials(lambda: Secret(token)),
         clock=SystemClock(),
         randomness=SystemRandomness(),
         settings=settings,

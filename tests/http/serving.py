@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
-from remuda.http.errors import answer_to
+from remuda.http.errors import error_response
 from remuda.http.request import observation_of, read_body
-from remuda.http.responses import Answer
-from remuda.http.server.access_log import Observe
-from remuda.http.server.connection import Patience
+from remuda.http.responses import Response
+from remuda.http.server.access_log import AccessLog
+from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness
 
-LOCAL = Address("127.0.0.1", 0)
+LOCAL = ListenAddress("127.0.0.1", 0)
 BODY_LIMIT = 64 * 1024
 EVENT = b"data: " + b"x" * 4096 + b"\n\n"
 LONG = b"x" * 600_000
@@ -59,18 +59,18 @@ class TinyApp:
         await pages.get(scope["path"], self.greet)(scope, receive, send)
 
     async def greet(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        await Answer(200, b"hello").send(send)
+        await Response(200, b"hello").send(send)
 
     async def tell(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        await Answer(200, LONG).send(send)
+        await Response(200, LONG).send(send)
 
     async def echo(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = observation_of(scope)
         try:
-            answer = Answer(200, await read_body(receive, scope["headers"], limit=BODY_LIMIT, timeout_s=5))
+            answer = Response(200, await read_body(receive, scope["headers"], limit=BODY_LIMIT, timeout_s=5))
         except RemudaError as error:
             seen.error_code = error.code
-            answer = answer_to(error, trace_id=seen.trace_id)
+            answer = error_response(error, trace_id=seen.trace_id)
         await answer.send(send)
 
     async def stream(self, _scope: Scope, _receive: Receive, send: Send) -> None:
@@ -103,7 +103,7 @@ class TinyApp:
     async def wait(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         self.asked.set()
         await self.may_answer.wait()
-        await Answer(200, b"at last").send(send)
+        await Response(200, b"at last").send(send)
 
     async def bug(self, _scope: Scope, _receive: Receive, _send: Send) -> None:
         raise ZeroDivisionError("secret detail")
@@ -115,7 +115,7 @@ class Serving:
 
     app: TinyApp
     server: Server
-    address: Address
+    address: ListenAddress
     cuts: Counter[str]
     lines: Lines
     registry: CollectorRegistry
@@ -156,26 +156,26 @@ def request(path: str, *headers: str, method: str = "GET") -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: here", *headers, "", ""]).encode()
 
 
-def observed(app: ASGIApp, metrics: Metrics, lines: Lines) -> Observe:
-    return Observe(app, clock=SystemClock(), randomness=SystemRandomness(), metrics=metrics, sink=lines)
+def observed(app: ASGIApp, metrics: Metrics, lines: Lines) -> AccessLog:
+    return AccessLog(app, clock=SystemClock(), randomness=SystemRandomness(), metrics=metrics, sink=lines)
 
 
 @asynccontextmanager
-async def serving(patience: Patience | None = None, *, grace_s: float = 5) -> AsyncIterator[Serving]:
+async def serving(patience: ConnectionLimits | None = None, *, grace_s: float = 5) -> AsyncIterator[Serving]:
     """Serve the tiny application while the block runs."""
     closing = asyncio.Event()
     app, cuts, lines, registry = TinyApp(closing), Counter[str](), Lines(), CollectorRegistry()
     metrics = Metrics(registry)
 
-    def count_cut(reason: str) -> None:
-        metrics.count_cut(reason)  # refuses a reason that has no series
+    def count_closed(reason: str) -> None:
+        metrics.count_closed(reason)  # refuses a reason that has no series
         cuts[reason] += 1
 
     server = Server(
         observed(app, metrics, lines),
         clock=SystemClock(),
         randomness=SystemRandomness(),
-        count_cut=count_cut,
+        count_closed=count_closed,
         closing=closing,
         patience=patience,
         grace_s=grace_s,

@@ -11,7 +11,7 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
 from remuda.http.authentication import Credentials
-from remuda.http.responses import Page
+from remuda.http.responses import HtmlPage
 from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
@@ -72,7 +72,7 @@ class TackRoom:
     """The service: it remembers how it was called, and replies as it was told."""
 
     calls: list[AnyCall] = field(default_factory=list)
-    reply: Callable[[], Any] = lambda: Page(HTML)
+    reply: Callable[[], Any] = lambda: HtmlPage(HTML)
 
     async def answer(self, call: AnyCall) -> Any:
         self.calls.append(call)
@@ -101,16 +101,16 @@ def route(method: Any, path: str, name: str, **more: Any) -> AnyRoute:
 
 
 def routes() -> list[AnyRoute]:
-    known = {"scope": "authenticated", "handler": _see, "answer_type": Seen}
+    known = {"scope": "authenticated", "handler": _see, "response_type": Seen}
     place, inside = "/organizations/{organizationID}", "/organizations/{organizationID}/projects/{projectID}"
     return [
         route("GET", "/login", "show_login", page=True, redirects=True, errors=(401,)),
         route("POST", "/login", "log_in", page=True, redirects=True, form=True, body_type=LoginForm, errors=(401,)),
         route("GET", "/callback", "come_back", page=True, success=302),
         route("POST", "/leave", "leave", redirects=True, success=204),
-        route("POST", "/token", "get_token", oauth=True, form=True, body_type=TokenForm, answer_type=TokenRead,
+        route("POST", "/token", "get_token", oauth=True, form=True, body_type=TokenForm, response_type=TokenRead,
               holds_secret=True, errors=(401,)),
-        route("GET", "/headers", "headers", handler=_see, answer_type=Seen,
+        route("GET", "/headers", "headers", handler=_see, response_type=Seen,
               headers=("authorization", "cookie", "x-flavour")),
         route("GET", place, "in_organization", path_type=OrganizationPath, **known),
         route("GET", inside, "in_project", path_type=ProjectPath, **known),

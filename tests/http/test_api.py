@@ -170,10 +170,10 @@ async def test_a_key_of_somebody_else_with_the_same_name_is_another_key(tmp_path
         namesakes = [
             anna,
             replace(anna, issuer="https://login.example.com"),
-            replace(anna, vouched_by=ORGANIZATION),
+            replace(anna, member_of_only=ORGANIZATION),
             replace(anna, service="compute"),
             replace(anna, service="compute", issuer="https://login.example.com"),
-            replace(anna, service="compute", vouched_by=ORGANIZATION),
+            replace(anna, service="compute", member_of_only=ORGANIZATION),
             replace(anna, service="compute", subject="compute", actor=anna.subject),
             replace(anna, service="region", subject="region", actor=anna.subject),
             replace(anna, subject=f"compute for {anna.subject}"),

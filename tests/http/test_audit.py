@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
-from remuda.http.audit import STREAM, Audit, Component, Operation, Target, audited_target
+from remuda.http.audit import STREAM, Audit, AuditOperation, AuditTarget, Component, audited_target
 from remuda.kernel.errors import Conflict, StoreClosed
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.kinds import Horse, horse
@@ -32,7 +32,7 @@ def audit(
         log,
         component=Component(name="paddock", version="1.2.3"),
         principal=principal,
-        operation=Operation(verb="PUT", route=ROUTE),
+        operation=AuditOperation(verb="PUT", route=ROUTE),
         path=PATH if path is None else path,
         success=201,
         trace_id="f" * 32,
@@ -48,7 +48,7 @@ async def records(log: SqliteStore, subject: str = f"organization/{ORGANIZATION}
 async def test_a_success_is_in_the_commit_of_the_write_that_carried_it_out(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
         one = audit(store)
-        await store.create(horse("h-1"), log=one.witness("horses", "h-1"))
+        await store.create(horse("h-1"), log=one.record_success("horses", "h-1"))
         assert await records(store) == [
             {
                 "component": {"name": "paddock", "version": "1.2.3"},
@@ -70,7 +70,7 @@ async def test_a_write_that_is_refused_takes_its_record_with_it_and_the_failure_
         await store.update(msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, labels={})))
         one = audit(store)
         with pytest.raises(Conflict):
-            await store.update(old, log=one.witness("horses", "h-1"))
+            await store.update(old, log=one.record_success("horses", "h-1"))
         await one.finish(409)
         assert [record["result"] for record in await records(store)] == [{"status": 409}]
 
@@ -78,7 +78,7 @@ async def test_a_write_that_is_refused_takes_its_record_with_it_and_the_failure_
 async def test_a_success_that_no_write_witnessed_is_recorded_at_the_end(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
         await audit(store).finish(202)
-        await audit(store).finish(201, Target(type="foals", id="f-1"))
+        await audit(store).finish(201, AuditTarget(type="foals", id="f-1"))
         kept = await records(store)
         assert [(record["resource"], record["result"]["status"]) for record in kept] == [
             ({"type": "horses", "id": "h-1"}, 202),
@@ -140,9 +140,9 @@ async def test_a_record_goes_where_the_object_belongs(tmp_path: Path) -> None:
     admin = Principal(subject="root", type="user", access=AccessList(everywhere=RIGHT), organizations=("o-9",))
     async with meadow(tmp_path) as store:
         one = audit(store, principal=admin, path={})
-        await store.create(horse("h-1"), log=one.witness("horses", "h-1", organization="o-1"))
+        await store.create(horse("h-1"), log=one.record_success("horses", "h-1", organization="o-1"))
         other = audit(store, principal=admin, path={})
-        other.witness("horses", "h-2", organization="o-1")
+        other.record_success("horses", "h-2", organization="o-1")
         await other.finish(409)
         kept = await records(store, "organization/o-1")
         assert [record["result"]["status"] for record in kept] == [201, 409]
@@ -159,9 +159,9 @@ async def test_what_is_done_to_the_whole_system_is_not_told_where_its_administra
     root = Principal(subject="root", type="user", access=access, organization="o-9", organizations=("o-9",))
     async with meadow(tmp_path) as store:
         one = audit(store, principal=root, path=path, is_everywhere=True)
-        await store.create(horse("h-1"), log=one.witness("horses", "h-1", organization=written))
+        await store.create(horse("h-1"), log=one.record_success("horses", "h-1", organization=written))
         refused = audit(store, principal=root, path=path, is_everywhere=True)
-        refused.witness("horses", "h-1", organization=written)
+        refused.record_success("horses", "h-1", organization=written)
         await refused.finish(409)
         assert [record["result"]["status"] for record in await records(store, subject)] == [201, 409]
         assert await records(store, "organization/o-9") == []
@@ -182,22 +182,22 @@ async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Pat
 @pytest.mark.parametrize(
     ("route", "target"),
     [
-        ("/api/v1/organizations/{organizationID}", Target(type="organizations", id=ORGANIZATION)),
-        ("/api/v1/organizations/{organizationID}/horses", Target(type="horses")),
-        (ROUTE, Target(type="horses", id="h-1")),
-        ("/{organizationID}/{horseID}", Target(type=ORGANIZATION, id="h-1")),
-        ("/", Target(type="")),
+        ("/api/v1/organizations/{organizationID}", AuditTarget(type="organizations", id=ORGANIZATION)),
+        ("/api/v1/organizations/{organizationID}/horses", AuditTarget(type="horses")),
+        (ROUTE, AuditTarget(type="horses", id="h-1")),
+        ("/{organizationID}/{horseID}", AuditTarget(type=ORGANIZATION, id="h-1")),
+        ("/", AuditTarget(type="")),
     ],
 )
-def test_the_path_tells_what_a_request_is_about(route: str, target: Target) -> None:
-    assert audited_target(Operation(verb="PUT", route=route), PATH) == target
-    told = Operation(verb="POST", route=f"{route.rstrip('/')}/rotate", action="rotate")
+def test_the_path_tells_what_a_request_is_about(route: str, target: AuditTarget) -> None:
+    assert audited_target(AuditOperation(verb="PUT", route=route), PATH) == target
+    told = AuditOperation(verb="POST", route=f"{route.rstrip('/')}/rotate", action="rotate")
     assert audited_target(told, PATH) == target, "what is done to it is another matter"
 
 
 async def test_the_object_that_was_written_is_there_if_and_only_if_its_record_is(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
-        await store.create(horse("h-1"), log=audit(store).witness("horses", "h-1"))
+        await store.create(horse("h-1"), log=audit(store).record_success("horses", "h-1"))
     async with meadow(tmp_path) as store:
         assert (await store.get(Horse, "h-1")).name == "h-1"
         assert len(await records(store)) == 1

@@ -94,7 +94,7 @@ def test_required_and_renamed_parameters_and_enums_are_bound() -> None:
     ):
         with pytest.raises(Malformed) as caught:
             binder.bind_query(query)
-        assert caught.value.sentence == f"invalid path/query element: {told}"
+        assert caught.value.message == f"invalid path/query element: {told}"
 
 
 def test_a_path_is_bound_by_the_order_of_its_names() -> None:
@@ -105,7 +105,7 @@ def test_a_path_is_bound_by_the_order_of_its_names() -> None:
     ):
         with pytest.raises(Malformed) as caught:
             PATH.bind_path(values)
-        assert caught.value.sentence == f"invalid path/query element: {told}"
+        assert caught.value.message == f"invalid path/query element: {told}"
     with pytest.raises(Malformed, match='"horseID"'):
         PATH.bind_path((ORGANIZATION, f"{HORSE}\n"))
 

@@ -14,7 +14,7 @@ import pytest
 
 from remuda.http.authentication import TrustedProxies, read_claim_of_bearer, read_credentials
 from remuda.http.remote_errors import error_from
-from remuda.http.transport import ClientSettings, Service
+from remuda.http.transport import ClientSettings, ServiceCredentials
 from remuda.kernel import errors
 from remuda.kernel.errors import (
     Conflict,
@@ -208,7 +208,7 @@ def test_each_error_survives_the_journey(name: str) -> None:
     body = msgspec.json.encode({"error": "x", "error_description": "What. Why.", "trace_id": "0", "code": kind.code})
     back = error_from(kind.status, {}, body, server="s")
     assert type(back) is kind
-    assert (str(back), back.sentence) == ("What. Why.", "What. Why.")
+    assert (str(back), back.message) == ("What. Why.", "What. Why.")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,10 @@ def test_an_unknown_code_is_told_by_its_status(status: int, kind: type[RemudaErr
 
 def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> None:
     certificate = b"-----BEGIN CERTIFICATE----- AAAA -----END CERTIFICATE-----"
-    for service, context in ((Service("compute"), CONTEXT), (Service("compute", impersonate=True), CONTEXT)):
+    for service, context in (
+        (ServiceCredentials("compute"), CONTEXT),
+        (ServiceCredentials("compute", impersonate=True), CONTEXT),
+    ):
         told = [(name.lower().encode(), value.encode()) for name, value in service.headers(context).items()]
         sent = [*told, (b"ssl-client-cert", certificate), (b"ssl-client-verify", b"SUCCESS")]
         read = read_credentials(dict(sent), all_headers=sent, peer="10.0.0.1", proxies=TrustedProxies(["10.0.0.0/8"]))
@@ -230,13 +233,13 @@ def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> Non
         assert (read.claim.project, read.claim.organizations) == ("p-1", ("o-1", "o-2"))
         assert (read.claim.issuer, read.claim.vouched_by) == ("", None)
         assert read.impersonate == ("X-Impersonate" in service.headers(context))
-    vouched = msgspec.structs.replace(CONTEXT.principal, issuer="https://login.example", vouched_by="o-1")
-    headers = Service("compute").headers(msgspec.structs.replace(CONTEXT, principal=vouched))
+    vouched = msgspec.structs.replace(CONTEXT.principal, issuer="https://login.example", member_of_only="o-1")
+    headers = ServiceCredentials("compute").headers(msgspec.structs.replace(CONTEXT, principal=vouched))
     claim = read_claim_of_bearer(headers["X-Principal"].encode())
     assert claim is not None
     assert (claim.issuer, claim.vouched_by) == ("https://login.example", "o-1")
-    assert "X-Impersonate" not in Service("compute").headers(None)
-    assert Service("compute").headers(None)["X-Principal"]
+    assert "X-Impersonate" not in ServiceCredentials("compute").headers(None)
+    assert ServiceCredentials("compute").headers(None)["X-Principal"]
 
 
 @pytest.mark.parametrize("asked", ["9" * 5_000, "-1", "soon", "\uff11"])

@@ -9,8 +9,8 @@ import pytest
 
 from remuda.access.principal import AccessList, OrganizationAccess
 from remuda.http.audit import STREAM as AUDIT
-from remuda.http.client import Client, Seen
-from remuda.http.pagination import Places
+from remuda.http.client import Client, WatchEvent
+from remuda.http.pagination import Cursors
 from remuda.http.transport import ClientSettings
 from remuda.kernel.errors import (
     AlreadyExists,
@@ -78,7 +78,7 @@ async def test_errors_come_back_as_the_classes_they_were_raised_as(tmp_path: Pat
         running.service.failures = [told]
         with pytest.raises(Invalid) as invalid:
             await client.send(CREATE, body=BAY)
-        assert invalid.value.sentence == told.sentence
+        assert invalid.value.message == told.message
     async with ranch(tmp_path) as running, client_of(running.url, token="bad") as stranger:
         with pytest.raises(Unauthenticated, match="token is invalid or has expired"):
             await stranger.send(CREATE, body=BAY)
@@ -177,7 +177,7 @@ async def test_a_watch_tells_what_is_there_and_what_happens_and_resumes_when_the
         made = await client.send(CREATE, body=BAY)
         async with aclosing(client.watch(LIST)) as watch:
             added, synced = await anext(watch), await anext(watch)
-            assert added == Seen("added", made, None)
+            assert added == WatchEvent("added", made, None)
             assert (synced.type, synced.item) == ("synced", None)
             await running.stop()
             painting = await running.store.get(Horse, made.id)
@@ -207,7 +207,7 @@ async def test_a_watch_from_a_version_that_is_forgotten_is_gone(tmp_path: Path) 
         version = (await running.store.get(Horse, first.id)).version
         await client.send(PAINT, path=HorsePath(horse=first.id), body=HorseWrite(colour="grey"))
         running.store._reader.feed(running.store.registry.of(Horse)).lose_history(1_000)
-        async with aclosing(client.watch(LIST, since=Places(AccessList()).write(version))) as watch:
+        async with aclosing(client.watch(LIST, since=Cursors(AccessList()).write(version))) as watch:
             with pytest.raises(Gone):
                 await anext(watch)
 

@@ -102,7 +102,7 @@ def test_a_wish_to_impersonate_that_is_neither_true_nor_false_is_a_services_faul
     told = "X-Impersonate is neither true nor false: send true to ask for what both may do, or leave it out"
     with pytest.raises(Malformed) as caught:
         read(*SERVICE.items(), x_impersonate=wish)
-    assert caught.value.sentence == told
+    assert caught.value.message == told
     for headers in ({}, {"x-principal": encoded(CLAIM)}):
         found = read(*headers.items(), authorization="Bearer abc", x_impersonate=wish)
         assert found == Credentials(token="abc", fault=told)
@@ -182,7 +182,12 @@ def test_a_service_acts_with_its_own_rights_or_with_what_both_have() -> None:
     service = Principal(subject="compute", type="system", access=AccessList(everywhere=frozenset({READ, WRITE})))
     claim = Claim(actor="anna", organization="o", project="p", organizations=("o",))
     acting = acting_for(service, claim)
-    assert (acting.access, acting.who, acting.service, acting.subject) == (service.access, "anna", "compute", "compute")
+    assert (acting.access, acting.actor_name, acting.service, acting.subject) == (
+        service.access,
+        "anna",
+        "compute",
+        "compute",
+    )
     assert (acting.organization, acting.project, acting.organizations) == ("o", "p", ("o",))
     impersonating = acting_for(service, claim, impersonated=AccessList(everywhere=frozenset({READ})))
     assert impersonating.access.everywhere == {READ}

@@ -9,7 +9,7 @@ import pytest
 
 from remuda.access.principal import Context, Permission
 from remuda.http.crud import crud
-from remuda.http.responses import Collection, Tagged, tagged
+from remuda.http.responses import Collection, EtagView, etag_view
 from remuda.http.routes import AnyRoute, ListQuery, Nothing, Parameters, Table, Wire
 from tests.contract.kinds import Horse
 
@@ -34,7 +34,7 @@ class StallHorsePath(StallPath, frozen=True, rename={"stall": "stallID", "horse"
     horse: str
 
 
-VIEW: Tagged[Horse, HorseRead] = tagged(lambda horse: HorseRead(id=horse.name), lambda horse: horse.spec)
+VIEW: EtagView[Horse, HorseRead] = etag_view(lambda horse: HorseRead(id=horse.name), lambda horse: horse.spec)
 
 
 class Horses:
@@ -96,7 +96,7 @@ def test_a_resource_has_five_routes() -> None:
     ]
     assert [each.calls for each in routes] == [Horses.list, Horses.create, Horses.get, Horses.update, Horses.delete]
     assert [each.body_type for each in routes] == [Nothing, HorseWrite, Nothing, HorseWrite, Nothing]
-    assert [each.answer_type for each in routes] == [list[HorseRead], HorseRead, HorseRead, HorseRead, type(None)]
+    assert [each.response_type for each in routes] == [list[HorseRead], HorseRead, HorseRead, HorseRead, type(None)]
     assert [each.view for each in routes] == [None, VIEW, VIEW, VIEW, None]
     assert [each.errors for each in routes] == [(), (404,), (), (), ()]
     assert [each.is_conditional for each in routes] == [False, False, False, True, True]
@@ -123,7 +123,7 @@ def test_plurals_can_be_given() -> None:
 
 
 def test_a_resource_may_be_below_another_and_differ() -> None:
-    none = {"answer_type": type(None), "view": None}
+    none = {"response_type": type(None), "view": None}
     routes = horses(
         StalledHorses,
         path="/stalls/{stallID}/horses",

@@ -6,9 +6,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.http.authentication import TrustedProxies
-from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS, ErrorBody, OtherErrorBody, answer_to, challenge
+from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS, ErrorBody, OtherErrorBody, challenge, error_response
 from remuda.http.ratelimit import OverLimit
-from remuda.http.request import Inbound, Observation
+from remuda.http.request import InboundRequest, Observation
 from remuda.kernel.errors import (
     AlreadyExists,
     Conflict,
@@ -38,17 +38,17 @@ LATER = "the service is temporarily unavailable: try again later"
 
 
 def body_of(error: Exception) -> dict[str, Any]:
-    body = answer_to(error, trace_id=TRACE).body
+    body = error_response(error, trace_id=TRACE).body
     assert isinstance(body, bytes)
     decoded: dict[str, Any] = msgspec.json.decode(body)
     return decoded
 
 
 def headers_of(error: Exception, url: str = "") -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in answer_to(error, trace_id=TRACE, url=url).headers}
+    return {name.decode(): value.decode() for name, value in error_response(error, trace_id=TRACE, url=url).headers}
 
 
-def inbound(**headers: bytes) -> Inbound:
+def inbound(**headers: bytes) -> InboundRequest:
     """Return a request with these headers to an API that is mounted below a prefix."""
 
     async def receive() -> dict[str, Any]:
@@ -56,7 +56,7 @@ def inbound(**headers: bytes) -> Inbound:
 
     sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
     scope = {"scheme": "http", "root_path": "/paddock", "headers": sent}
-    return Inbound(scope, receive, Observation(TRACE, 0.0, ("127.0.0.1", 1)))
+    return InboundRequest(scope, receive, Observation(TRACE, 0.0, ("127.0.0.1", 1)))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def inbound(**headers: bytes) -> Inbound:
 def test_an_error_has_its_status_word_and_description(
     error: Exception, status: int, word: str, description: str
 ) -> None:
-    assert answer_to(error, trace_id=TRACE).status == status
+    assert error_response(error, trace_id=TRACE).status == status
     assert body_of(error) == {
         "error": word,
         "error_description": description,
@@ -116,7 +116,7 @@ def test_an_error_says_when_to_come_back_and_what_is_allowed() -> None:
     assert headers_of(InFlight(3))["retry-after"] == "3"
     assert headers_of(NotAllowed(["GET", "PUT"]))["allow"] == "GET, PUT"
     limited = OverLimit(4, ((b"ratelimit", b"x"), (b"retry-after", b"4")))
-    told = [name for name, _ in answer_to(limited, trace_id=TRACE).headers]
+    told = [name for name, _ in error_response(limited, trace_id=TRACE).headers]
     assert (told.count(b"ratelimit"), told.count(b"retry-after")) == (1, 1)
 
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import Context
-from remuda.http.responses import check_match, etag_of, tagged, untag
+from remuda.http.responses import check_if_match, etag_of, etag_view, split_etag
 from remuda.kernel.errors import PreconditionFailed
 from tests.contract.kinds import Horse, HorseSpec, at
 from tests.http.meadow import ANNA, fill, meadow, read, view
@@ -15,7 +15,7 @@ TAG = etag_of("u-1", HorseSpec(colour="bay"))
 def is_let_through(if_match: str | None) -> bool:
     context = Context(principal=ANNA, operation="o", if_match=if_match)
     try:
-        check_match(context, TAG, kind="Horse", name="bella")
+        check_if_match(context, TAG, kind="Horse", name="bella")
     except PreconditionFailed:
         return False
     return True
@@ -42,11 +42,11 @@ async def test_a_tagged_view_carries_its_tag_from_the_cache(tmp_path: Path) -> N
         rendered.append(one.name)
         return one.spec
 
-    with_tag = tagged(read, writable)
+    with_tag = etag_view(read, writable)
     async with meadow(tmp_path) as store:
         await fill(store, ["bella"])
         bella = await store.get(Horse, "bella")
-        replies = [untag(await store.get_view(Horse, "bella", with_tag)) for _ in range(3)]
+        replies = [split_etag(await store.get_view(Horse, "bella", with_tag)) for _ in range(3)]
         assert replies[0].etag == etag_of(bella.uid, bella.spec)
         assert replies[0].body == view(bella)
         assert replies[0] == replies[2]
@@ -54,14 +54,14 @@ async def test_a_tagged_view_carries_its_tag_from_the_cache(tmp_path: Path) -> N
 
 
 async def test_an_observation_does_not_change_the_tag_and_a_change_of_intent_does(tmp_path: Path) -> None:
-    with_tag = tagged(read, lambda one: one.spec)
+    with_tag = etag_view(read, lambda one: one.spec)
     async with meadow(tmp_path) as store:
         await fill(store, ["bella"])
-        before = untag(await store.get_view(Horse, "bella", with_tag)).etag
+        before = split_etag(await store.get_view(Horse, "bella", with_tag)).etag
         seen = await store.update_status(at("stable", await store.get(Horse, "bella")))
-        assert untag(await store.get_view(Horse, "bella", with_tag)).etag == before
+        assert split_etag(await store.get_view(Horse, "bella", with_tag)).etag == before
         await store.update(replace(seen, spec=replace(seen.spec, colour="grey")))
-        assert untag(await store.get_view(Horse, "bella", with_tag)).etag != before
+        assert split_etag(await store.get_view(Horse, "bella", with_tag)).etag != before
 
 
 @pytest.mark.parametrize("wanted", [None, "*", " * ", TAG, f'"other", {TAG}', f"{TAG},{TAG}"])

@@ -37,7 +37,7 @@ def test_the_content_type_may_have_parameters(content_type: bytes) -> None:
 
 @pytest.mark.parametrize("content_type", [None, b"application/json", b"multipart/form-data; boundary=x", b"text/plain"])
 def test_another_content_type_is_refused_with_the_right_one(content_type: bytes | None) -> None:
-    assert refused(b"user=anna&password=x", content_type).sentence.endswith(f"send {FORM}")
+    assert refused(b"user=anna&password=x", content_type).message.endswith(f"send {FORM}")
 
 
 def test_a_field_without_a_value_is_as_good_as_not_sent() -> None:
@@ -71,7 +71,7 @@ def test_all_faults_are_told_at_once_and_never_what_was_sent() -> None:
         "/remember": 'is not one of the allowed values: use "no" or "yes"',
         "/scopeName/0": "must have at least 2 characters",
     }
-    assert CANARY not in told.sentence.lower()
+    assert CANARY not in told.message.lower()
 
 
 def test_a_pattern_holds_for_a_newline_at_the_end_too() -> None:
@@ -83,7 +83,7 @@ def test_a_pattern_holds_for_a_newline_at_the_end_too() -> None:
 
 @pytest.mark.parametrize("body", [b"user=%ff&password=x", b"user=\xc3\xa9", b"&".join([b"a=1"] * 101)])
 def test_what_is_no_form_in_utf8_or_too_long_is_refused(body: bytes) -> None:
-    assert "malformed" in refused(body).sentence
+    assert "malformed" in refused(body).message
 
 
 @given(st.binary(max_size=80))

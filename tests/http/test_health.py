@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from remuda.http.asgi import Receive, Scope, Send
-from remuda.http.responses import Answer
+from remuda.http.responses import Response
 from remuda.http.routes import Table
 from remuda.http.server.health import (
     PAGES,
@@ -41,7 +41,7 @@ class Process:
         metrics = Metrics(registry, [PROCESS])
         pages = ProcessPages(description=ABOUT, checks=[self.check], registry=registry, mounted=mounted)
         judged = Validated(pages, process_contract())
-        app = observed(Mounts(mounted, judged, kept=PAGES), metrics, self.lines)
+        app = observed(Mounts(mounted, judged, reserved=PAGES), metrics, self.lines)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")
 
     def check(self) -> Iterable[tuple[str, str]]:
@@ -54,7 +54,7 @@ def tiny_table(service: str) -> Table:
 
 async def who(scope: Scope, _receive: Receive, send: Send) -> None:
     told = {"root_path": scope.get("root_path", ""), "path": scope["path"]}
-    await Answer(200, json.dumps(told).encode()).send(send)
+    await Response(200, json.dumps(told).encode()).send(send)
 
 
 async def test_a_process_that_answers_lives() -> None:

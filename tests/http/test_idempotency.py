@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from remuda.http.idempotency import STREAM
-from remuda.http.responses import Answer
-from remuda.kernel.errors import AnswerNotKept, InFlight, Invalid, KeyReused, Malformed, StorageFull, Unavailable
+from remuda.http.responses import Response
+from remuda.kernel.errors import InFlight, Invalid, KeyReused, Malformed, ResponseNotStored, StorageFull, Unavailable
 from remuda.kernel.ids import is_id
 from tests.http.bed import REPLAYED, TIME_LIMIT_S, Bed, FullDisk, in_a_bed
 
@@ -15,7 +15,7 @@ def test_the_same_request_is_carried_out_once_and_answered_alike() -> None:
         first, second = [await bed.ask(process) for _ in range(2)]
         third = await bed.ask(bed.process())
         assert first == bed.answer
-        assert second == third == Answer(201, bed.answer.body, (*bed.answer.headers, REPLAYED))
+        assert second == third == Response(201, bed.answer.body, (*bed.answer.headers, REPLAYED))
         assert len(bed.operations) == 1
         assert is_id(bed.operations[0])
 
@@ -58,7 +58,7 @@ def test_an_operation_is_the_same_for_one_caller_and_key_and_another_without_a_k
 def test_another_request_under_the_key_is_refused_whatever_became_of_the_first() -> None:
     async def test(bed: Bed) -> None:
         process = bed.process()
-        for key, answer in (("done", bed.answer), ("failed", Answer(503))):
+        for key, answer in (("done", bed.answer), ("failed", Response(503))):
             bed.answer = answer
             await bed.ask(process, key)
             with pytest.raises(KeyReused):
@@ -102,7 +102,7 @@ def test_of_requests_that_come_at_once_one_is_carried_out() -> None:
             *(bed.ask(processes[number % 2]) for number in range(6)), return_exceptions=True
         )
         assert len(bed.operations) == 1
-        assert all(isinstance(outcome, Answer | InFlight) for outcome in outcomes)
+        assert all(isinstance(outcome, Response | InFlight) for outcome in outcomes)
         assert bed.answer in outcomes
 
     in_a_bed(test)
@@ -113,7 +113,7 @@ def test_our_own_failure_frees_the_key_for_another_try_of_the_same_operation(fai
     async def test(bed: Bed) -> None:
         good = bed.answer
         if failing == "answer":
-            bed.answer = Answer(503, b"{}")
+            bed.answer = Response(503, b"{}")
             assert (await bed.ask(bed.process())).status == 503
         else:
             bed.error = Unavailable("not now: try again.")
@@ -131,7 +131,7 @@ def test_our_own_failure_frees_the_key_for_another_try_of_the_same_operation(fai
 def test_a_refusal_that_was_answered_is_replayed_and_one_that_was_raised_is_judged_again() -> None:
     async def test(bed: Bed) -> None:
         process = bed.process()
-        bed.answer = Answer(409, b"{}")
+        bed.answer = Response(409, b"{}")
         assert [(await bed.ask(process, "a")).status for _ in range(2)] == [409, 409]
         assert len(bed.operations) == 1
         bed.error = Invalid("size", "is negative", remedy="use more")
@@ -151,10 +151,10 @@ def test_a_refusal_that_was_answered_is_replayed_and_one_that_was_raised_is_judg
 def test_an_answer_with_a_secret_is_not_stored_and_a_repeat_is_told_and_runs_nothing() -> None:
     async def test(bed: Bed) -> None:
         process = bed.process()
-        bed.answer = Answer(201, b'{"token":"sesame"}')
+        bed.answer = Response(201, b'{"token":"sesame"}')
         assert await bed.ask(process, keep=False) == bed.answer
         for again in (process, bed.process()):
-            with pytest.raises(AnswerNotKept, match="was processed, and its response"):
+            with pytest.raises(ResponseNotStored, match="was processed, and its response"):
                 await bed.ask(again, keep=False)
         assert len(bed.operations) == 1
         records = await bed.store.read(STREAM, f"{bed.operations[0]}/0")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remuda.compute.app import TABLE
-from remuda.http.binding import in_small_letters
+from remuda.http.binding import lower_case_ids
 from remuda.http.bodies import BodyReader
 from remuda.http.routes import Id, Wire
 
@@ -43,7 +43,7 @@ def test_a_capital_that_is_written_as_an_escape_is_one_too() -> None:
 
 
 def test_what_is_in_small_letters_is_left_as_it_is() -> None:
-    change = in_small_letters(Outer | None)
+    change = lower_case_ids(Outer | None)
     assert change is not None
     sent = Outer(inner=Inner(id=LOW), ids=(LOW,), others=(Inner(id=LOW, maybe=LOW),))
     assert change(sent) is sent
@@ -53,9 +53,9 @@ def test_what_is_in_small_letters_is_left_as_it_is() -> None:
 
 @pytest.mark.parametrize("kind", [str, int, tuple[str, ...], dict[str, str]])
 def test_a_type_without_ids_costs_nothing(kind: Any) -> None:
-    assert in_small_letters(kind) is None
+    assert lower_case_ids(kind) is None
 
 
 def test_the_ids_in_the_bodies_of_compute_are_known() -> None:
-    known = {route.name for route in TABLE.routes if in_small_letters(route.body_type) is not None}
+    known = {route.name for route in TABLE.routes if lower_case_ids(route.body_type) is not None}
     assert known == {"create_instance", "update_instance"}

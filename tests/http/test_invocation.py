@@ -15,8 +15,8 @@ from remuda.http.api import Api
 from remuda.http.crud import crud
 from remuda.http.endpoints import Endpoint
 from remuda.http.invocation import invocation, invocations, repeat_invocation
-from remuda.http.responses import Collection, Other, Rendered, Shown, tagged
-from remuda.http.routes import NOTHING, AnyRoute, Call, ListQuery, OtherAnswer, Parameters, Route, Table, Wire
+from remuda.http.responses import Collection, OtherResponse, Rendered, Viewed, etag_view
+from remuda.http.routes import NOTHING, AnyRoute, Call, ListQuery, OtherResponseType, Parameters, Route, Table, Wire
 from remuda.kernel.randomness import SeededRandomness
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import open_store
@@ -61,7 +61,7 @@ def read(one: Horse) -> HorseRead:
     return HorseRead(id=one.name, colour=one.spec.colour)
 
 
-VIEW = tagged(read, lambda one: one.spec)
+VIEW = etag_view(read, lambda one: one.spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,9 @@ class Horses:
     async def get(self, context: Context, horse: str) -> Horse:  # noqa: ARG002  its rights
         return await self.store.get(Horse, horse)
 
-    async def update(self, context: Context, horse: str, body: HorseWrite) -> Horse | Other[Plan]:  # noqa: ARG002  same
+    async def update(self, context: Context, horse: str, body: HorseWrite) -> Horse | OtherResponse[Plan]:  # noqa: ARG002  same
         if body.colour == "dry":
-            return Other(Plan(colour=body.colour))
+            return OtherResponse(Plan(colour=body.colour))
         found = await self.store.get(Horse, horse)
         return await self.store.update(msgspec.structs.replace(found, spec=HorseSpec(colour=body.colour)))
 
@@ -124,7 +124,7 @@ ROUTES = crud(
     create=HorseWrite,
     update=HorseWrite,
     read=HorseRead,
-    overrides={"update": {"other": OtherAnswer(status=200, answer_type=Plan, about="A dry run.")}},
+    overrides={"update": {"other": OtherResponseType(status=200, response_type=Plan, about="A dry run.")}},
 )
 RIDE: AnyRoute = Route(
     method="POST",
@@ -146,7 +146,7 @@ COUNT: AnyRoute = Route(
     scope="authenticated",
     service=Horses,
     calls=Horses.count,
-    answer_type=int,
+    response_type=int,
 )
 TABLE = Table("ranch", title="Ranch", description="Horses.", routes=[*ROUTES, RIDE, COUNT])
 
@@ -213,8 +213,8 @@ async def test_results_are_shown_cached_or_left_out_as_the_route_says(tmp_path: 
     try:
         invoke = invocations(TABLE, Horses(store=store))
         shown = await invoke["create_horse"](call(body=HorseWrite(colour="bay")))
-        assert isinstance(shown, Shown)
-        assert shown.read() == HorseRead(id="operation", colour="bay")
+        assert isinstance(shown, Viewed)
+        assert shown.schema() == HorseRead(id="operation", colour="bay")
         path = HorsePath(horse="operation")
         assert isinstance(await invoke["get_horse"](call(path=path)), Rendered)
         assert isinstance(await invoke["list_horses"](call(query=ListQuery())), Collection)
@@ -250,7 +250,7 @@ async def test_a_repeat_calls_another_method() -> None:
         repeat_calls=Horses.last,
         body_type=HorseWrite,
         view=VIEW,
-        answer_type=HorseRead,
+        response_type=HorseRead,
         holds_secret=True,
     )
     repeat = repeat_invocation(repeating, horses)
@@ -302,7 +302,7 @@ def test_a_read_with_a_view_needs_a_service_with_a_store() -> None:
         service=Storeless,
         calls=Storeless.get,
         path_type=HorsePath,
-        answer_type=HorseRead,
+        response_type=HorseRead,
         view=VIEW,
     )
     with pytest.raises(ValueError, match="get_horse reads a view from the store, and Storeless has no store"):
@@ -314,7 +314,7 @@ async def _name(stables: Stables, _call: Call[Any, Any, Any]) -> str:
 
 
 async def test_a_handler_is_given_its_service_or_all_of_them() -> None:
-    common: dict[str, Any] = {"method": "GET", "summary": "Name", "scope": "public", "answer_type": str}
+    common: dict[str, Any] = {"method": "GET", "summary": "Name", "scope": "public", "response_type": str}
     own: AnyRoute = Route(**common, path="/own", name="own", service=Stables, handler=_name)
     whole: AnyRoute = Route(**common, path="/all", name="all", handler=_name_of_stables)
     services = RanchServices(stables=Stables("south"), horses=Horses(store=None))  # type: ignore[arg-type]  # not used

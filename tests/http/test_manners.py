@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, SYSTEM
 from remuda.http.authentication import Claim, TrustedProxies, acting_for
-from remuda.kernel.errors import OAuthRefusal, Unauthenticated
+from remuda.kernel.errors import OAuthError, Unauthenticated
 from remuda.kernel.secrets import Secret
 from tests.http.tack_room import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened
 
@@ -38,7 +38,7 @@ async def test_what_oauth_answers_is_not_to_be_kept(tmp_path: Path) -> None:
 
 async def test_oauth_refuses_in_its_own_words(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
-        tell(tack, OAuthRefusal("invalid_grant", "the code is used: log in again"))
+        tell(tack, OAuthError("invalid_grant", "the code is used: log in again"))
         reply = await tack.client.post("/token", form=FORM)
         told = {"error": "invalid_grant", "error_description": "the code is used: log in again"}
         assert (reply.status, reply.json) == (400, told)
@@ -48,7 +48,7 @@ async def test_oauth_refuses_in_its_own_words(tmp_path: Path) -> None:
 async def test_a_client_is_told_how_to_show_who_it_is(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
         challenge = (b"www-authenticate", b'Basic realm="remuda"')
-        tell(tack, OAuthRefusal("invalid_client", "the client is not known", 401, headers=[challenge]))
+        tell(tack, OAuthError("invalid_client", "the client is not known", 401, headers=[challenge]))
         reply = await tack.client.post("/token", form=FORM)
         assert (reply.status, reply.json["error"]) == (401, "invalid_client")
         assert reply.headers["www-authenticate"] == 'Basic realm="remuda"'
@@ -77,7 +77,7 @@ async def test_other_errors_of_oauth_are_as_everywhere(
 
 async def test_a_refusal_of_oauth_elsewhere_is_an_error_like_any(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
-        tell(tack, OAuthRefusal("access_denied", "the user is not active", 401))
+        tell(tack, OAuthError("access_denied", "the user is not active", 401))
         page = await tack.client.get("/login")
         assert (page.status, page.media) == (401, "text/html")
         assert b"the user is not active" in page.body
@@ -146,7 +146,7 @@ async def test_who_pays_is_who_the_path_names_unless_the_credentials_say(tmp_pat
         assert await paying(replace(ANNA, organization="other", project="own")) == ("other", "own")
         claim = Claim(actor="anna@example.com", organization=ORGANIZATION, project="own")
         assert await paying(acting_for(ANNA, claim)) == (ORGANIZATION, "own")
-        assert tack.room.calls[-1].principal.who == "anna@example.com"
+        assert tack.room.calls[-1].principal.actor_name == "anna@example.com"
 
 
 async def test_naming_an_organization_does_not_put_a_stranger_into_its_audit(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ async def test_naming_an_organization_does_not_put_a_stranger_into_its_audit(tmp
 async def test_what_strangers_do_is_recorded_by_whoever_lets_them(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
         assert (await tack.client.post("/login", form={"user": "anna", "password": "x"})).status == 200
-        tell(tack, OAuthRefusal("invalid_grant", "the code is used: log in again"))
+        tell(tack, OAuthError("invalid_grant", "the code is used: log in again"))
         assert (await tack.client.post("/token", form=FORM)).status == 400
         assert (await tack.store.read(STREAM, SYSTEM)).entries == []
 

@@ -4,7 +4,7 @@ import contextlib
 from prometheus_client import CollectorRegistry, generate_latest
 
 from remuda.http.server.health import PROCESS
-from remuda.http.server.metrics import REFUSALS, Metrics, measure_loop_lag
+from remuda.http.server.metrics import CLOSE_REASONS, Metrics, measure_loop_lag
 from tests.http.clocks import HandClock
 
 
@@ -20,7 +20,7 @@ def test_every_series_is_there_before_the_first_request() -> None:
             labels = {"service": service, "route": route, "status": status}
             assert sample(registry, "remuda_http_requests_total", **labels) == 0
         assert sample(registry, "remuda_http_request_duration_seconds_count", service=service, route=route) == 0
-    for reason in REFUSALS:
+    for reason in CLOSE_REASONS:
         assert sample(registry, "remuda_http_connections_cut_total", reason=reason) == 0
     for service in ("process", "none"):
         assert sample(registry, "remuda_http_rate_limited_total", service=service) == 0
@@ -39,7 +39,7 @@ def test_counting_makes_no_new_series() -> None:
     metrics.of(None, None).observe_duration(0.5)
     for code in ("too_many", "too_large", "too_slow", "conflict"):
         metrics.count_error(code, "no such service")
-    metrics.count_cut("idle")
+    metrics.count_closed("idle")
     assert len(generate_latest(registry).splitlines()) == before
 
 
@@ -50,7 +50,7 @@ def test_what_is_counted_is_found_under_its_labels() -> None:
     metrics.of("process", "get_health").observe_duration(0.5)
     metrics.count_error("too_many", "process")
     metrics.count_error("too_large", None)
-    metrics.count_cut("not_reading")
+    metrics.count_closed("not_reading")
     place = {"service": "process", "route": "get_health"}
     assert sample(registry, "remuda_http_requests_total", **place, status="5xx") == 1
     assert sample(registry, "remuda_http_request_duration_seconds_sum", **place) == 0.5

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from remuda.http.asgi import ASGIApp, ClientDisconnect, Message, Receive, Scope, Send
 from remuda.http.request import observation_of
-from remuda.http.responses import Answer
-from remuda.http.server.access_log import Observe
+from remuda.http.responses import Response
+from remuda.http.server.access_log import AccessLog
 from remuda.http.server.health import PROCESS
 from remuda.http.server.metrics import Metrics
 from remuda.kernel.randomness import SeededRandomness
@@ -55,7 +55,7 @@ async def ask(
     app: ASGIApp, *headers: tuple[bytes, bytes], receive: Receive = receive_nothing, heard: Heard | None = None
 ) -> Heard:
     heard = heard or Heard()
-    observe = Observe(
+    observe = AccessLog(
         app,
         clock=heard.clock,
         randomness=SeededRandomness(1),
@@ -75,7 +75,7 @@ async def ask(
 
 
 async def greet(_scope: Scope, _receive: Receive, send: Send) -> None:
-    await Answer(200, b"hello").send(send)
+    await Response(200, b"hello").send(send)
 
 
 async def test_every_answer_has_a_new_trace_id_and_continues_as_a_trace() -> None:
@@ -125,7 +125,7 @@ async def test_the_line_tells_what_happened_and_no_secret() -> None:
         seen = observation_of(scope)
         seen.service, seen.route, seen.principal, seen.error_code = "process", "get_health", "ann", "conflict"
         heard.clock.seconds += 0.25
-        await Answer(409, b"12345").send(send)
+        await Response(409, b"12345").send(send)
 
     await ask(app, heard=heard)
     line = heard.line
@@ -238,14 +238,14 @@ async def test_a_list_in_chunks_is_no_stream_of_events() -> None:
 async def test_refused_bodies_and_callers_are_counted_by_the_code_of_their_error() -> None:
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         observation_of(scope).error_code = "too_large"
-        await Answer(413).send(send)
+        await Response(413).send(send)
 
     heard = await ask(app)
     assert heard.sample("remuda_http_body_rejects_total", reason="too_large") == 1
 
 
 async def test_only_http_is_served() -> None:
-    observe = Observe(
+    observe = AccessLog(
         greet,
         clock=HandClock(),
         randomness=SeededRandomness(1),

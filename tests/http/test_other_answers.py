@@ -16,9 +16,9 @@ from remuda.http.docs import render_docs
 from remuda.http.errors import ErrorBody
 from remuda.http.openapi import document
 from remuda.http.remote_errors import error_from
-from remuda.http.responses import Other
-from remuda.http.routes import AnyRoute, OtherAnswer, Parameters, Route, Table, Wire
-from remuda.http.server.server import Address, Server
+from remuda.http.responses import OtherResponse
+from remuda.http.routes import AnyRoute, OtherResponseType, Parameters, Route, Table, Wire
+from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
@@ -57,16 +57,16 @@ class Trial(Parameters, frozen=True):
 class Smithy:
     shod: list[str] = field(default_factory=list)
 
-    async def shoe(self, context: Context, *, dry: bool, agreed: bool) -> Shoe | Other[Fitting]:
+    async def shoe(self, context: Context, *, dry: bool, agreed: bool) -> Shoe | OtherResponse[Fitting]:
         if dry:
-            return Other(Fitting(fits=True))
+            return OtherResponse(Fitting(fits=True))
         if not agreed:
             raise PlanRequired(Fitting(fits=False))
         self.shod.append(context.operation)
         return Shoe(size=len(self.shod), code=Secret("s3cret"))
 
-    async def tell(self, *, dry: bool) -> Shoe | Other[Fitting]:
-        return Other(Fitting(fits=True)) if dry else Shoe(size=100 + len(self.shod), code=Secret("s3cret"))
+    async def tell(self, *, dry: bool) -> Shoe | OtherResponse[Fitting]:
+        return OtherResponse(Fitting(fits=True)) if dry else Shoe(size=100 + len(self.shod), code=Secret("s3cret"))
 
 
 SHOE: AnyRoute = Route(
@@ -76,10 +76,10 @@ SHOE: AnyRoute = Route(
     summary="Shoe a horse",
     scope="authenticated",
     query_type=Trial,
-    answer_type=Shoe,
+    response_type=Shoe,
     success=202,
-    other=OtherAnswer(status=200, answer_type=Fitting, about="With dry: whether it would fit."),
-    refusals={409: Refusal},
+    other=OtherResponseType(status=200, response_type=Fitting, about="With dry: whether it would fit."),
+    error_bodies={409: Refusal},
     holds_secret=True,
     service=Smithy,
     calls=Smithy.shoe,
@@ -150,12 +150,12 @@ async def test_a_typed_client_gets_either_answer_as_its_type(tmp_path: Path) -> 
     async with opened(tmp_path) as (client, smithy):
         clock, randomness = SystemClock(), SystemRandomness()
         server = Server(
-            client.app, clock=clock, randomness=randomness, count_cut=lambda _: None, closing=asyncio.Event()
+            client.app, clock=clock, randomness=randomness, count_closed=lambda _: None, closing=asyncio.Event()
         )
-        address = await server.start(Address("127.0.0.1", 0))
+        address = await server.start(ListenAddress("127.0.0.1", 0))
         try:
             async with client_of(f"http://{address}") as typed:
-                assert await typed.send_for_other(SHOE, Fitting, query=Trial(dry=True)) == Fitting(fits=True)
+                assert await typed.send_for_other_response(SHOE, Fitting, query=Trial(dry=True)) == Fitting(fits=True)
                 with pytest.raises(PlanRequired) as refused:
                     await typed.send(SHOE, query=Trial())
                 assert msgspec.json.decode(refused.value.plan, type=Fitting) == Fitting(fits=False)

@@ -5,7 +5,7 @@ import pytest
 
 from remuda.http.errors import INTERNAL
 from remuda.http.pages import PAGE_HEADERS
-from remuda.http.responses import Page, Redirect
+from remuda.http.responses import HtmlPage, Redirect
 from remuda.http.routes import Table
 from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
 from tests.example.contract import UndocumentedError
@@ -37,7 +37,7 @@ async def test_a_page_may_have_a_status_cookies_and_a_policy_of_its_own(tmp_path
     async with opened(tmp_path) as tack:
         policy = "default-src 'none'; form-action 'self' https://client.example"
         own = {"content-security-policy": policy, "Set-Cookie": "a=1"}
-        tell(tack, Page(HTML, status=401, headers=own, cookies=("b=2; HttpOnly", "c=3")))
+        tell(tack, HtmlPage(HTML, status=401, headers=own, cookies=("b=2; HttpOnly", "c=3")))
         reply = await tack.client.get("/login")
         assert (reply.status, reply.headers["content-security-policy"]) == (401, policy)
         assert reply.cookies == ("a=1", "b=2; HttpOnly", "c=3")
@@ -63,7 +63,7 @@ async def test_a_redirect_leads_elsewhere_and_may_set_cookies(tmp_path: Path) ->
         Redirect("https://client.example/\r\nset-cookie: a=1"),
         Redirect("https://client.example/", headers={"X-Frame-Options": "a\nb: c"}),
         Redirect("https://client.example/", cookies=("a=1\r\nb: c",)),
-        Page(HTML, headers={"Referrer-Policy": "a\x00"}),
+        HtmlPage(HTML, headers={"Referrer-Policy": "a\x00"}),
     ],
 )
 async def test_a_header_never_ends_its_line(tmp_path: Path, reply: Any) -> None:
@@ -131,10 +131,10 @@ async def test_a_page_may_be_asked_for_its_head(tmp_path: Path) -> None:
 async def test_the_judge_knows_a_page_that_is_none_and_a_redirect_to_nowhere(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
         contract_breakers = [
-            Page("no page at all"),
-            Page(HTML, headers={"X-Frame-Options": "SAMEORIGIN"}),
-            Page(HTML, headers={"X-Other": "1"}),
-            Page(HTML, status=203),
+            HtmlPage("no page at all"),
+            HtmlPage(HTML, headers={"X-Frame-Options": "SAMEORIGIN"}),
+            HtmlPage(HTML, headers={"X-Other": "1"}),
+            HtmlPage(HTML, status=203),
         ]
         for reply in contract_breakers:
             tell(tack, reply)
@@ -152,8 +152,8 @@ async def test_the_judge_knows_a_page_that_is_none_and_a_redirect_to_nowhere(tmp
     "more",
     [
         {"page": True, "oauth": True},
-        {"page": True, "answer_type": list[str]},
-        {"oauth": True, "answer_type": list[str]},
+        {"page": True, "response_type": list[str]},
+        {"oauth": True, "response_type": list[str]},
     ],
 )
 def test_a_route_has_one_manner(more: dict[str, Any]) -> None:

@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from remuda.access.principal import AccessList
-from remuda.http.pagination import SLICE, PageTokens, Places, answer_list, batches
-from remuda.http.responses import Answer, Collection, tagged
+from remuda.http.pagination import SLICE, Cursors, PageTokens, batches, list_response
+from remuda.http.responses import Collection, Response, etag_view
 from remuda.http.routes import ListQuery
 from remuda.kernel.errors import Malformed
 from tests.contract.kinds import Horse
 from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, read, view
 from tests.sim.store import SEALER
 
-PLACES = Places(AccessList())
+PLACES = Cursors(AccessList())
 
 
 def names(count: int, prefix: str = "h") -> list[str]:
@@ -34,8 +34,8 @@ async def listed(
     limit: int | None = None,
     after: str | None = None,
     by: PageTokens | None = None,
-) -> Answer:
-    return await answer_list(collection, ListQuery(limit=limit, continue_=after), by or tokens(), PLACES)
+) -> Response:
+    return await list_response(collection, ListQuery(limit=limit, continue_=after), by or tokens(), PLACES)
 
 
 async def pages(collection: Collection[Horse, Any], limit: int) -> AsyncIterator[list[str]]:
@@ -105,7 +105,7 @@ async def test_the_link_leads_to_the_next_page_and_keeps_the_filters(tmp_path: P
     async with meadow(tmp_path) as store:
         await fill(store, names(3))
         query = ListQuery(limit=2)
-        answer = await answer_list(
+        answer = await list_response(
             herd(store), query, tokens("/a%2Fb/hörses"), PLACES, query_string="tag=a%3Db&limit=2&tag=c"
         )
         found = re.fullmatch(r'<(.+)>; rel="next"', headers(answer)["link"])
@@ -144,7 +144,7 @@ async def test_a_page_is_never_longer_than_its_limit(tmp_path: Path) -> None:
 async def test_a_tagged_view_is_listed_without_its_tags(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
         await fill(store, names(3))
-        with_tags = tagged(read, lambda one: one.spec)
+        with_tags = etag_view(read, lambda one: one.spec)
         for visible in (None, lambda _: True):
             collection = herd(store, view=with_tags, visible=visible)
             assert await body_of(await listed(collection)) == await body_of(await listed(herd(store)))
@@ -221,7 +221,7 @@ def read_long(one: Horse) -> dict[str, str]:
     return {"id": one.name, "about": "x" * 20_000}
 
 
-LONG = tagged(read_long, lambda one: one.spec)
+LONG = etag_view(read_long, lambda one: one.spec)
 
 
 @pytest.mark.parametrize("limit", [None, 80])

@@ -8,10 +8,10 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 import remuda
-from remuda.http.server.connection import Patience
+from remuda.http.server.connection import ConnectionLimits
 from tests.http.serving import body_of, request, serving, status_of, until
 
-SOON = Patience(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)
+SOON = ConnectionLimits(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)
 
 
 async def test_a_request_is_answered_with_a_date_and_without_the_servers_name() -> None:
@@ -70,7 +70,7 @@ async def test_a_head_that_is_too_long_is_answered_431() -> None:
 
 
 async def test_too_many_headers_are_answered_431() -> None:
-    async with serving(Patience(headers=10)) as one:
+    async with serving(ConnectionLimits(headers=10)) as one:
         assert status_of(await one.get("/", *[f"X-{number}: 1" for number in range(8)])) == 200
         assert status_of(await one.get("/", *[f"X-{number}: 1" for number in range(9)])) == 431
 
@@ -83,7 +83,7 @@ async def test_too_many_headers_are_answered_431_before_the_head_ends() -> None:
 
 
 async def test_a_long_body_does_not_make_a_head_too_long() -> None:
-    async with serving(Patience(head_bytes=1024)) as one:
+    async with serving(ConnectionLimits(head_bytes=1024)) as one:
         sent = request("/echo", "Content-Length: 20000", "Connection: close", method="POST") + b"x" * 20_000
         assert (await one.exchange(sent)).endswith(b"x" * 20_000)
 
@@ -191,14 +191,14 @@ async def test_a_stream_with_a_request_behind_it_ends_when_its_client_leaves() -
 
 
 async def test_requests_sent_ahead_are_answered_in_order_but_not_without_end() -> None:
-    async with serving(Patience(pipelined=3)) as one:
+    async with serving(ConnectionLimits(pipelined=3)) as one:
         assert (await one.exchange(request("/") * 3 + request("/", "Connection: close"))).count(b"hello") == 4
         assert await one.exchange(request("/wait") + request("/") * 100) == b""
         assert one.cuts == {"pipelined": 1}
 
 
 async def test_connections_beyond_the_cap_are_told_503() -> None:
-    async with serving(Patience(connections=2)) as one:
+    async with serving(ConnectionLimits(connections=2)) as one:
         first, second = await one.dial(), await one.dial()
         await until(lambda: one.server.connections == 2)
         answer = await one.get("/")

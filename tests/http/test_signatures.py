@@ -8,8 +8,8 @@ from typing import Any, Generic, Literal, TypeVar
 import pytest
 
 from remuda.access.principal import Context, Permission
-from remuda.http.responses import Collection, Other, Redirect, Rendered, Shown, Tagged, tagged
-from remuda.http.routes import AnyRoute, ListQuery, OtherAnswer, Parameters, Route, Table, Wire
+from remuda.http.responses import Collection, EtagView, OtherResponse, Redirect, Rendered, Viewed, etag_view
+from remuda.http.routes import AnyRoute, ListQuery, OtherResponseType, Parameters, Route, Table, Wire
 from remuda.http.signatures import Arguments
 from tests.contract.kinds import Horse
 
@@ -46,7 +46,7 @@ class RideListQuery(ListQuery, frozen=True):
     gait: tuple[str, ...] = ()
 
 
-VIEW: Tagged[Horse, HorseRead] = tagged(lambda horse: HorseRead(id=horse.name), lambda horse: horse.spec)
+VIEW: EtagView[Horse, HorseRead] = etag_view(lambda horse: HorseRead(id=horse.name), lambda horse: horse.spec)
 READ = Permission("ranch:horses", "read")
 
 
@@ -82,9 +82,9 @@ class Horses(Base[Horse]):
 
     async def stored(self, context: Context) -> Horse: ...
 
-    async def shown(self, context: Context) -> Shown[HorseRead] | Rendered[HorseRead] | Redirect: ...
+    async def shown(self, context: Context) -> Viewed[HorseRead] | Rendered[HorseRead] | Redirect: ...
 
-    async def planned(self, context: Context) -> Horse | Other[Plan]: ...
+    async def planned(self, context: Context) -> Horse | OtherResponse[Plan]: ...
 
     async def text(self, context: Context) -> str: ...
 
@@ -148,11 +148,11 @@ PLACE = ("context", "path.stall", "path.horse")
         ),
         (Horses.whole_query, IN_STALL | {"query_type": RideQuery}, Arguments((*PLACE, "query"))),
         (Horses.gap, IN_STALL, Arguments(("context",), {"stall": "path.stall", "horse": "path.horse"})),
-        (Horses.bare, {"answer_type": HorseRead}, Arguments()),
+        (Horses.bare, {"response_type": HorseRead}, Arguments()),
         (Horses.context_only, {}, Arguments(("context",))),
         (Horses.any_body, {"body_type": HorseWrite}, Arguments(("context", "body"))),
         (Horses.wider_body, {"body_type": PonyWrite}, Arguments(("context", "body"))),
-        (Horses.inherited, IN_STALL | {"answer_type": HorseRead, "view": VIEW}, Arguments(PLACE)),
+        (Horses.inherited, IN_STALL | {"response_type": HorseRead, "view": VIEW}, Arguments(PLACE)),
     ],
 )
 def test_arguments_are_bound_by_name(calls: Any, fields: dict[str, Any], wanted: Arguments) -> None:
@@ -160,7 +160,7 @@ def test_arguments_are_bound_by_name(calls: Any, fields: dict[str, Any], wanted:
 
 
 def test_a_method_need_not_take_what_every_list_has() -> None:
-    made = route(Horses.unfiltered, method="GET", query_type=ListQuery, answer_type=list[HorseRead])
+    made = route(Horses.unfiltered, method="GET", query_type=ListQuery, response_type=list[HorseRead])
     assert table(made).routes[0].arguments == Arguments(("context",))
 
 
@@ -169,18 +169,18 @@ def test_a_method_need_not_take_what_every_list_has() -> None:
     [
         (
             Horses.listed,
-            {"method": "GET", "query_type": RideListQuery, "answer_type": list[HorseRead]},
+            {"method": "GET", "query_type": RideListQuery, "response_type": list[HorseRead]},
         ),
-        (Horses.tuple_of, {"answer_type": list[HorseRead]}),
-        (Horses.stored, {"answer_type": HorseRead, "view": VIEW}),
+        (Horses.tuple_of, {"response_type": list[HorseRead]}),
+        (Horses.stored, {"response_type": HorseRead, "view": VIEW}),
         (Horses.stored, {}),
-        (Horses.shown, {"answer_type": HorseRead, "redirects": True}),
+        (Horses.shown, {"response_type": HorseRead, "redirects": True}),
         (
             Horses.planned,
             {
-                "answer_type": HorseRead,
+                "response_type": HorseRead,
                 "view": VIEW,
-                "other": OtherAnswer(status=202, answer_type=Plan, about="A dry run."),
+                "other": OtherResponseType(status=202, response_type=Plan, about="A dry run."),
             },
         ),
     ],
@@ -203,15 +203,19 @@ def test_a_method_returns_what_its_route_answers(calls: Any, fields: dict[str, A
         (Horses.both_queries, {"query_type": RideQuery}, "takes query and its field gait"),
         (Horses.anything, {}, r"takes \*\*more: Any, which cannot be bound by name"),
         (Horses.unreadable, {"body_type": HorseWrite}, "has annotations that cannot be read: name 'Missing'"),
-        (Horses.bare, {"scope": "project", "permission": READ, "answer_type": HorseRead}, "argument context"),
+        (Horses.bare, {"scope": "project", "permission": READ, "response_type": HorseRead}, "argument context"),
         (Others.stray, {}, "is no method of the route's service Horses"),
         (Horses.context_only, {"service": None}, "is no method of the route's service None"),
-        (Horses.text, {"answer_type": HorseRead}, "returns str, and the route answers HorseRead"),
-        (Horses.stored, {"answer_type": HorseRead}, "returns Horse, .* a stored object needs a view"),
-        (Horses.bare, {"answer_type": HorseRead, "view": VIEW}, "returns no stored object, and the route has a view"),
-        (Horses.planned, {"answer_type": HorseRead, "view": VIEW}, r"returns .*Other\[.*Plan\], and the route answers"),
-        (Horses.context_only, {"answer_type": HorseRead}, "returns NoneType, and the route answers HorseRead"),
-        (Horses.many_stored, {"answer_type": list[HorseRead]}, r"returns .*Collection\[.*Plan\]\], and the route"),
+        (Horses.text, {"response_type": HorseRead}, "returns str, and the route answers HorseRead"),
+        (Horses.stored, {"response_type": HorseRead}, "returns Horse, .* a stored object needs a view"),
+        (Horses.bare, {"response_type": HorseRead, "view": VIEW}, "returns no stored object, and the route has a view"),
+        (
+            Horses.planned,
+            {"response_type": HorseRead, "view": VIEW},
+            r"returns .*OtherResponse\[.*Plan\], and the route answers",
+        ),
+        (Horses.context_only, {"response_type": HorseRead}, "returns NoneType, and the route answers HorseRead"),
+        (Horses.many_stored, {"response_type": list[HorseRead]}, r"returns .*Collection\[.*Plan\]\], and the route"),
     ],
 )
 def test_a_method_that_does_not_fit_is_refused_with_route_and_reason(

@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from remuda.http.server.connection import Patience, Progress
+from remuda.http.server.connection import ConnectionLimits, Progress
 from tests.http.serving import LONG, Serving, request, serving, until
 
-PATIENCE = Patience(read_stall_s=1, idle_s=0.5, linger_s=0.5)
+PATIENCE = ConnectionLimits(read_stall_s=1, idle_s=0.5, linger_s=0.5)
 """Much less than the slow reader needs for all."""
 BITE, PAUSE_S = 16 * 1024, 0.05
 RECEIVE_BUFFER = 16 * 1024
@@ -147,8 +147,8 @@ def test_who_stops_reading_is_cut_and_counted(sent: bytes) -> None:
 def test_progress_is_becoming_less_within_the_time_since_it_last_did() -> None:
     progress = Progress(10)
     seen = [(100, 0.0), (90, 9.0), (90, 19.0), (80, 19.5), (85, 29.0)]
-    assert not any(progress.has_stalled(left, now) for left, now in seen)
-    assert progress.has_stalled(80, 29.6)
+    assert not any(progress.record(left, now) for left, now in seen)
+    assert progress.record(80, 29.6)
     progress.begin()
-    assert not progress.has_stalled(200, 100.0)
-    assert progress.has_stalled(200, 111.0)
+    assert not progress.record(200, 100.0)
+    assert progress.record(200, 111.0)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from remuda.http.server.server import Address, CannotListen
+from remuda.http.server.server import CannotListen, ListenAddress
 from remuda.kernel.errors import Invalid
 from tests.http.serving import Serving, body_of, request, serving, status_of
 
@@ -77,19 +77,19 @@ async def test_a_port_that_is_taken_is_one_clear_sentence() -> None:
 async def test_a_host_that_is_not_here_is_one_clear_sentence() -> None:
     async with serving() as one:
         with pytest.raises(CannotListen, match=r"^The address 192\.0\.2\.1:0 is not an address of this machine: .*\.$"):
-            await one.server.start(Address("192.0.2.1", 0))
+            await one.server.start(ListenAddress("192.0.2.1", 0))
 
 
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("127.0.0.1:80", Address("127.0.0.1", 80)),
-        ("[::1]:0", Address("::1", 0)),
-        ("there:65535", Address("there", 65535)),
+        ("127.0.0.1:80", ListenAddress("127.0.0.1", 80)),
+        ("[::1]:0", ListenAddress("::1", 0)),
+        ("there:65535", ListenAddress("there", 65535)),
     ],
 )
-def test_an_address_is_read_and_written_the_same(text: str, address: Address) -> None:
-    assert Address.parse(text) == address
+def test_an_address_is_read_and_written_the_same(text: str, address: ListenAddress) -> None:
+    assert ListenAddress.parse(text) == address
     assert str(address) == text
 
 
@@ -99,4 +99,4 @@ def test_an_address_is_read_and_written_the_same(text: str, address: Address) ->
 )
 def test_what_is_no_address_is_refused_by_the_name_of_its_option(text: str) -> None:
     with pytest.raises(Invalid, match=r"^--listen .*: .*\.$"):
-        Address.parse(text)
+        ListenAddress.parse(text)

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from remuda.http.pagination import SLICE, Places
-from remuda.http.responses import tagged
-from remuda.http.watch import WatchPorts, answer_watch
+from remuda.http.pagination import SLICE, Cursors
+from remuda.http.responses import etag_view
+from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone, Malformed
 from remuda.store.contract import Store
@@ -32,7 +32,7 @@ async def remove(store: Store, name: str) -> None:
 
 
 SYNCED = ("bookmark", '{"synced":true}')
-PLACES = Places(ANNA.access)
+PLACES = Cursors(ANNA.access)
 
 
 async def test_a_stream_begins_with_what_is_there_and_goes_on_with_what_happens(tmp_path: Path) -> None:
@@ -86,17 +86,17 @@ async def test_a_stream_resumes_after_any_event(tmp_path: Path) -> None:
 async def test_a_tagged_view_is_streamed_without_its_tags(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
         await fill(store, ["a"])
-        async with watching(herd(store, view=tagged(read, lambda one: one.spec))) as reader:
+        async with watching(herd(store, view=etag_view(read, lambda one: one.spec))) as reader:
             assert await reader.told(2) == [("added", "a bay"), SYNCED]
             await paint(store, "a", "grey")
             assert await reader.told(1) == [("modified", "a grey")]
 
 
 async def test_a_version_that_is_too_old_is_gone_before_anything_is_sent(tmp_path: Path) -> None:
-    async with meadow(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_patience_s=1)) as store:
+    async with meadow(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_timeout_s=1)) as store:
         first = await store.create(horse("a"))
         await paint(store, "a", "grey")
-        await store.upkeep.compact()
+        await store.maintenance.compact()
         with pytest.raises(Gone):
             async with watching(herd(store), since=PLACES.write(first.version)):
                 pass
@@ -113,7 +113,7 @@ async def test_an_id_that_is_none_is_told_by_its_header(tmp_path: Path) -> None:
 
 
 async def test_a_reader_that_falls_too_far_behind_is_told_gone_and_forgets_its_id(tmp_path: Path) -> None:
-    async with meadow(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_patience_s=1)) as store:
+    async with meadow(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_timeout_s=1)) as store:
         await fill(store, ["a"])
         async with watching(herd(store)) as reader:
             await reader.told(2)
@@ -121,7 +121,7 @@ async def test_a_reader_that_falls_too_far_behind_is_told_gone_and_forgets_its_i
             assert await reader.told(1) == [("modified", "a grey")]
             for shade in range(20):
                 await paint(store, "a", f"grey-{shade}")
-            await store.upkeep.compact()
+            await store.maintenance.compact()
             *_, last = await reader.rest()
             assert (last.type, last.id) == ("gone", "")
 
@@ -224,7 +224,7 @@ async def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> No
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-        await answer_watch(
+        await watch_response(
             herd(store),
             last_event_id=PLACES.write("1"),
             principal=ANNA,

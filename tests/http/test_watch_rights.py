@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
-from remuda.http.pagination import Places
+from remuda.http.pagination import Cursors
 from remuda.http.sse import Received
 from remuda.http.watch import WatchPorts
 from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable
@@ -140,7 +140,7 @@ def test_a_reader_that_may_see_none_of_what_happens_can_still_resume_behind_it()
                 waiting = asyncio.create_task(reader.next())
                 last = await store.create(horse("a"))
                 bookmark = await waiting
-            assert (bookmark.type, bookmark.id) == ("bookmark", Places(ANNA.access).write(last.version))
+            assert (bookmark.type, bookmark.id) == ("bookmark", Cursors(ANNA.access).write(last.version))
             assert bookmark.id != synced.id
         finally:
             await store.close()

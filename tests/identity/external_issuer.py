@@ -159,7 +159,7 @@ class Lobby(Door):
         """Return why a token is refused."""
         error = await self.error(token)
         assert isinstance(error, Unauthenticated), error
-        return error.sentence
+        return error.message
 
     async def error(self, token: str) -> RemudaError:
         try:

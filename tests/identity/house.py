@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.server import Address, Server
+from remuda.http.server.server import ListenAddress, Server
 from remuda.identity.app import IdentityApp
 from remuda.identity.oauth.clients import seed_clients
 from remuda.identity.ports import IdentityPorts
@@ -110,11 +110,11 @@ async def running(directory: Path, *, is_quiet: bool = False, **ports: Any) -> A
 
 
 @asynccontextmanager
-async def serving(house: House) -> AsyncIterator[Address]:
+async def serving(house: House) -> AsyncIterator[ListenAddress]:
     """Answer on a socket for the time of a block; yields where."""
     ports = house.app.ports
-    server = Server(house.asgi, clock=ports.clock, randomness=ports.randomness, count_cut=house.metrics.count_cut)
-    address = await server.start(Address("127.0.0.1", 0))
+    server = Server(house.asgi, clock=ports.clock, randomness=ports.randomness, count_closed=house.metrics.count_closed)
+    address = await server.start(ListenAddress("127.0.0.1", 0))
     try:
         yield address
     finally:

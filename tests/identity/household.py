@@ -7,7 +7,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
-from remuda.http.server.access_log import Observe
+from remuda.http.server.access_log import AccessLog
 from remuda.http.server.metrics import Metrics
 from remuda.identity.app import TABLE, IdentityApp
 from remuda.identity.kinds.users import User, UserSpec, membership_id, user_id
@@ -50,7 +50,7 @@ class House:
         self.lines = Lines()
         """The access log."""
         self.metrics = Metrics(CollectorRegistry(), [TABLE])
-        observed = Observe(
+        observed = AccessLog(
             app.api, clock=self.clock, randomness=app.ports.randomness, metrics=self.metrics, sink=self.lines
         )
         self.asgi = Validated(observed, judge_of(TABLE))
@@ -141,7 +141,7 @@ class House:
 
     def stamp(self) -> int:
         """Return a number that is another one as soon as anything stored is."""
-        return self.store.stamp([kind.type for kind in self.store.registry.kinds])
+        return self.store.change_counter([kind.type for kind in self.store.registry.kinds])
 
     async def _person(self, subject: str) -> User:
         """Return a user of the whole system, who may be in no organization."""

@@ -165,7 +165,7 @@ async def tidying(room: Room[People]) -> AsyncIterator[Callable[[], Coroutine[An
     async def tidied() -> None:
         for _ in range(200):
             await world.clock.sleep(0.05)
-            if all(driver.is_quiet for driver in started):
+            if all(driver.is_idle for driver in started):
                 return
         raise AssertionError("there is no end to it")
 

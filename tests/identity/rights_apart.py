@@ -23,8 +23,8 @@ from remuda.http.api import Api, ApiSettings
 from remuda.http.authentication import Credentials, TrustedProxies
 from remuda.http.client import Client
 from remuda.http.routes import Table
-from remuda.http.server.server import Address, Server
-from remuda.http.transport import Bearer, ClientSettings
+from remuda.http.server.server import ListenAddress, Server
+from remuda.http.transport import BearerCredentials, ClientSettings
 from remuda.http.watch import WatchPorts
 from remuda.identity.app import oauth_room
 from remuda.identity.federation.bearer_tokens import ExternalBearers
@@ -63,7 +63,7 @@ class Identity:
     def __init__(self, door: Door) -> None:
         self._door = door
         self._server: Server | None = None
-        self.address = Address("127.0.0.1", 0)
+        self.address = ListenAddress("127.0.0.1", 0)
 
     async def start(self) -> None:
         clock, closing, door = SystemClock(), asyncio.Event(), self._door
@@ -97,7 +97,7 @@ class Identity:
             Validated(Api(table, service, ports), judge_of(table)),
             clock=clock,
             randomness=SystemRandomness(),
-            count_cut=lambda _: None,
+            count_closed=lambda _: None,
             closing=closing,
         )
         self.address = await self._server.start(self.address)
@@ -177,7 +177,7 @@ async def apart(
     may_answer.set()
     client = Client(
         server,
-        credentials=Bearer(lambda: own),
+        credentials=BearerCredentials(lambda: own),
         clock=clock,
         randomness=SystemRandomness(),
         settings=ClientSettings(silence_s=2, longest_pause_s=0.2),

@@ -177,7 +177,7 @@ class House(Expecting):
                     fetch=nobody_answers,
                     aside=_here,
                     settings=self.settings,
-                    is_alone=processes == 1,
+                    is_only_process=processes == 1,
                     reporter=self.finds,
                     rate=RateLimit(quota=1_000_000),
                 )
@@ -217,7 +217,7 @@ class House(Expecting):
         before = await self._versions()
         for app in self.apps:
             for driver in app.drivers:
-                await driver.scan()
+                await driver.resync()
             await app._monitor.look()
         await self.machine.clock.sleep(6 * self.pace.look_every_s)
         assert not self.finds.found, f"full scans found work: {self.finds.found}"

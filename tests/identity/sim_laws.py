@@ -101,7 +101,7 @@ def actual(seen: Seen, key: Key) -> Hashable | None:
     if what == "limits":
         return frozenset(limits(seen.heads[id_].spec.quotas).items()) if id_ in seen.heads else frozenset()
     found = seen.group.get(key[2]) if what == "member" else seen.of(kind).get(id_) if what in _READ else None
-    if found is None or found.is_marked:
+    if found is None or found.is_deleting:
         return None
     return id_ in {*found.spec.user_ids, *found.spec.service_account_ids} if what == "member" else _READ[what](found)
 
@@ -126,7 +126,7 @@ def _about(key: Key) -> list[tuple[str, str]]:
 
 def is_there(found: Any) -> bool:
     """Tell whether something is there for customers."""
-    if found is None or (found.is_marked and not isinstance(found, Allocation)):
+    if found is None or (found.is_deleting and not isinstance(found, Allocation)):
         return False
     return not (isinstance(found, Allocation) and found.spec.life == "released")
 

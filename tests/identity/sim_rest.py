@@ -65,7 +65,7 @@ def _leftovers(seen: Seen, book: Book) -> Iterator[str]:
 def _tenants(seen: Seen, *, is_cleared: bool) -> Iterator[str]:
     tenants: tuple[Organization | Project, ...] = (*seen.organization.values(), *seen.project.values())
     for each in tenants:
-        if not each.is_marked:
+        if not each.is_deleting:
             yield from _not_provisioned(seen, each)
         elif is_cleared or not _is_kept(seen, each):
             yield f"the {type(each).__name__} {each.name} is still going: {each.metadata.finalizers}"
@@ -73,8 +73,8 @@ def _tenants(seen: Seen, *, is_cleared: bool) -> Iterator[str]:
     for kind in ("group", "user", "account", "provider", "client"):
         for each in seen.of(kind).values():
             home = seen.organization.get(_home(each))
-            is_kept = each.name in needed or (home is not None and home.is_marked and _is_kept(seen, home))
-            if each.is_marked and not is_kept:
+            is_kept = each.name in needed or (home is not None and home.is_deleting and _is_kept(seen, home))
+            if each.is_deleting and not is_kept:
                 yield f"the {kind} {each.name} is still going"
 
 
@@ -86,7 +86,7 @@ def _is_kept(seen: Seen, each: Organization | Project) -> bool:
     """Tell whether something may still wait to go, because somebody needs it or something in it."""
     if isinstance(each, Organization):
         return any(_home(project) == each.name and _is_kept(seen, project) for project in seen.project.values())
-    if not each.is_marked:
+    if not each.is_deleting:
         return False
     has_rows = any(row.metadata.labels[PROJECT] == each.name for row in living(seen, _home(each)))
     return has_rows or any(finalizer != IN_CARE for finalizer in each.metadata.finalizers)
@@ -104,7 +104,7 @@ def _not_provisioned(seen: Seen, each: Organization | Project) -> Iterator[str]:
 
 def _domains(seen: Seen) -> Iterator[str]:
     """Every domain that somebody wishes for is had by one who does."""
-    wishes = {each.name: each.spec.domain for each in seen.organization.values() if not each.is_marked}
+    wishes = {each.name: each.spec.domain for each in seen.organization.values() if not each.is_deleting}
     had = {domain.spec.domain: _home(domain) for domain in seen.domains.values()}
     for organization, domain in wishes.items():
         if domain and domain not in had:
@@ -131,7 +131,7 @@ def _ledgers(seen: Seen) -> Iterator[str]:
 
 def _groups(seen: Seen) -> Iterator[str]:
     for group in seen.group.values():
-        if group.is_marked:
+        if group.is_deleting:
             continue
         gone = [each for each in group.spec.user_ids if each not in seen.user]
         gone += [each for each in group.spec.service_account_ids if not _is_account(seen, each)]
@@ -140,12 +140,12 @@ def _groups(seen: Seen) -> Iterator[str]:
         if sorted(_subjects(seen, group)) != sorted(each.id for each in group.spec.subjects):
             yield f"the users and subjects of the group {group.name} are not the same people: {group.spec}"
     for project in seen.project.values():
-        if not project.is_marked and (left := set(project.spec.group_ids) - seen.group.keys()):
+        if not project.is_deleting and (left := set(project.spec.group_ids) - seen.group.keys()):
             yield f"the project {project.name} has groups that are gone: {left}"
 
 
 def _is_account(seen: Seen, account: str) -> bool:
-    return account in seen.account and not seen.account[account].is_marked
+    return account in seen.account and not seen.account[account].is_deleting
 
 
 def _subjects(seen: Seen, group: Group) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _subjects(seen: Seen, group: Group) -> Iterator[str]:
 def _tokens(seen: Seen, book: Book, now: datetime) -> Iterator[str]:
     """What has ended is forgotten, and what was replaced is revoked."""
     for account in seen.account.values():
-        if account.spec.replaced and not account.is_marked:
+        if account.spec.replaced and not account.is_deleting:
             yield f"the account {account.name} has tokens to be revoked"
     passing: tuple[AuthorizationCode | DeviceGrant | BrowserLogin | Revocation, ...]
     passing = (*seen.codes.values(), *seen.grants.values(), *seen.logins.values(), *seen.revocations.values())

@@ -68,7 +68,7 @@ class Sight:
         return Seen(*[await self._all(kind) for kind in _TYPES])
 
     async def _all(self, kind: type[Resource]) -> Mapping[str, Any]:
-        stamp, read = self._store.stamp([kind]), self._read.get(kind)
+        stamp, read = self._store.change_counter([kind]), self._read.get(kind)
         if read is not None and read[0] == stamp:
             return read[1]
         found = {each.name: each for each in (await self._store.list(kind)).items}

@@ -36,7 +36,7 @@ class Spenders(Customer):
         """Release whatever is held in projects that are to go."""
         for row in seen.row.values():
             project = row.metadata.labels[PROJECT]
-            if row.spec.life != "released" and seen.project[project].is_marked:
+            if row.spec.life != "released" and seen.project[project].is_deleting:
                 await self._release(Place(row.metadata.labels[ORGANIZATION], project), row.name)
 
     async def _limit(self, place: Place) -> None:

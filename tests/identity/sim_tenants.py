@@ -35,7 +35,7 @@ class Tenants(Customer):
         """Need no project any more that is to go."""
         for project in seen.project.values():
             home = f"{ORGANIZATIONS}/{project.metadata.labels[ORGANIZATION]}/projects/{project.name}"
-            for reference in set(REFERENCES) & set(project.metadata.finalizers) if project.is_marked else ():
+            for reference in set(REFERENCES) & set(project.metadata.finalizers) if project.is_deleting else ():
                 await self.send("DELETE", f"{home}/references/{_twice_quoted(reference)}")
 
     async def _make_organization(self) -> None:

@@ -15,11 +15,11 @@ from remuda.identity.tenancy.controller import drivers
 from remuda.identity.tenancy.routes import ROUTES
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.reporter import Silent
-from remuda.reconcile.results import Run
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.reporter import NullReporter
+from remuda.reconcile.results import ReconcileContext
+from remuda.reconcile.resync import ResyncSettings
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
@@ -32,13 +32,13 @@ from tests.sim.store import open_simulated
 SERVERS = "servers.region.unikorn-cloud.org"
 
 
-class Finds(Silent):
+class Finds(NullReporter):
     """Counts what full scans found, which should be nothing."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
 
-    def scan_found(self, run: Run) -> None:
+    def lost_event_found(self, run: ReconcileContext) -> None:
         """Note a find."""
         self.found.append(f"{run.controller} {run.key}")
 
@@ -50,7 +50,7 @@ class Stage:
     world: World
     store: SqliteStore
     room: TenancyRoom
-    drivers: tuple[Driver, ...]
+    drivers: tuple[Controller, ...]
     finds: Finds
 
     async def rest(self) -> None:
@@ -103,7 +103,7 @@ class Stage:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
-            await driver.scan()
+            await driver.resync()
         await self.rest()
         assert not self.finds.found
         assert await self.versions() == before
@@ -120,7 +120,7 @@ async def stage(world: World, wrapped: Callable[[SqliteStore], Any] = lambda sto
     store, finds = open_simulated(world, registry()), Finds()
     seen = wrapped(store)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
-    settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000))
+    settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     heads = Combiner(seen, world.clock, world.randomness)
     made_now = tuple(drivers(ports, heads, settings=settings))
     room = Room(world, store, tenancy_of(store, world.clock), ROUTES)

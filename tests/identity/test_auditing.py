@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.http.audit import Actor, Operation, Target, audit_record
+from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.http.routes import AnyRoute, Call, Parameters, Route
 from remuda.identity import audit as api
 from remuda.identity.audit import Auditing
@@ -90,8 +90,8 @@ async def happen(room: AuditRoom, number: int, *, organization: str | None = ORG
     given: dict[str, Any] = {
         "component": "identity",
         "actor": Actor(subject=f"user-{number % 2}"),
-        "operation": Operation(verb="LOGIN", route="/oauth2/v2/login"),
-        "resource": Target(type="users", id=f"u-{number}"),
+        "operation": AuditOperation(verb="LOGIN", route="/oauth2/v2/login"),
+        "resource": AuditTarget(type="users", id=f"u-{number}"),
         "status": 200,
         "trace_id": f"{number:032x}",
     }
@@ -204,7 +204,7 @@ async def test_a_page_is_a_hundred_unless_somebody_says_otherwise_and_never_over
 async def test_filters_narrow_what_is_told(audit: AuditRoom, query: dict[str, str], found: list[int]) -> None:
     for number in range(5):
         await happen(audit, number)
-    await happen(audit, 5, status=403, resource=Target(type="projects", id="p-5"))
+    await happen(audit, 5, status=403, resource=AuditTarget(type="projects", id="p-5"))
     assert numbers(await audit.ask(AUDITOR).get(AUDIT, query)) == found
 
 

@@ -219,12 +219,12 @@ async def test_a_services_token_acts_for_whom_it_claims_to(authentication: Door)
     token = await authentication.service_token("unikorn-compute")
     said = claim("ann@example.com", type="user", organization=acme, organizations=(acme,))
     acting = await authentication.let_in(token, claim=said)
-    assert (acting.who, acting.service, acting.organization) == ("ann@example.com", "unikorn-compute", acme)
+    assert (acting.actor_name, acting.service, acting.organization) == ("ann@example.com", "unikorn-compute", acme)
     assert acting.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
     impersonating = await authentication.let_in(token, claim=said, impersonate=True)
     shared = EXPECTED["compute-service"].everywhere & EXPECTED["user"].organization
     assert impersonating.access == AccessList(organizations={acme: OrganizationAccess(shared)})
-    assert (await authentication.let_in(token)).who == "unikorn-compute"
+    assert (await authentication.let_in(token)).actor_name == "unikorn-compute"
     for nobody in (None, claim("ann@example.com"), claim("unikorn-region", type="system"), claim(type="user")):
         with pytest.raises(Malformed, match="X-Impersonate needs an actor"):
             await authentication.let_in(token, claim=nobody, impersonate=True)
@@ -245,7 +245,7 @@ async def test_a_service_whose_claim_makes_no_sense_is_refused_and_from_everybod
     for _ in range(2):
         with pytest.raises(Malformed, match="it makes no sense"):
             await authentication.let_in(service, fault="it makes no sense")
-    assert (await authentication.let_in(service)).who == "unikorn-compute"
+    assert (await authentication.let_in(service)).actor_name == "unikorn-compute"
 
 
 async def test_no_token_is_kept_in_memory_by_the_authenticator(authentication: Door) -> None:

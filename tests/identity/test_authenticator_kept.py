@@ -75,7 +75,7 @@ class Scene:
         """Return what is kept. Parts of kinds are told apart from the first question about them on."""
         await self.answers(self.door)
         for kind in self.door.store.registry.kinds:
-            self.door.store.stamp([named(kind.type, "")])
+            self.door.store.change_counter([named(kind.type, "")])
         return await self.answers(self.door)
 
     async def touch(self, kind: type[Any], name: str) -> None:
@@ -97,7 +97,7 @@ async def _answer(door: Door, shown: dict[str, Any]) -> Principal | str:
     try:
         return await door.let_in(**shown)
     except Unauthenticated as error:
-        return error.sentence
+        return error.message
 
 
 Change = Callable[[Scene], Awaitable[object]]

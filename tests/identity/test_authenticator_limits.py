@@ -7,7 +7,7 @@ import pytest
 
 from remuda.access.principal import Context
 from remuda.http.authentication import Credentials, read_claim_of_bearer
-from remuda.http.transport import Service
+from remuda.http.transport import ServiceCredentials
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User
 from remuda.kernel.errors import Unauthenticated
@@ -79,11 +79,11 @@ async def test_a_service_that_impersonates_a_caller_reaches_no_further_than_the_
     ann = await authentication.user("ann@example.com", bolt)
     await authentication.group(bolt, "administrator", users=[ann])
     caller = await authentication.let_in(await vouched_token(authentication, ann, acme))
-    assert (caller.vouched_by, caller.issuer, caller.organizations) == (acme, "", ())
+    assert (caller.member_of_only, caller.issuer, caller.organizations) == (acme, "", ())
     plain = await authentication.let_in((await authentication.log_in(ann))[0])
-    assert (plain.vouched_by, plain.issuer) == (None, "")
+    assert (plain.member_of_only, plain.issuer) == (None, "")
     for who, reached in ((caller, set()), (plain, {bolt})):
-        told = Service("unikorn-compute", impersonate=True).headers(Context(principal=who, operation="x"))
+        told = ServiceCredentials("unikorn-compute", impersonate=True).headers(Context(principal=who, operation="x"))
         said = read_claim_of_bearer(told["X-Principal"].encode())
         service = await authentication.let_in(
             certificate=authentication.certificate("unikorn-compute"), claim=said, impersonate=True
@@ -97,7 +97,7 @@ async def test_a_service_in_another_process_is_told_which_organization_vouches(t
         acme, bolt = await door.organization("acme"), await door.organization("bolt")
         ann = await door.user("ann@example.com", acme, bolt)
         token = await vouched_token(door, ann, acme)
-        assert (await there.let_in(token)).vouched_by == acme
+        assert (await there.let_in(token)).member_of_only == acme
         assert await there.let_in(token) == await door.let_in(token)
 
 
@@ -111,5 +111,5 @@ async def test_what_an_operator_does_in_a_users_name_says_who_it_was(authenticat
     ann = await authentication.user("ann@example.com")
     issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
     principal = await authentication.let_in(issued.token.reveal())
-    assert (principal.subject, principal.who) == ("ann@example.com", "ann@example.com")
+    assert (principal.subject, principal.actor_name) == ("ann@example.com", "ann@example.com")
     assert (principal.service, principal.caller) == ("operator root", "operator root for ann@example.com")

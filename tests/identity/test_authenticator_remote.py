@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
 from remuda.http.authentication import Credentials
-from remuda.http.errors import answer_to
+from remuda.http.errors import error_response
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
 from remuda.identity.kinds.users import Group
 from remuda.identity.rbac.remote_authenticator import RIGHTS_HOLD_S
@@ -73,7 +73,7 @@ async def test_a_service_whose_claim_makes_no_sense_is_refused_there_too(tmp_pat
         asked = there.asked["acl"]
         refusal = await there.refusal(service, fault="it makes no sense")
         assert isinstance(refusal, Malformed)
-        assert refusal.sentence == "it makes no sense"
+        assert refusal.message == "it makes no sense"
         assert await there.let_in(user, fault="it makes no sense") == await there.let_in(user)
         assert there.asked["acl"] == asked
 
@@ -104,7 +104,7 @@ async def test_a_token_that_is_revoked_is_refused_as_soon_as_the_feed_tells(tmp_
         for token in (one, other):
             refusal = await there.refusal(token)
             assert isinstance(refusal, Unauthenticated)
-            assert "revoked" in refusal.sentence
+            assert "revoked" in refusal.message
         assert there.asked == asked, "nobody had to be asked"
 
 
@@ -211,7 +211,7 @@ async def test_without_identity_nobody_is_let_in_and_it_passes_when_it_is_back(t
         there.clock.ahead_s += OLDEST_S
         silent = await there.refusal(token)
         assert isinstance(silent, IdentitySilent)
-        answer = answer_to(silent, trace_id="0" * 32)
+        answer = error_response(silent, trace_id="0" * 32)
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"2")
 
         await door.tokens.tokens.revoke(session.name, expires=door.clock.now() + timedelta(hours=1))
@@ -274,7 +274,7 @@ async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_
             with pytest.raises(Unauthenticated) as at_identity:
                 await door.let_in(token)
             assert isinstance(refusal, Unauthenticated)
-            assert refusal.sentence == at_identity.value.sentence
+            assert refusal.message == at_identity.value.message
             assert not there.authenticator.knows(Credentials(token=token))
         assert (await there.let_in(good)).subject == "ann@example.com"
         await door.remove(type(provider), provider.name)

@@ -90,8 +90,8 @@ async def test_whom_a_service_impersonates_must_be_somebody_who_is_active(authen
         said = claim(actor, type=kind)
         return await authentication.let_in(certificate=certificate, claim=said, impersonate=True)
 
-    assert (await impersonate("ann@example.com", "user")).who == "ann@example.com"
-    assert (await impersonate(robot.name, "service")).who == robot.name
+    assert (await impersonate("ann@example.com", "user")).actor_name == "ann@example.com"
+    assert (await impersonate(robot.name, "service")).actor_name == robot.name
     for kind in ("system", None):
         with pytest.raises(Malformed, match="X-Impersonate needs an actor of type user or service"):
             await impersonate("ann@example.com", kind)
@@ -108,7 +108,7 @@ async def test_whom_a_service_impersonates_must_be_somebody_who_is_active(authen
 
 async def test_without_impersonation_nobody_asks_who_the_actor_is(authentication: Door) -> None:
     principal = await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=claim("ci-fixtures"))
-    assert (principal.who, principal.caller) == ("ci-fixtures", f"{COMPUTE} for ci-fixtures")
+    assert (principal.actor_name, principal.caller) == ("ci-fixtures", f"{COMPUTE} for ci-fixtures")
 
 
 @options(platform_administrators=("root@example.com",))
@@ -158,18 +158,18 @@ async def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_a
     token, _ = await authentication.log_in(ann)
     of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
     carried = await authentication.let_in(token, certificate=authentication.certificate(COMPUTE), claim=of_acme)
-    assert (carried.issuer, carried.vouched_by) == ("https://login.example.com", acme)
+    assert (carried.issuer, carried.member_of_only) == ("https://login.example.com", acme)
     carried = await authentication.let_in(
         token, certificate=authentication.certificate(COMPUTE), claim=claim("ann@example.com")
     )
-    assert (carried.issuer, carried.vouched_by) == ("", None)
+    assert (carried.issuer, carried.member_of_only) == ("", None)
 
 
 async def test_a_service_that_acts_for_somebody_keeps_who_vouches_for_that_one(authentication: Door) -> None:
     acme = await authentication.organization()
     of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
     acting = await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=of_acme)
-    assert (acting.service, acting.issuer, acting.vouched_by) == (COMPUTE, "https://login.example.com", acme)
+    assert (acting.service, acting.issuer, acting.member_of_only) == (COMPUTE, "https://login.example.com", acme)
 
 
 async def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once(authentication: Door) -> None:
@@ -192,7 +192,7 @@ async def test_a_token_that_a_service_carries_gives_its_holders_rights_and_no_mo
         token, certificate=certificate, claim=claim("bob@example.com", type="user", organization=acme)
     )
     assert (carried.subject, carried.type, carried.access) == (alone.subject, "user", alone.access)
-    assert (carried.service, carried.who, carried.organization) == (COMPUTE, "bob@example.com", acme)
+    assert (carried.service, carried.actor_name, carried.organization) == (COMPUTE, "bob@example.com", acme)
     assert carried.expires == authentication.whole_second() + timedelta(minutes=5), "whichever ends first"
     as_bob = await authentication.let_in(
         token, certificate=certificate, claim=claim("bob@example.com", type="user"), impersonate=True

@@ -50,7 +50,7 @@ async def test_a_token_is_the_user_with_the_rights_it_has_here(external_issuer: 
     principal = await external_issuer.let_in(external_issuer.issuer.token(ANN))
     assert (principal.subject, principal.type, principal.organizations) == (ANN, "user", (acme,))
     assert principal.access.organizations[acme].permissions == READER
-    assert (principal.issuer, principal.vouched_by) == (ELSEWHERE, None)
+    assert (principal.issuer, principal.member_of_only) == (ELSEWHERE, None)
     bearer = await external_issuer.tokens.bearers.identify(external_issuer.issuer.token(ANN))
     assert (bearer.issuer, bearer.source, bearer.claims) == (ELSEWHERE, FIRST, None)
 

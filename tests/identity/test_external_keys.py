@@ -145,7 +145,7 @@ async def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token(external_
     for _ in range(3):
         error = await external_issuer.error(fresh(external_issuer))
         assert isinstance(error, Unavailable)
-        assert error.sentence.startswith(NO_KEYS)
+        assert error.message.startswith(NO_KEYS)
     assert (external_issuer.issuer.asked, throttled(external_issuer)) == ([KEYS], 2)
     external_issuer.issuer.is_down = False
     await external_issuer.clock.sleep(61)

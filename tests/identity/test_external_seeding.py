@@ -108,10 +108,10 @@ async def test_a_provider_that_an_organization_names_is_of_no_use_from_then_on_a
     spec = OrganizationSpec(domain="example.com", provider_scope="global", provider_id=provider_id("google"))
     acme = await store.create(Organization(metadata=Metadata(name=ORG), spec=spec))
     await seed_providers(store, {})
-    assert (await stored(store))["google"].is_marked
+    assert (await stored(store))["google"].is_deleting
     assert await providers.platform() == []
     await seed_providers(store, {"google": GOOGLE})
-    assert (await stored(store))["google"].is_marked
+    assert (await stored(store))["google"].is_deleting
     await store.update(replace(acme, spec=OrganizationSpec()))
     assert await stored(store) == {}
     await seed_providers(store, {"google": GOOGLE})

@@ -7,7 +7,7 @@ from joserfc.jwk import RSAKey
 
 from remuda.identity.federation.provider_client import Upstream
 from remuda.identity.ports import Fetched
-from remuda.kernel.errors import OAuthRefusal
+from remuda.kernel.errors import OAuthError
 from tests.identity.upstream_ground import IDP, Provider
 from tests.kit.environment import options
 from tests.sim.runner import World
@@ -48,10 +48,10 @@ async def test_a_provider_that_fails_is_left_alone_for_some_seconds(world: World
     upstream = Upstream(fetch=slow, clock=world.clock)
     outcomes = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)), return_exceptions=True)
     assert {(type(each), str(each)) for each in outcomes} == {
-        (OAuthRefusal, "the provider does not answer: try again later")
+        (OAuthError, "the provider does not answer: try again later")
     }
     slow.provider.is_down = False
-    with pytest.raises(OAuthRefusal, match="does not answer") as refused:
+    with pytest.raises(OAuthError, match="does not answer") as refused:
         await upstream.about(IDP)
     assert refused.value.error == "temporarily_unavailable"
     assert slow.asked == [ABOUT]

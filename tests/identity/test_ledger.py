@@ -62,7 +62,7 @@ def test_64_callers_who_want_10_get_exactly_10() -> None:
         assert sum(isinstance(each, Allocation) for each in told) == 10
         refused = [each for each in told if isinstance(each, Forbidden)]
         assert len(refused) == 54
-        assert {each.sentence for each in refused} == {"total servers allocation of 11 would exceed quota limit of 10"}
+        assert {each.message for each in refused} == {"total servers allocation of 11 would exceed quota limit of 10"}
         head = await store.get(Quota, ORG)
         assert (used_in(head), head.spec.intents) == (10, ())
         assert len((await store.list(Allocation)).items) == 10

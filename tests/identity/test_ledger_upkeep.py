@@ -18,8 +18,8 @@ from remuda.identity.quotas.monitor import Monitor, drift_of, pause_s
 from remuda.identity.quotas.quota_state import OrganizationGoes
 from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import random_id
-from remuda.reconcile.leader import Alone
-from remuda.reconcile.ports import DriverSettings
+from remuda.reconcile.leader import SingleProcess
+from remuda.reconcile.ports import ControllerSettings
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, PROJECT, registry
 from tests.kit.environment import options
@@ -76,7 +76,7 @@ async def until(world: World, sentence: str, holds: Any) -> None:
 @options(seeds=3)
 async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go(world: World) -> None:
     store, quotas = await opened(world)
-    (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
+    (driver,) = drivers(ports_of(world, store).reconcile_ports, quotas.ledger, settings=ControllerSettings())
     await driver.start()
     held = await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=1))
     await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
@@ -87,7 +87,7 @@ async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organizatio
     organization = await store.get(Organization, ORG)
     await store.delete(Organization, ORG, uid=organization.uid)
     await world.clock.sleep(30)
-    assert (await store.get(Quota, ORG)).is_marked, "something is held"
+    assert (await store.get(Quota, ORG)).is_deleting, "something is held"
     with pytest.raises((OrganizationGoes, NotFound)):
         await quotas.ledger.take(renamed(held), log=())
     await quotas.ledger.release(held.name, check=lambda _: None)
@@ -100,7 +100,7 @@ async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organizatio
     left = (await store.list(Allocation)).items
     assert {row.spec.life for row in left} == {"released"}, "what was used is known still"
     assert held.name in {row.name for row in left}
-    retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(days=2))
+    retention = Retention(store, clock=world.clock, leader=SingleProcess(), usage_kept=timedelta(days=2))
     assert await retention.forget() == 0
     await world.clock.sleep(50 * HOUR_S)
     assert await retention.forget() == len(left)
@@ -116,7 +116,7 @@ def renamed(row: Allocation) -> Allocation:
 @options(seeds=[0])
 async def test_limits_of_a_project_go_with_it(world: World) -> None:
     store, quotas = await opened(world)
-    (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
+    (driver,) = drivers(ports_of(world, store).reconcile_ports, quotas.ledger, settings=ControllerSettings())
     await driver.start()
     await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
     await world.clock.sleep(5)
@@ -136,7 +136,9 @@ def monitor_of(
     world: World, store: SqliteStore, quotas: Quotas, *, every_s: float = 300.0
 ) -> tuple[Monitor, CollectorRegistry]:
     metrics = CollectorRegistry()
-    return Monitor(store, quotas.ledger, clock=world.clock, leader=Alone(), metrics=metrics, every_s=every_s), metrics
+    return Monitor(
+        store, quotas.ledger, clock=world.clock, leader=SingleProcess(), metrics=metrics, every_s=every_s
+    ), metrics
 
 
 @options(seeds=10)
@@ -203,7 +205,7 @@ async def test_an_organization_with_very_many_rows_is_looked_at_less_often(world
 @options(seeds=[0])
 async def test_usage_is_forgotten_when_nobody_may_ask_for_it_any_more(world: World) -> None:
     store, quotas = await opened(world)
-    retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(hours=30))
+    retention = Retention(store, clock=world.clock, leader=SingleProcess(), usage_kept=timedelta(hours=30))
     there = desk(quotas, world.randomness, *WHERE)
     first, second = await there.allocate("owner-1", 1), await there.allocate("owner-2", 1)
     assert first is not None
@@ -216,7 +218,7 @@ async def test_usage_is_forgotten_when_nobody_may_ask_for_it_any_more(world: Wor
     assert [row.name for row in (await store.list(Allocation)).items] == [second], "what is held stays"
     assert await retention.forget() == 0
     await there.release(second)
-    hasty = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(0))
+    hasty = Retention(store, clock=world.clock, leader=SingleProcess(), usage_kept=timedelta(0))
     assert await hasty.forget() == 0, "a name that keeps late writers out stays for a day"
     await world.clock.sleep(25 * HOUR_S)
     assert await hasty.forget() == 1

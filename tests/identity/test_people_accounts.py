@@ -13,7 +13,7 @@ from remuda.identity.tokens.bearer import Bearers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite
-from remuda.kernel.errors import AnswerNotKept, Unauthenticated
+from remuda.kernel.errors import ResponseNotStored, Unauthenticated
 from remuda.resources.schema import MetadataWrite
 from tests.identity.people_house import (
     ACCOUNTS,
@@ -225,7 +225,7 @@ async def test_a_token_is_shown_to_nobody_who_asks_again(people: Room[People]) -
     context = Context(principal=CLERK, operation=NOWHERE)
     wanted = AccountWrite(metadata=MetadataWrite(name="robot"), spec=AccountSpecWire(group_ids=()))
     await people.service.accounts.create(context, ORG, wanted)
-    with pytest.raises(AnswerNotKept):
+    with pytest.raises(ResponseNotStored):
         await people.service.accounts.create(context, ORG, wanted)
     assert len((await people.store.list(ServiceAccount)).items) == 2
 

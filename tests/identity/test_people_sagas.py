@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from remuda.access.principal import asker_of
+from remuda.access.principal import requester_of
 from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
@@ -67,7 +67,12 @@ class Empty:
                 for each in (await store.list(OrganizationUser)).items
             ],
             "accounts": [
-                (each.metadata.labels[NAME], each.metadata.annotations.get(DESCRIPTION), each.spec.tags, each.is_marked)
+                (
+                    each.metadata.labels[NAME],
+                    each.metadata.annotations.get(DESCRIPTION),
+                    each.spec.tags,
+                    each.is_deleting,
+                )
                 for each in (await store.list(ServiceAccount)).items
             ],
             "groups": [
@@ -101,13 +106,13 @@ async def _put_into(store: Store, name: str) -> None:
 
 def _user(*groups: str, state: UserState = "active") -> UserWork:
     return UserWork(
-        member=ANN, by=asker_of(CLERK), groups=groups, judged=NO_ROLES, state=state, tags=(Tag("team", state),)
+        member=ANN, by=requester_of(CLERK), groups=groups, judged=NO_ROLES, state=state, tags=(Tag("team", state),)
     )
 
 
 def _account(name: str, *groups: str) -> AccountWork:
     return AccountWork(
-        member=ROBOT, by=asker_of(CLERK), groups=groups, judged=NO_ROLES, metadata=MetadataWrite(name=name)
+        member=ROBOT, by=requester_of(CLERK), groups=groups, judged=NO_ROLES, metadata=MetadataWrite(name=name)
     )
 
 

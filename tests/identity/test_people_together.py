@@ -13,9 +13,9 @@ from remuda.identity.users.controller import GroupController
 from remuda.identity.users.memberships import Joining, take
 from remuda.identity.users.rules import Member, is_in, membership_of
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
-from remuda.kernel.errors import AnswerNotKept, Conflict, Malformed
+from remuda.kernel.errors import Conflict, Malformed, ResponseNotStored
 from remuda.operations.kinds import Operation, OperationSpec
-from remuda.reconcile.results import Run
+from remuda.reconcile.results import ReconcileContext
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, Resource
@@ -223,7 +223,7 @@ async def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_
     made = await users.create(context, ORG, wanted)
     assert await users.create(context, ORG, wanted) == made
     told(await people.ask(CLERK).delete(f"{USERS}/{ANN.id}"), 200)
-    with pytest.raises(AnswerNotKept):
+    with pytest.raises(ResponseNotStored):
         await users.create(context, ORG, wanted)
     assert not (await people.store.list(OrganizationUser)).items
 
@@ -238,7 +238,7 @@ async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(peop
     await come()
     told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
     late = GroupController(store=_Late(people.store, come))
-    run = Run(
+    run = ReconcileContext(
         controller="", key=group, cause="event", registry=people.store.registry, randomness=people.world.randomness
     )
     with pytest.raises(Conflict):

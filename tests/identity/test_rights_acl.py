@@ -297,8 +297,8 @@ class Counting:
     def __init__(self, store: SqliteStore) -> None:
         self._store, self.read = store, 0
 
-    def stamp(self, parts: Any = None) -> int:
-        return self._store.stamp(parts)
+    def change_counter(self, dependencies: Any = None) -> int:
+        return self._store.change_counter(dependencies)
 
     async def get(self, kind: Any, name: str) -> Any:
         self.read += 1

@@ -128,7 +128,7 @@ async def test_every_role_that_is_asked_for_is_checked(
         return
     with pytest.raises(error) as caught:
         await rights.rights.check_grantable(holder(holds), ids, ORG)
-    assert caught.value.sentence == sentence
+    assert caught.value.message == sentence
 
 
 @pytest.mark.parametrize("odd", ["", "no id at all", "../roles", "x" * 300])

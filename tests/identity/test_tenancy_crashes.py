@@ -97,7 +97,7 @@ async def check_kept(here: Stage, story: Story) -> None:
         return
     if story.told >= 1:
         home = await here.store.get(Organization, story.home)
-        assert home.is_marked or story.told <= FIRST_DELETE
+        assert home.is_deleting or story.told <= FIRST_DELETE
     if story.told >= 2:
         inside = await here.store.get(Project, story.inside)
         assert f"{SERVERS}/one" in inside.metadata.finalizers or story.told < 5

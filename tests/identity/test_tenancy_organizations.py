@@ -172,7 +172,7 @@ async def test_a_user_for_whom_one_organization_vouches_sees_no_other(tenancy: T
     me = member("me@example.com", one)
     assert set(ids(await tenancy.ask(me).get(ORGANIZATIONS))) == {one, two}
     for vouching, seen in ((one, [one]), (ABSENT, [])):
-        vouched = replace(me, vouched_by=vouching)
+        vouched = replace(me, member_of_only=vouching)
         for query in ({}, {"email": "me@example.com"}, {"limit": "10"}):
             assert ids(await tenancy.ask(vouched).get(ORGANIZATIONS, query)) == seen
 

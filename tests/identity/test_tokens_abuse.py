@@ -105,7 +105,7 @@ async def test_a_forged_token_is_refused(oauth: Desk, what: str) -> None:
     forged = FORGERIES[what](header, claims, key)
     with pytest.raises(Unauthenticated) as refused:
         await oauth.room.tokens.verify(forged)
-    assert not forged or forged not in refused.value.sentence
+    assert not forged or forged not in refused.value.message
 
 
 async def test_a_token_is_good_until_it_ends_and_no_longer(oauth: Desk) -> None:

@@ -6,26 +6,26 @@ import pytest
 from remuda.kernel import errors
 from remuda.kernel.errors import (
     AlreadyExists,
-    AnswerNotKept,
     Conflict,
     Forbidden,
     Gone,
     Inconsistent,
     InFlight,
+    InsufficientCapacity,
     Invalid,
     KeyReused,
     Malformed,
-    NoRoom,
     NotAllowed,
     NotFound,
-    OAuthRefusal,
+    OAuthError,
     OutcomeUnknown,
-    OwnerRefused,
+    OwnerRejected,
     PlanChanged,
     PlanRequired,
     PreconditionFailed,
-    ReferenceRefused,
+    ReferenceRejected,
     RemudaError,
+    ResponseNotStored,
     ServerUnreachable,
     StorageFailing,
     StorageFull,
@@ -51,25 +51,25 @@ WIRE: list[tuple[RemudaError, str, int, bool]] = [
     (Unauthenticated("authorization header missing"), "unauthenticated", 401, False),
     (Forbidden("operation is not allowed by rbac"), "forbidden", 403, False),
     (NotAllowed(["GET"]), "method_not_allowed", 405, False),
-    (OAuthRefusal("invalid_grant", "code is not valid"), "oauth_refused", 400, False),
-    (OAuthRefusal("invalid_client", "client is not known", 401), "oauth_refused", 401, False),
+    (OAuthError("invalid_grant", "code is not valid"), "oauth_refused", 400, False),
+    (OAuthError("invalid_client", "client is not known", 401), "oauth_refused", 401, False),
 ]
 """Errors whose sentences are the wire contract's, and not for us to choose."""
 
 EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     *WIRE,
     (Invalid("spec.size", "is negative", remedy="use zero or more"), "invalid", 422, False),
-    (NoRoom("flavorId", "has no free place", remedy="choose another"), "no_room", 422, False),
+    (InsufficientCapacity("flavorId", "has no free place", remedy="choose another"), "no_room", 422, False),
     (NotFound("Network", "n1"), "not_found", 404, False),
     (AlreadyExists("Network", "n1"), "already_exists", 409, False),
     (Conflict("Network", "n1"), "conflict", 409, True),
     (
-        ReferenceRefused("Server", "s1", target_kind="Network", target="n1"),
+        ReferenceRejected("Server", "s1", target_kind="Network", target="n1"),
         "reference_refused",
         409,
         False,
     ),
-    (OwnerRefused("Server", "s1", owner="i1"), "owner_refused", 409, False),
+    (OwnerRejected("Server", "s1", owner="i1"), "owner_refused", 409, False),
     (Gone("Network", "17"), "gone", 410, False),
     (Unavailable("The store is starting: try again in a moment."), "unavailable", 503, True),
     (StorageFull("/data/a.db"), "storage_full", 503, True),
@@ -78,7 +78,7 @@ EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     (OutcomeUnknown("the create of Network n1"), "outcome_unknown", 503, True),
     (TooSlow(10), "too_slow", 408, True),
     (InFlight(1), "in_flight", 409, True),
-    (AnswerNotKept(), "answer_not_kept", 409, False),
+    (ResponseNotStored(), "answer_not_kept", 409, False),
     (PlanRequired({}), "plan_required", 409, False),
     (PlanChanged({}), "plan_changed", 409, False),
     (PreconditionFailed("Network", "n1"), "precondition_failed", 412, False),
@@ -116,8 +116,8 @@ def test_each_error_has_its_code_status_and_retry_class(
 
 @pytest.mark.parametrize("error", [example[0] for example in EXAMPLES if example not in WIRE])
 def test_each_error_says_one_sentence_with_a_remedy(error: RemudaError) -> None:
-    assert str(error) == error.sentence
-    assert re.fullmatch(r"[^\n]+: [^\n]+\.", error.sentence)
+    assert str(error) == error.message
+    assert re.fullmatch(r"[^\n]+: [^\n]+\.", error.message)
 
 
 def test_the_examples_and_the_exports_are_the_whole_tree() -> None:
@@ -138,7 +138,7 @@ def test_the_drawn_tree_names_every_class_and_its_docstring_explains_it() -> Non
 
 
 def test_an_error_keeps_its_facts() -> None:
-    error = ReferenceRefused("Server", "s1", target_kind="Network", target="n1")
+    error = ReferenceRejected("Server", "s1", target_kind="Network", target="n1")
     assert (error.kind, error.name, error.target_kind, error.target) == ("Server", "s1", "Network", "n1")
     assert Invalid("tag", "is empty", remedy="name it").field == "tag"
     assert Malformed("no", [("/a", "is odd")]).problems == (("/a", "is odd"),)

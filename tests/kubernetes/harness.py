@@ -15,15 +15,15 @@ from remuda.store.kubernetes.store import KubernetesPorts, KubernetesSettings, K
 from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from tests.contract.harness import Harness, eventually
 from tests.contract.kinds import REGISTRY
 from tests.kubernetes.cluster import Cluster
 from tests.sim.store import SEALER
 
 SETTINGS = KubernetesSettings(
-    reader=ReaderSettings(tail_changes=2, slice_objects=2, bookmark_interval_s=0.1, ahead_patience_s=1.0),
-    upkeep=UpkeepSettings(history_age=timedelta(0), interval_s=86_400),
+    reader=ReaderSettings(tail_changes=2, slice_objects=2, bookmark_interval_s=0.1, ahead_timeout_s=1.0),
+    maintenance=MaintenanceSettings(history_age=timedelta(0), interval_s=86_400),
 )
 
 
@@ -56,7 +56,7 @@ class KubernetesHarness:
         return document
 
     async def forget_history(self) -> None:
-        await self.sound.upkeep.compact()
+        await self.sound.maintenance.compact()
 
     async def next_version(self) -> str:
         return str(max(feed.reached for feed in self.sound._reader.feeds()) + 1)
@@ -70,7 +70,7 @@ class KubernetesHarness:
 
 
 def settings_for(namespace: str) -> KubernetesSettings:
-    return KubernetesSettings(namespace=namespace, reader=SETTINGS.reader, upkeep=SETTINGS.upkeep)
+    return KubernetesSettings(namespace=namespace, reader=SETTINGS.reader, maintenance=SETTINGS.maintenance)
 
 
 @asynccontextmanager

@@ -46,7 +46,7 @@ async def test_of_a_kind_of_many_our_own_index_is_asked(cluster: Cluster) -> Non
         await until(lambda: store._known.find(CORRAL, "free") is None)
         writing.cancel()
         assert store.requests["list", HORSE.plural] - lists <= 2
-        assert (await store.get(Corral, "used")).is_marked
+        assert (await store.get(Corral, "used")).is_deleting
         await store.update(structs.replace(last, spec=HorseSpec()))
         await until(lambda: store._known.find(CORRAL, "used") is None)
 

@@ -114,7 +114,7 @@ async def process(cluster: Cluster, namespace: str) -> AsyncIterator[Process]:
         sealer=SEALER,
         fetch=nobody_answers,
         settings=SETTINGS,
-        is_alone=False,
+        is_only_process=False,
         rate=RateLimit(quota=1_000_000),
     )
     app = IdentityApp(ports)

@@ -12,7 +12,7 @@ from aiohttp import web
 from msgspec import structs
 
 from remuda.store.contract import Change
-from remuda.store.readside.index import IndexedTerm
+from remuda.store.readside.index import NumberedEntry
 from remuda.store.readside.tables import Tables
 from tests.contract.kinds import HORSE, REGISTRY, Corral, Horse, HorseSpec, corral, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster, own_cluster
@@ -165,7 +165,7 @@ async def test_a_change_that_could_not_be_kept_leaves_no_trace_and_comes_again(
         failures = 0
         keep = Tables.add_entries
 
-        def fail_once(tables: Tables, name: str, terms: Iterable[IndexedTerm]) -> None:
+        def fail_once(tables: Tables, name: str, terms: Iterable[NumberedEntry]) -> None:
             nonlocal failures
             failures += 1
             if failures == 1:
@@ -182,7 +182,7 @@ async def test_compaction_does_not_pass_what_a_quiet_kind_lists(cluster: Cluster
     async with opened(cluster, cluster.namespace()) as store:
         for number in range(10):
             await store.create(horse(f"h-{number}"))
-        await store.upkeep.compact()
+        await store.maintenance.compact()
         page = await store.list(Corral)
         async with asyncio.timeout(10):
             watching = store.watch(Corral, since=page.version)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kubernetes
 async def opening_error(cluster: Cluster, config: str | None = None) -> RemudaError:
     """Open a store that cannot be opened; return why."""
     with pytest.raises(RemudaError) as raised:
-        async with asyncio.timeout(10), opened(cluster, "default", config, opening_patience_s=1.0):
+        async with asyncio.timeout(10), opened(cluster, "default", config, opening_timeout_s=1.0):
             pass
     left = [task for task in asyncio.all_tasks() if "/src/remuda/" in repr(task)]
     assert not left, "nothing is left running"
@@ -31,7 +31,7 @@ async def opening_error(cluster: Cluster, config: str | None = None) -> RemudaEr
 async def test_a_server_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:
     error = await opening_error(cluster, write_plain_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9"))
     assert isinstance(error, ServerUnreachable)
-    assert "127.0.0.1:9" in error.sentence
+    assert "127.0.0.1:9" in error.message
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ async def test_a_server_that_does_not_let_us_list(
         proxy.refuse(refusing("GET", "horses", status, body=msgspec.json.encode(answer)), times=1000)
         error = await opening_error(proxied_cluster, write_plain_kubeconfig(tmp_path / "kubeconfig", proxy.url))
     assert isinstance(error, expected)
-    assert sentence in error.sentence
+    assert sentence in error.message
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ async def test_a_kubeconfig_that_is_none(cluster: Cluster, tmp_path: Path, spoil
     path = tmp_path / "kubeconfig"
     write_plain_kubeconfig(path, "http://127.0.0.1:9")
     spoil(path)
-    assert "kubeconfig" in (await opening_error(cluster, str(path))).sentence
+    assert "kubeconfig" in (await opening_error(cluster, str(path))).message
 
 
 async def test_a_kind_that_is_defined_late_is_served_after_all(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
     async with proxied(proxied_cluster.plane) as proxy:
         proxy.refuse(refusing("GET", "horses", 503), times=2)
         config = write_plain_kubeconfig(tmp_path / "kubeconfig", proxy.url)
-        async with opened(proxied_cluster, proxied_cluster.namespace(), config, opening_patience_s=5.0) as store:
+        async with opened(proxied_cluster, proxied_cluster.namespace(), config, opening_timeout_s=5.0) as store:
             assert (await store.create(horse("bella"))).name == "bella"
             assert store.requests["list", HORSE.plural] == 3
             assert len(store.registry.kinds) == len(REGISTRY.kinds) + 1

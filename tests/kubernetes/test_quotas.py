@@ -17,7 +17,7 @@ from remuda.identity.quotas.controller import LedgerController
 from remuda.identity.quotas.routes import ROUTES
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
-from remuda.reconcile.results import Again, Run
+from remuda.reconcile.results import ReconcileContext, Requeue
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from tests.example.client import Client
@@ -155,8 +155,8 @@ async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> Non
         row = await quotas.allocations.allocate(context, *WHERE, asking("owner-1", servers=2))
         await asyncio.sleep(1.1)
         controller = LedgerController(store=store, clock=CLOCK, ledger=quotas.ledger)
-        run = Run(controller="quotas", key=ORG, cause="event", registry=REGISTRY, randomness=randomness)
-        while isinstance(await controller(ORG, run), Again):
+        run = ReconcileContext(controller="quotas", key=ORG, cause="event", registry=REGISTRY, randomness=randomness)
+        while isinstance(await controller(ORG, run), Requeue):
             continue
         head = await store.get(Quota, ORG)
         assert (used_in(head), head.spec.intents) == (0, ())

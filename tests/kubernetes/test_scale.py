@@ -12,7 +12,7 @@ from remuda.store.codec import Codec
 from remuda.store.kubernetes.client import ApiClient, Login, kubeconfig
 from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.store import open_kubernetes_store
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import opened, settings_for
@@ -56,13 +56,13 @@ async def test_a_restart_costs_one_paged_list_per_kind_and_no_request_per_object
 
 async def test_history_is_bounded_by_its_size(cluster: Cluster) -> None:
     namespace, source = cluster.namespace(), kubeconfig(cluster.kubeconfig)
-    settings = replace(settings_for(namespace), upkeep=UpkeepSettings(history_changes=200, interval_s=86_400))
+    settings = replace(settings_for(namespace), maintenance=MaintenanceSettings(history_changes=200, interval_s=86_400))
     store = await open_kubernetes_store(source, REGISTRY, SEALER, settings=settings)
     start = (await store.list(Horse)).version
     changed = await store.create(horse("restless"))
     for number in range(450):
         changed = await store.update(structs.replace(changed, spec=HorseSpec(colour=f"colour-{number}")))
-    await store.upkeep.compact()
+    await store.maintenance.compact()
     kept = store._reader.tables.changes(store._reader.names.kind(HORSE), after=0, limit=1000)
     assert 200 <= len(kept) <= 400
     with pytest.raises(Gone):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from remuda.kernel.errors import Conflict, Invalid, NotFound, OutcomeUnknown, ReferenceRefused, Unavailable, Unusable
+from remuda.kernel.errors import Conflict, Invalid, NotFound, OutcomeUnknown, ReferenceRejected, Unavailable, Unusable
 from remuda.store.kubernetes.store import KubernetesStore
 from tests.contract.kinds import (
     CORRAL,
@@ -72,7 +72,7 @@ async def test_a_delete_without_a_version_does_not_mind_other_writers(cluster: C
         stopped.set()
         assert sum(await asyncio.gather(*writers)), "they stood in each other's way"
         assert marked is not None
-        assert marked.is_marked
+        assert marked.is_deleting
 
 
 async def test_a_version_is_judged_before_anything_else(cluster: Cluster) -> None:
@@ -173,8 +173,8 @@ async def test_two_processes_race_over_a_target(cluster: Cluster) -> None:
                 *racing(deleting, referring, lead_s=(number % 12 - 6) * 0.003), return_exceptions=True
             )
             assert not isinstance(outcomes[0], BaseException)
-            assert isinstance(outcomes[1], Horse | ReferenceRefused), outcomes[1]
-            refusals += isinstance(outcomes[1], ReferenceRefused)
+            assert isinstance(outcomes[1], Horse | ReferenceRejected), outcomes[1]
+            refusals += isinstance(outcomes[1], ReferenceRejected)
         assert refusals, "sometimes the mark came first"
         await asyncio.sleep(1)
         corrals = {c.name for c in (await one.list(Corral)).items}

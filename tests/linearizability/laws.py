@@ -7,7 +7,7 @@ from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.controller import LedgerController
 from remuda.identity.quotas.quota_state import expected_totals, used
 from remuda.kernel.errors import NotFound, Unavailable, Unusable
-from remuda.reconcile.results import Again, Run
+from remuda.reconcile.results import ReconcileContext, Requeue
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.watchdog import at_once
@@ -61,13 +61,13 @@ async def settle(world: World, store: Store, quotas: Quotas, life: timedelta, *,
     await world.clock.sleep(life.total_seconds() + 1)
     controller = LedgerController(store=store, clock=world.clock, ledger=quotas.ledger)
     for _ in range(100):
-        run = Run(
+        run = ReconcileContext(
             controller="quotas",
             key=organization,
             cause="event",
             registry=store.registry,
             randomness=world.randomness,
         )
-        if not isinstance(await controller(organization, run), Again):
+        if not isinstance(await controller(organization, run), Requeue):
             return
     raise AssertionError("the controller comes to no end")

@@ -22,8 +22,8 @@ from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch, Watc
 from remuda.http.asgi import ASGIApp
 from remuda.http.client import Client
 from remuda.http.routes import Table
-from remuda.http.server.server import Address, Server
-from remuda.http.transport import ClientSettings, Service
+from remuda.http.server.server import ListenAddress, Server
+from remuda.http.transport import ClientSettings, ServiceCredentials
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
@@ -45,7 +45,7 @@ class Certified:
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         shown = certified(self._service, {}, now=SystemClock().now())
-        claimed = {name.lower(): value for name, value in Service(self._service).headers(context).items()}
+        claimed = {name.lower(): value for name, value in ServiceCredentials(self._service).headers(context).items()}
         return {**shown, **claimed}
 
 
@@ -133,7 +133,7 @@ class Serving:
     """A service on a port, which stays the same when it is started again."""
 
     def __init__(self, app: ASGIApp, port: int = 0) -> None:
-        self._app, self._address = app, Address("127.0.0.1", port)
+        self._app, self._address = app, ListenAddress("127.0.0.1", port)
         self._server: Server | None = None
 
     async def start(self) -> str:
@@ -142,7 +142,7 @@ class Serving:
             self._app,
             clock=SystemClock(),
             randomness=SystemRandomness(),
-            count_cut=lambda _: None,
+            count_closed=lambda _: None,
             closing=asyncio.Event(),
             grace_s=0.1,
         )

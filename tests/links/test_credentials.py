@@ -6,7 +6,7 @@ from remuda.access.principal import Context, Principal
 from remuda.clients.transport import There
 from remuda.http.client import Client
 from remuda.http.routes import NOTHING
-from remuda.http.transport import Bearer
+from remuda.http.transport import BearerCredentials
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
@@ -51,7 +51,7 @@ async def test_c04_a_credential_that_runs_out_is_renewed_before_it_is_shown_agai
     with Slow(clock, told([]), busy, told([]), told([])).running() as server:
         client = Client(
             server.url,
-            credentials=Bearer(lambda: Secret((clock.now() + GOOD_FOR).isoformat())),
+            credentials=BearerCredentials(lambda: Secret((clock.now() + GOOD_FOR).isoformat())),
             clock=clock,
             randomness=SystemRandomness(),
         )

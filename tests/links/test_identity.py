@@ -13,7 +13,7 @@ from remuda.clients import transport as sending
 from remuda.clients.identity import IdentityLink
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
-from remuda.quota.ports import Amount, Charge, Late, Place
+from remuda.quota.ports import Amount, Charge, ProjectRef, StaleTokenError
 from tests.identity.household import ORGANIZATIONS, told
 from tests.links.ground import WAYS, Ground, followed, link_of
 
@@ -25,14 +25,14 @@ each_way = pytest.mark.parametrize("way", WAYS)
 
 
 @asynccontextmanager
-async def asked(directory: Path, way: str) -> AsyncIterator[tuple[Ground, IdentityLink, Place]]:
+async def asked(directory: Path, way: str) -> AsyncIterator[tuple[Ground, IdentityLink, ProjectRef]]:
     """Run identity, and a service that asks it."""
     async with followed(directory, way, service=REGION) as ground:
         house = ground.house
-        yield ground, link_of(ground, REGION), Place(house.organization, house.project)
+        yield ground, link_of(ground, REGION), ProjectRef(house.organization, house.project)
 
 
-def charge(payer: Place, number: int = 1, committed: int = 2) -> Charge:
+def charge(payer: ProjectRef, number: int = 1, committed: int = 2) -> Charge:
     operation, owner = (f"f0000000-0000-4000-800{part}-00000000000{number}" for part in (1, 2))
     return Charge(
         payer=payer, operation=operation, kind="networks.x.y", id=owner, amounts=(Amount("networks", committed),)
@@ -97,15 +97,15 @@ async def test_what_something_costs_is_held_once_and_given_back(tmp_path: Path, 
 async def test_who_is_late_is_told_so_and_holds_nothing_else(tmp_path: Path, way: str) -> None:
     async with asked(tmp_path, way) as (_, link, place):
         await link.allocate(charge(place))
-        await link.change(replace(charge(place, committed=3), turn=2))
-        with pytest.raises(Late):
-            await link.change(replace(charge(place, committed=1), turn=1))
+        await link.change(replace(charge(place, committed=3), fencing_token=2))
+        with pytest.raises(StaleTokenError):
+            await link.change(replace(charge(place, committed=1), fencing_token=1))
         held = await link.held_for(charge(place))
         assert held is not None
         assert held.amounts == {Amount("networks", 3)}
         await link.release(charge(place))
-        with pytest.raises(Late):
-            await link.allocate(replace(charge(place), turn=1))
+        with pytest.raises(StaleTokenError):
+            await link.allocate(replace(charge(place), fencing_token=1))
         assert await link.held_for(charge(place)) is None, "it is not held again by who is late"
 
 
@@ -114,9 +114,9 @@ async def test_what_is_given_back_for_good_is_not_held_again_by_who_saw_it_befor
     async with asked(tmp_path, way) as (ground, link, place):
         await link.allocate(charge(place))
         for _ in range(2):
-            await link.release(replace(charge(place), turn=3), for_good=True)
-        with pytest.raises(Late):
-            await link.allocate(replace(charge(place), turn=3))
+            await link.release(replace(charge(place), fencing_token=3), permanently=True)
+        with pytest.raises(StaleTokenError):
+            await link.allocate(replace(charge(place), fencing_token=3))
         assert await _used(ground, place) == 0
 
 
@@ -141,21 +141,21 @@ async def test_everything_that_is_held_in_a_project_is_told_however_much_it_is(
 ) -> None:
     monkeypatch.setattr(sending, "_PAGE", 2)
     async with followed(tmp_path, way, service=COMPUTE) as ground:
-        link, place = link_of(ground, COMPUTE), Place(ground.house.organization, ground.house.project)
+        link, place = link_of(ground, COMPUTE), ProjectRef(ground.house.organization, ground.house.project)
         for number in (1, 2, 3):
             await link.allocate(charge(place, number, committed=1))
         held = [each async for each in link.held_in(place)]
         assert {each.id for each in held} == {charge(place, number).id for number in (1, 2, 3)}
         assert {each.is_confirmed for each in held} == {False}
         assert [each async for each in link.held_in(replace(place, project=ABSENT))] == []
-        assert [each async for each in link.held_in(Place(ABSENT, ABSENT))] == [], "there is no such organization"
+        assert [each async for each in link.held_in(ProjectRef(ABSENT, ABSENT))] == [], "there is no such organization"
 
 
-async def _lacks(link: IdentityLink, place: Place) -> bool:
+async def _lacks(link: IdentityLink, place: ProjectRef) -> bool:
     return not await link.has_project(place.organization, place.project)
 
 
-async def _used(ground: Ground, place: Place) -> int:
+async def _used(ground: Ground, place: ProjectRef) -> int:
     root = ground.house.identity.client(ground.house.identity.root)
     quotas: Any = told(await root.get(f"{ORGANIZATIONS}/{place.organization}/quotas"), 200)
     return next(int(each["used"]) for each in quotas["quotas"] if each["kind"] == "networks")

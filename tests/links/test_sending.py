@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.http.responses import Shown, Tagged
+from remuda.http.responses import EtagView, Viewed
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.quotas.rules import ALLOCATION_VIEW
 from remuda.identity.quotas.schema import AllocationRead
@@ -38,15 +38,15 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzjZlJ6T4hVwDSmNkNWJvBKMQxsGn3ktnTZk
     ],
 )
 async def test_what_is_read_here_is_what_is_read_there(
-    tmp_path: Path, kind: Any, view: Tagged[Any, Any], read_as: Any
+    tmp_path: Path, kind: Any, view: EtagView[Any, Any], read_as: Any
 ) -> None:
     async with running(tmp_path) as house:
         await _all_sorts(house)
         found = (await house.store.list(kind, limit=100)).items
         assert found
         for each in found:
-            shown = Shown(view, each)
-            assert shown.read() == msgspec.json.decode(shown.rendered().body, type=read_as)
+            shown = Viewed(view, each)
+            assert shown.schema() == msgspec.json.decode(shown.rendered().body, type=read_as)
 
 
 async def _all_sorts(house: RegionHouse) -> None:

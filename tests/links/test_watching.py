@@ -51,15 +51,15 @@ async def test_a_consumer_of_projects_hears_that_one_is_ending(tmp_path: Path, w
     async with followed(tmp_path, way) as ground:
         house, projects = ground.house, watch_projects(ground.identity)
         first = await anext(projects)
-        while first.place.project != house.project:
+        while first.project.project != house.project:
             first = await anext(projects)
-        assert not first.is_marked
+        assert not first.is_deleting
         await house.network()  # keeps the project for a moment
         await _end(house, house.organization, house.project)
         async with asyncio.timeout(20):
             async for seen in projects:
-                if seen.is_marked:
-                    assert (seen.place.organization, seen.place.project) == (house.organization, house.project)
+                if seen.is_deleting:
+                    assert (seen.project.organization, seen.project.project) == (house.organization, house.project)
                     break
         await projects.aclose()
 

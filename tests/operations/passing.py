@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from remuda.store.contract import Event, Page, Part, Referrer, Store, View
+from remuda.store.contract import Dependency, Event, Page, Referrer, Store, View
 from remuda.store.logs import Log, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 
@@ -78,8 +78,8 @@ class Passing:
         self.before_read()
         return await self.inner.list_names(kind, **selection)
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        return self.inner.stamp(parts)
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
+        return self.inner.change_counter(dependencies)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         self.before_read()

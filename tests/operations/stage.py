@@ -14,7 +14,7 @@ from remuda.operations.reporter import Reporter
 from remuda.operations.runner import OperationSettings
 from remuda.operations.saga import AnySaga, Bound
 from remuda.operations.service import Operations
-from remuda.store.background import Duties, Duty
+from remuda.store.background import BackgroundTask, BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
@@ -94,10 +94,10 @@ class Process:
     async def settle(self) -> None:
         """Let everything that is under way end, however often it has to be tried within ten minutes."""
         for _ in range(600):
-            if not self.operations.in_hand:
+            if not self.operations.running:
                 return
             await self.operations.clock.sleep(1)
-        raise AssertionError(f"there is no end to {list(self.operations.in_hand)}")
+        raise AssertionError(f"there is no end to {list(self.operations.running)}")
 
     async def kill(self) -> None:
         """End it as a crash does: whatever it was about to do, it does not do."""
@@ -158,9 +158,9 @@ class Stage:
         assert not left, f"operations are left open: {left}"
 
     @asynccontextmanager
-    async def duty(self, duty: Duty) -> AsyncIterator[None]:
+    async def duty(self, duty: BackgroundTask) -> AsyncIterator[None]:
         """Have a duty done meanwhile."""
-        duties = Duties(self.world.clock)
+        duties = BackgroundTasks(self.world.clock)
         duties.start("duty", duty)
         try:
             yield

@@ -34,7 +34,7 @@ WHISPER: Saga[Outfit, Whisper] = Saga(
     input_type=Whisper,
     subject=lambda whisper: (TENT.qualified, whisper.tent),
     steps=(Step(name="say", do=say, undo=take_back),),
-    holds_secret=True,
+    has_secret=True,
 )
 
 
@@ -58,6 +58,6 @@ async def test_the_same_secret_is_the_same_request_and_another_one_is_not(stage:
 
 
 def test_a_secret_that_nobody_declared_is_not_stored() -> None:
-    careless = replace(WHISPER, holds_secret=False)
+    careless = replace(WHISPER, has_secret=False)
     with pytest.raises(TypeError, match="Secret"):
         stored_input(careless, Whisper("blue", WORD))

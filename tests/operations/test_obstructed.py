@@ -67,7 +67,7 @@ async def test_a_closed_record_that_cannot_be_read_is_kept_and_holds_up_nobody(s
     await spoil(stage, await stage.start().run(FIRST))
     stage.world.clock.jump(OperationSettings().retention + timedelta(minutes=1))
     with capture_logs() as logs:
-        await stage.start().recovery.forget()
+        await stage.start().recovery.delete_old()
     assert (await stage.store.list_names(Operation)).items == [FIRST]
     assert [(line["count"], line["operation"]) for line in logs] == [(1, FIRST)]
 

@@ -102,10 +102,10 @@ async def test_what_is_taken_over_twice_is_undone_by_one(stage: Stage) -> None:
 
 async def test_the_duty_looks_now_and_then(stage: Stage) -> None:
     process = stage.start()
-    async with stage.duty(process.recovery.keep):
+    async with stage.duty(process.recovery.run):
         await stage.world.clock.sleep(1)
         await stage.store.create(left_open(stage, FIRST))
-        await stage.world.clock.sleep(SETTINGS.look_s)
+        await stage.world.clock.sleep(SETTINGS.recovery_interval_s)
         assert await stage.phase() == "undone"
 
 
@@ -142,11 +142,11 @@ async def test_an_undo_that_hangs_holds_up_nobody_else(stage: Stage) -> None:
 
     step = Step(name="note", do=note, undo=note)
     process = stage.start(hooked(replace(PITCH, steps=(*PITCH.steps, step)), hang))
-    for number in range(3 * SETTINGS.together):
+    for number in range(3 * SETTINGS.concurrency):
         await stage.store.create(left_open(stage, f"left-{number:03}"))
     await stage.store.create(left_open(stage, FIRST))
     await process.recovery.recover()
-    assert len(undone) == 3 * SETTINGS.together + 1
+    assert len(undone) == 3 * SETTINGS.concurrency + 1
     assert max(undone) < SETTINGS.undo_s
     await process.kill()
 
@@ -161,17 +161,17 @@ async def test_what_was_abandoned_while_recovery_was_busy_is_left(stage: Stage) 
 
     counting = Counting()
     process = stage.start(replace(PITCH, steps=(Step(name="hang", do=hang, undo=hang),)), reporter=counting)
-    for number in range(SETTINGS.together):
+    for number in range(SETTINGS.concurrency):
         await stage.store.create(left_open(stage, f"left-{number:03}"))
     last = await stage.store.create(left_open(stage, "the-last"))
     await stage.store.update_status(last.moved("undoing"))
     recovering = asyncio.create_task(process.recovery.recover())
     await stage.world.clock.sleep(1)
-    assert len(undone) == SETTINGS.together
+    assert len(undone) == SETTINGS.concurrency
     await stage.start().operations.abandon("the-last", reason="enough", actor="ada")
     await recovering
     assert "the-last" not in undone
-    assert counting.seen == [{(PITCH.name, "running"): SETTINGS.together}]
+    assert counting.seen == [{(PITCH.name, "running"): SETTINGS.concurrency}]
     await process.kill()
 
 
@@ -180,8 +180,8 @@ async def test_closed_operations_are_forgotten_when_their_time_has_come(stage: S
     await process.run()
     stage.world.clock.jump(OperationSettings().retention - timedelta(minutes=1))
     created = await stage.store.create(left_open(stage, "open-and-old"))
-    await process.recovery.forget()
+    await process.recovery.delete_old()
     assert await stage.phase() == "done"
-    async with stage.duty(process.recovery.keep_forgetting):
+    async with stage.duty(process.recovery.run_retention):
         await stage.world.clock.sleep(2 * 3600)
     assert [each.name for each in (await stage.store.list(Operation)).items] == [created.name]

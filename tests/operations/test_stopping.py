@@ -50,7 +50,7 @@ async def test_a_run_that_pauses_is_not_waited_for(stage: Stage) -> None:
     began = stage.world.clock.monotonic()
     await process.operations.stop(grace_s=100)
     assert stage.world.clock.monotonic() - began < 1
-    assert not process.operations.in_hand
+    assert not process.operations.running
     assert await stage.phase() == "stuck"
 
 
@@ -96,7 +96,7 @@ async def test_a_process_that_stops_takes_nothing_over(stage: Stage) -> None:
     process = stage.start()
     await process.operations.stop(grace_s=0)
     await process.recovery.recover()
-    assert not process.operations.in_hand
+    assert not process.operations.running
     assert await stage.phase() == "running"
     await stage.store.update_status(created.moved("undoing"))
     with pytest.raises(Unavailable, match="stopping"):

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from remuda.outbound.addresses import Address, Reach
-from remuda.outbound.fetch import Guarded, Unfetchable
+from remuda.outbound.addresses import AddressPolicy, IpAddress
+from remuda.outbound.fetch import FetchFailed, GuardedFetcher
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
-HERE = Reach((ip_network("127.0.0.0/8"),))
+HERE = AddressPolicy((ip_network("127.0.0.0/8"),))
 """Lets tests speak to this machine."""
 
 
@@ -83,7 +83,7 @@ class Names:
     answers: dict[str, list[Sequence[str]]]
     asked: list[str] = field(default_factory=list)
 
-    async def __call__(self, host: str, port: int) -> Sequence[Address]:
+    async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
         assert port > 0
         self.asked.append(host)
         if host not in self.answers:
@@ -94,7 +94,7 @@ class Names:
 
 
 async def fetched(
-    guarded: Guarded, url: str, headers: Mapping[str, str] | None = None, *, total_s: float = 20.0
+    guarded: GuardedFetcher, url: str, headers: Mapping[str, str] | None = None, *, total_s: float = 20.0
 ) -> tuple[int, bytes]:
     async with guarded.open(url, headers or {}, total_s=total_s) as answer:
         read = b""
@@ -103,10 +103,10 @@ async def fetched(
         return answer.status, read
 
 
-async def refusal_of(guarded: Guarded, url: str, *, total_s: float = 20.0) -> tuple[str, bool]:
-    with pytest.raises(Unfetchable) as refused:
+async def refusal_of(guarded: GuardedFetcher, url: str, *, total_s: float = 20.0) -> tuple[str, bool]:
+    with pytest.raises(FetchFailed) as refused:
         await fetched(guarded, url, total_s=total_s)
-    return refused.value.reason, refused.value.may_pass
+    return refused.value.reason, refused.value.is_temporary
 
 
 def certified(name: str, directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

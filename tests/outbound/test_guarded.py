@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from remuda.outbound.addresses import Reach, SystemResolver
-from remuda.outbound.fetch import Guarded
+from remuda.outbound.addresses import AddressPolicy, SystemResolver
+from remuda.outbound.fetch import GuardedFetcher
 from tests.outbound.servers import HERE, Names, certified, fetched, redirecting, refusal_of, saying, serving
 
 NO_NAMES = Names({})
@@ -18,7 +18,7 @@ NOT_PLAIN = ("it is not a plain http or https URL", False)
 
 async def test_an_answer_is_read_and_nothing_is_asked_for_packed() -> None:
     async with serving(saying(b"hello ", b"world")) as served:
-        guarded = Guarded(resolve=Names({"images.example": [["127.0.0.1"]]}), reach=HERE)
+        guarded = GuardedFetcher(resolve=Names({"images.example": [["127.0.0.1"]]}), reach=HERE)
         url = served.url("images.example", "/a%20b?c=d")
         assert await fetched(guarded, url, {"Range": "bytes=0-1"}) == (200, b"hello world")
         head = served.asked[0].lower()
@@ -30,13 +30,13 @@ async def test_an_answer_is_read_and_nothing_is_asked_for_packed() -> None:
 
 async def test_packed_content_is_not_unpacked() -> None:
     async with serving(saying(b"\x1f\x8bpacked", headers="content-encoding: gzip\r\n")) as served:
-        assert await fetched(Guarded(resolve=NO_NAMES, reach=HERE), served.url()) == (200, b"\x1f\x8bpacked")
+        assert await fetched(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url()) == (200, b"\x1f\x8bpacked")
 
 
 async def test_any_status_is_an_answer() -> None:
     for status in (404, 500, 304, 302):
         async with serving(saying(status=f"{status} So")) as served:
-            assert await fetched(Guarded(resolve=NO_NAMES, reach=HERE), served.url()) == (status, b"")
+            assert await fetched(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url()) == (status, b"")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_any_status_is_an_answer() -> None:
     ],
 )
 async def test_an_inner_number_is_refused(url: str) -> None:
-    assert await refusal_of(Guarded(resolve=NO_NAMES), url) == NOT_PUBLIC
+    assert await refusal_of(GuardedFetcher(resolve=NO_NAMES), url) == NOT_PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ async def test_an_inner_number_is_refused(url: str) -> None:
 )
 async def test_an_odd_address_is_refused_before_anybody_is_asked(url: str) -> None:
     names = Names({})
-    assert await refusal_of(Guarded(resolve=names, reach=HERE), url) == NOT_PLAIN
+    assert await refusal_of(GuardedFetcher(resolve=names, reach=HERE), url) == NOT_PLAIN
     assert names.asked == []
 
 
 async def test_a_name_is_refused_if_any_of_its_numbers_is_inside() -> None:
     for numbers in (["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["2606:4700::1", "::1"], ["::ffff:192.168.0.1"]):
-        guarded = Guarded(resolve=Names({"images.example": [numbers]}))
+        guarded = GuardedFetcher(resolve=Names({"images.example": [numbers]}))
         assert await refusal_of(guarded, "http://images.example/") == NOT_PUBLIC
 
 
 async def test_a_name_that_changes_its_mind_is_asked_once() -> None:
     """The first answer is checked and used; the second, which would lead inside, is never asked for."""
     names = Names({"rebinding.example": [["127.0.0.2"], ["127.0.0.1"]]})
-    reach = Reach((ip_network("127.0.0.2/32"),))
+    reach = AddressPolicy((ip_network("127.0.0.2/32"),))
     async with serving(saying(b"the checked one"), at="127.0.0.2") as served:
-        assert await fetched(Guarded(resolve=names, reach=reach), served.url("rebinding.example")) == (
+        assert await fetched(GuardedFetcher(resolve=names, reach=reach), served.url("rebinding.example")) == (
             *(200, b"the checked one"),
         )
         assert names.asked == ["rebinding.example"]
@@ -94,9 +94,11 @@ async def test_a_name_that_changes_its_mind_is_asked_once() -> None:
 
 async def test_a_name_that_changes_its_mind_between_redirects_is_checked_again() -> None:
     names = Names({"rebinding.example": [["127.0.0.2"], ["127.0.0.1"]]})
-    reach = Reach((ip_network("127.0.0.2/32"),))
+    reach = AddressPolicy((ip_network("127.0.0.2/32"),))
     async with serving(redirecting("/again"), at="127.0.0.2") as served:
-        assert await refusal_of(Guarded(resolve=names, reach=reach), served.url("rebinding.example")) == NOT_PUBLIC
+        assert (
+            await refusal_of(GuardedFetcher(resolve=names, reach=reach), served.url("rebinding.example")) == NOT_PUBLIC
+        )
         assert (names.asked, len(served.asked)) == (["rebinding.example"] * 2, 1)
 
 
@@ -116,7 +118,7 @@ async def test_a_name_that_changes_its_mind_between_redirects_is_checked_again()
 )
 async def test_a_redirect_leads_nowhere_that_may_not_be_asked_for(location: str, refusal: tuple[str, bool]) -> None:
     names = Names({"images.example": [["127.0.0.2"]], "inner.example": [["10.0.0.1"]]})
-    guarded = Guarded(resolve=names, reach=Reach((ip_network("127.0.0.2/32"),)))
+    guarded = GuardedFetcher(resolve=names, reach=AddressPolicy((ip_network("127.0.0.2/32"),)))
     async with (
         serving(saying(b"an inner secret")) as inner,
         serving(redirecting(location.format(port=inner.port)), at="127.0.0.2") as outer,
@@ -133,7 +135,10 @@ async def test_a_redirect_is_followed_to_where_it_leads(status: int) -> None:
         serving(redirecting(second.url("second.example", "/b"), f"{status} Away")) as first,
     ):
         asked = {"Range": "bytes=0-511"}
-        assert await fetched(Guarded(resolve=names, reach=HERE), first.url("first.example"), asked) == (200, b"there")
+        assert await fetched(GuardedFetcher(resolve=names, reach=HERE), first.url("first.example"), asked) == (
+            200,
+            b"there",
+        )
         assert second.asked[0].startswith(b"GET /b HTTP/1.1\r\n")
         assert b"host: second.example:%d\r\n" % second.port in second.asked[0].lower()
         assert b"range: bytes=0-511\r\n" in second.asked[0].lower()
@@ -142,14 +147,14 @@ async def test_a_redirect_is_followed_to_where_it_leads(status: int) -> None:
 
 async def test_redirects_have_an_end() -> None:
     async with serving(redirecting("/again")) as served:
-        refusal = await refusal_of(Guarded(resolve=NO_NAMES, reach=HERE), served.url())
+        refusal = await refusal_of(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url())
         assert (refusal, len(served.asked)) == (("it redirects more than 5 times", False), 6)
 
 
 async def test_no_cookie_comes_back() -> None:
     giving = redirecting("/again\r\nset-cookie: tenant=secret; Path=/")
     async with serving(giving) as served:
-        guarded = Guarded(resolve=NO_NAMES, reach=HERE)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         for _ in range(2):
             await refusal_of(guarded, served.url())
         assert not any(b"cookie" in head.lower() for head in served.asked)
@@ -159,19 +164,19 @@ async def test_no_proxy_of_the_surroundings_is_used(monkeypatch: pytest.MonkeyPa
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with serving(saying(b"direct")) as served:
-        assert await fetched(Guarded(resolve=NO_NAMES, reach=HERE), served.url()) == (200, b"direct")
+        assert await fetched(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url()) == (200, b"direct")
 
 
 async def test_the_next_number_is_tried_where_one_does_not_answer() -> None:
     async with serving(saying(b"here"), at="127.0.0.2") as served:
         names = Names({"images.example": [["127.0.0.1", "127.0.0.3", "127.0.0.2"]]})
-        assert await fetched(Guarded(resolve=names, reach=HERE), served.url("images.example")) == (200, b"here")
+        assert await fetched(GuardedFetcher(resolve=names, reach=HERE), served.url("images.example")) == (200, b"here")
         none = Names({"images.example": [["127.0.0.1", "127.0.0.3"]]})
-        assert await refusal_of(Guarded(resolve=none, reach=HERE), served.url("images.example")) == (
+        assert await refusal_of(GuardedFetcher(resolve=none, reach=HERE), served.url("images.example")) == (
             *("it cannot be connected to", True),
         )
         nobody = Names({"images.example": [[]]})
-        assert await refusal_of(Guarded(resolve=nobody, reach=HERE), served.url("images.example")) == (
+        assert await refusal_of(GuardedFetcher(resolve=nobody, reach=HERE), served.url("images.example")) == (
             *("it cannot be connected to", True),
         )
 
@@ -179,15 +184,15 @@ async def test_the_next_number_is_tried_where_one_does_not_answer() -> None:
 async def test_a_mapped_number_can_be_connected_to() -> None:
     async with serving(saying(b"here")) as served:
         names = Names({"images.example": [["::ffff:127.0.0.1"]]})
-        assert await fetched(Guarded(resolve=names, reach=HERE), served.url("images.example")) == (200, b"here")
+        assert await fetched(GuardedFetcher(resolve=names, reach=HERE), served.url("images.example")) == (200, b"here")
 
 
 async def test_the_machines_own_resolver_is_checked_as_any_other() -> None:
     async with serving(saying(b"here")) as served:
-        guarded = Guarded(resolve=SystemResolver())
+        guarded = GuardedFetcher(resolve=SystemResolver())
         assert await refusal_of(guarded, served.url("localhost")) == NOT_PUBLIC
-        everywhere_here = Reach((*HERE.allowed, ip_network("::1/128")))
-        guarded = Guarded(resolve=SystemResolver(), reach=everywhere_here)
+        everywhere_here = AddressPolicy((*HERE.allowed, ip_network("::1/128")))
+        guarded = GuardedFetcher(resolve=SystemResolver(), reach=everywhere_here)
         assert await fetched(guarded, served.url("localhost")) == (200, b"here")
         assert await refusal_of(guarded, "http://nowhere.invalid/") == ("its name is unknown", True)
 
@@ -198,13 +203,13 @@ async def test_a_server_proves_by_its_certificate_that_it_has_the_name(tmp_path:
     asked_for: list[str | None] = []
     shown.sni_callback = lambda _, name, __: asked_for.append(name)
     async with serving(saying(b"proved"), tls=shown) as served:
-        guarded = Guarded(resolve=names, reach=HERE, tls=trusting)
+        guarded = GuardedFetcher(resolve=names, reach=HERE, tls=trusting)
         assert await fetched(guarded, served.url("images.example", scheme="https")) == (200, b"proved")
         for host in ("other.example", "127.0.0.1"):
             refusal = await refusal_of(guarded, served.url(host, scheme="https"))
             assert refusal == ("it cannot be connected to", True)
         assert asked_for[:2] == ["images.example", "other.example"]
-        stranger = Guarded(resolve=names, reach=HERE)
+        stranger = GuardedFetcher(resolve=names, reach=HERE)
         assert await refusal_of(stranger, served.url("images.example", scheme="https")) == (
             *("it cannot be connected to", True),
         )
@@ -213,7 +218,7 @@ async def test_a_server_proves_by_its_certificate_that_it_has_the_name(tmp_path:
 
 async def test_one_verifier_is_made_for_all_requests() -> None:
     async with serving(saying(b"here")) as served:
-        guarded = Guarded(resolve=NO_NAMES, reach=HERE)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         await asyncio.gather(*(fetched(guarded, served.url()) for _ in range(5)))
         assert isinstance(guarded._tls, ssl.SSLContext)
         assert guarded._tls.verify_mode == ssl.CERT_REQUIRED

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.outbound.addresses import Reach, unmapped
+from remuda.outbound.addresses import AddressPolicy, unmapped
 
 OUTSIDE = [
     *("1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255"),
@@ -39,20 +39,20 @@ INSIDE = [
 
 @pytest.mark.parametrize("address", OUTSIDE)
 def test_the_public_internet_may_be_spoken_to(address: str) -> None:
-    assert Reach().permits(ip_address(address))
+    assert AddressPolicy().allows(ip_address(address))
 
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_nothing_else_may_be(address: str) -> None:
-    assert not Reach().permits(ip_address(address))
+    assert not AddressPolicy().allows(ip_address(address))
 
 
 def test_what_an_operator_allows_may_be_in_every_spelling() -> None:
-    reach = Reach((ip_network("10.1.0.0/16"), ip_network("fd00:1::/32")))
+    reach = AddressPolicy((ip_network("10.1.0.0/16"), ip_network("fd00:1::/32")))
     for address in ("10.1.2.3", "::ffff:10.1.2.3", "fd00:1::1", "8.8.8.8"):
-        assert reach.permits(ip_address(address))
+        assert reach.allows(ip_address(address))
     for address in ("10.2.0.0", "::ffff:10.2.0.0", "fd00:2::1", "127.0.0.1", "64:ff9b::10.1.2.3", "2002:a01:203::"):
-        assert not reach.permits(ip_address(address))
+        assert not reach.allows(ip_address(address))
 
 
 def test_a_mapped_address_is_the_one_it_spells() -> None:
@@ -63,13 +63,13 @@ def test_a_mapped_address_is_the_one_it_spells() -> None:
 
 @given(st.ip_addresses(v=4))
 def test_an_address_is_permitted_only_where_python_calls_it_global_too(address: IPv4Address) -> None:
-    permitted = Reach().permits(address)
+    permitted = AddressPolicy().allows(address)
     assert not permitted or (address.is_global and not address.is_multicast and not address.is_reserved)
-    assert permitted == Reach().permits(IPv6Address(b"\0" * 10 + b"\xff\xff" + address.packed))
-    assert permitted == Reach().permits(IPv6Address(b"\0\x64\xff\x9b" + b"\0" * 8 + address.packed))
-    assert permitted == Reach().permits(IPv6Address(b"\x20\x02" + address.packed + b"\0" * 10))
+    assert permitted == AddressPolicy().allows(IPv6Address(b"\0" * 10 + b"\xff\xff" + address.packed))
+    assert permitted == AddressPolicy().allows(IPv6Address(b"\0\x64\xff\x9b" + b"\0" * 8 + address.packed))
+    assert permitted == AddressPolicy().allows(IPv6Address(b"\x20\x02" + address.packed + b"\0" * 10))
 
 
 @given(st.ip_addresses(v=6))
 def test_an_ipv6_address_is_permitted_only_where_python_calls_it_global_too(address: IPv6Address) -> None:
-    assert not Reach().permits(address) or (address.is_global and not address.is_multicast)
+    assert not AddressPolicy().allows(address) or (address.is_global and not address.is_multicast)

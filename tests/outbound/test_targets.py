@@ -124,4 +124,4 @@ def test_a_target_at_an_address_is_the_same_thing_there() -> None:
 def test_a_redirect_is_read_as_any_address(location: str, leads_to: str | None) -> None:
     target = read_target("http://example.com:81/a/b")
     assert target is not None
-    assert target.elsewhere(location) == (None if leads_to is None else read_target(leads_to))
+    assert target.redirected(location) == (None if leads_to is None else read_target(leads_to))

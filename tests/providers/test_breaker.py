@@ -6,14 +6,14 @@ import pytest
 
 from remuda.kernel.errors import OutcomeUnknown, TimedOut, Unavailable
 from remuda.kernel.randomness import SeededRandomness
-from remuda.providers.calls import Refused
-from remuda.providers.circuit_breaker import STATES, Breaker, BreakerSettings, CallSettings
+from remuda.providers.calls import CallRejected
+from remuda.providers.circuit_breaker import BREAKER_STATES, CallSettings, CircuitBreaker, CircuitBreakerSettings
 from tests.kit.environment import options
 from tests.providers.cloud import Cloud
 from tests.providers.test_properties import Hands
 
-SETTINGS = BreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40)
-QUICK = CallSettings(breaker=SETTINGS, silence_s=2)
+SETTINGS = CircuitBreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40)
+QUICK = CallSettings(breaker=SETTINGS, unresponsive_after_s=2)
 KEYS = ("a", "b", "c")
 
 
@@ -22,7 +22,7 @@ class Breakable:
 
     def __init__(self) -> None:
         self.hands = Hands()
-        self.breaker = Breaker(self.hands, SeededRandomness(0), SETTINGS)
+        self.breaker = CircuitBreaker(self.hands, SeededRandomness(0), SETTINGS)
 
     def admit(self) -> int:
         epoch = self.breaker.admit()
@@ -31,7 +31,7 @@ class Breakable:
 
     def fail(self, *epochs: int) -> None:
         for epoch in epochs:
-            self.breaker.failed(epoch)
+            self.breaker.record_failure(epoch)
 
 
 def test_a_failure_of_a_call_that_began_before_the_breaker_opened_does_not_hold_it_open() -> None:
@@ -50,7 +50,7 @@ def test_failures_of_calls_that_began_before_the_breaker_opened_do_not_open_it_a
     late = [it.admit() for _ in range(3)]
     it.fail(*(it.admit() for _ in range(3)))
     it.hands.time += SETTINGS.open_s
-    it.breaker.succeeded(it.admit())
+    it.breaker.record_success(it.admit())
     assert it.breaker.state == "closed"
     it.fail(*late)
     assert it.breaker.state == "closed"
@@ -70,7 +70,7 @@ async def test_a_provider_that_does_not_answer_by_the_deadline_is_ill(cloud: Clo
     for key in KEYS:
         with pytest.raises(OutcomeUnknown):
             await cloud.make(key, takes_s=100, deadline_s=3)
-    with pytest.raises(Refused, match="calls to it are paused"):
+    with pytest.raises(CallRejected, match="calls to it are paused"):
         await cloud.make("d")
 
 
@@ -79,7 +79,7 @@ async def test_a_read_that_is_not_answered_by_the_deadline_says_so_too(cloud: Cl
     for key in KEYS:
         with pytest.raises(TimedOut):
             await cloud.look(key, takes_s=100, deadline_s=3)
-    with pytest.raises(Refused, match="calls to it are paused"):
+    with pytest.raises(CallRejected, match="calls to it are paused"):
         await cloud.look("d")
 
 
@@ -92,7 +92,7 @@ async def test_callers_who_hardly_wait_do_not_make_a_provider_ill(cloud: Cloud) 
     assert await cloud.make("z") == "z is there"
 
 
-@options(settings=CallSettings(slots=1, breaker=SETTINGS, silence_s=2))
+@options(settings=CallSettings(slots=1, breaker=SETTINGS, unresponsive_after_s=2))
 async def test_callers_who_waited_long_for_a_slot_do_not_either(cloud: Cloud) -> None:
     for key in KEYS:
         under_way = asyncio.create_task(cloud.make("first", takes_s=9.5))
@@ -118,7 +118,7 @@ async def test_a_probe_whose_caller_hardly_waits_gives_way_to_another(cloud: Clo
 @options(settings=QUICK)
 async def test_the_state_is_shown_as_it_is_when_somebody_looks(cloud: Cloud) -> None:
     def shown() -> list[str]:
-        return [state for state in STATES if cloud.sample("breaker", state=state)]
+        return [state for state in BREAKER_STATES if cloud.sample("breaker", state=state)]
 
     assert shown() == ["closed"]
     for key in KEYS:

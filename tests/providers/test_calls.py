@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, TimedOut, Unavailable
-from remuda.providers.circuit_breaker import CallSettings, is_ill
+from remuda.providers.circuit_breaker import CallSettings, is_unhealthy
 from tests.kit.environment import options
 from tests.providers.cloud import NEVER_BREAKS, Cloud
 
@@ -29,7 +29,7 @@ async def test_a_verb_has_to_be_declared(cloud: Cloud) -> None:
 
 async def test_an_effect_past_its_deadline_is_unknown_until_it_has_really_ended(cloud: Cloud) -> None:
     clock, known = cloud.world.clock, list[tuple[str, float]]()
-    cloud.calls.when_known(lambda key: known.append((key, clock.monotonic())))
+    cloud.calls.on_known(lambda key: known.append((key, clock.monotonic())))
     with pytest.raises(OutcomeUnknown, match="make of a at cloud"):
         await cloud.make("a", takes_s=100, deadline_s=10)
     assert clock.monotonic() == 10
@@ -57,7 +57,7 @@ async def test_an_effect_that_fails_after_its_deadline_is_known_again_too(cloud:
 
 async def test_an_effect_whose_caller_goes_away_is_unknown_until_it_has_ended(cloud: Cloud) -> None:
     known: list[str] = []
-    cloud.calls.when_known(known.append)
+    cloud.calls.on_known(known.append)
     caller = asyncio.create_task(cloud.make("a", takes_s=100))
     await cloud.world.clock.sleep(1)
     caller.cancel()
@@ -76,8 +76,8 @@ async def test_a_listener_that_fails_keeps_nobody_from_hearing(cloud: Cloud) -> 
         raise RuntimeError("bad listener")
 
     known: list[str] = []
-    cloud.calls.when_known(fail)
-    cloud.calls.when_known(known.append)
+    cloud.calls.on_known(fail)
+    cloud.calls.on_known(known.append)
     with pytest.raises(OutcomeUnknown):
         await cloud.make("a", takes_s=100, deadline_s=10)
     with capture_logs() as logs:
@@ -165,5 +165,5 @@ async def test_a_caller_that_goes_away_while_it_waits_leaves_its_place(cloud: Cl
 
 
 def test_what_says_that_a_provider_is_ill() -> None:
-    assert all(is_ill(error) for error in (ILL, OutcomeUnknown("x"), TimeoutError(), ConnectionResetError()))
-    assert not any(is_ill(error) for error in (NotFound("Server", "a"), ValueError(), KeyError()))
+    assert all(is_unhealthy(error) for error in (ILL, OutcomeUnknown("x"), TimeoutError(), ConnectionResetError()))
+    assert not any(is_unhealthy(error) for error in (NotFound("Server", "a"), ValueError(), KeyError()))

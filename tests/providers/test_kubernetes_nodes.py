@@ -8,7 +8,7 @@ import pytest
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.kubernetes.kubeconfig import source_of
-from remuda.providers.kubernetes.provider import NODE_CLASS, Node, NodeClass, offered
+from remuda.providers.kubernetes.provider import NODE_CLASS, Node, NodeClass, flavors_of
 
 SMALL = NodeClass(id="small", name="Small", cpus=4, memory_bytes=1 << 30, disk_bytes=10**9)
 OPEN = NodeClass(id="open", name="Open", memory_bytes=1 << 30, disk_bytes=10**9)
@@ -20,8 +20,8 @@ def node(node_class: str, arch: str | None = "amd64", cpus: str = "8") -> Node:
 
 
 def test_a_class_without_a_node_is_no_flavor() -> None:
-    assert list(offered([SMALL], [])) == []
-    assert [flavor.id for flavor in offered([SMALL, OPEN], [node("open")])] == ["open"]
+    assert list(flavors_of([SMALL], [])) == []
+    assert [flavor.id for flavor in flavors_of([SMALL, OPEN], [node("open")])] == ["open"]
 
 
 @pytest.mark.parametrize(
@@ -35,19 +35,19 @@ def test_a_class_without_a_node_is_no_flavor() -> None:
     ],
 )
 def test_a_flavor_has_the_architecture_of_most_of_its_nodes(arches: list[str], expected: str) -> None:
-    (flavor,) = offered([SMALL], [node("small", arch) for arch in arches])
+    (flavor,) = flavors_of([SMALL], [node("small", arch) for arch in arches])
     assert flavor.architecture == expected
 
 
 @pytest.mark.parametrize("arch", ["s390x", "", None])
 def test_nodes_whose_architecture_nobody_knows_are_not_on_offer(arch: str | None) -> None:
-    assert list(offered([SMALL], [node("small", arch)])) == []
+    assert list(flavors_of([SMALL], [node("small", arch)])) == []
 
 
 def test_cpus_are_what_the_operator_says_or_else_what_the_least_of_the_nodes_has() -> None:
     nodes = [node("small", cpus="64"), node("open", cpus="64"), node("open", cpus="32")]
-    assert [flavor.cpus for flavor in offered([SMALL, OPEN], nodes)] == [4, 32]
-    assert list(offered([OPEN], [node("open", cpus="500m")])) == []
+    assert [flavor.cpus for flavor in flavors_of([SMALL, OPEN], nodes)] == [4, 32]
+    assert list(flavors_of([OPEN], [node("open", cpus="500m")])) == []
 
 
 def _kubeconfig(
@@ -82,7 +82,7 @@ def test_a_kubeconfig_with_everything_in_it_is_used() -> None:
 def test_a_kubeconfig_that_runs_a_program_or_reads_a_file_is_refused(config: Secret) -> None:
     with pytest.raises(Unavailable, match="runs a program or refers to a file") as caught:
         source_of(config)()
-    assert "canary" not in caught.value.sentence
+    assert "canary" not in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -100,5 +100,5 @@ def test_a_kubeconfig_that_runs_a_program_or_reads_a_file_is_refused(config: Sec
 def test_what_is_no_kubeconfig_is_told_without_a_word_of_it(config: Secret) -> None:
     with pytest.raises(Unavailable, match="not a kubeconfig") as caught:
         source_of(config)()
-    assert "canary" not in caught.value.sentence
+    assert "canary" not in caught.value.message
     assert caught.value.__context__ is None or "canary" not in str(caught.value.__context__)

@@ -10,11 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from remuda.kernel.errors import NotFound, ServerUnreachable, Unavailable
 from remuda.kernel.randomness import SeededRandomness
-from remuda.providers.circuit_breaker import Breaker, BreakerSettings, CallSettings, RetryBudget
+from remuda.providers.circuit_breaker import CallSettings, CircuitBreaker, CircuitBreakerSettings, RetryBudget
 from tests.providers.cloud import Cloud
 from tests.sim.runner import World, simulate
 
-BUSY = CallSettings(slots=3, queue=4, breaker=BreakerSettings(failures_in_a_row=4, open_s=3), retries=2)
+BUSY = CallSettings(slots=3, queue=4, breaker=CircuitBreakerSettings(failures_in_a_row=4, open_s=3), retries=2)
 
 
 async def storm(world: World) -> None:
@@ -76,7 +76,7 @@ def test_over_any_time_retries_are_a_share_of_calls_a_trickle_and_the_reserve(ev
     calls = retries = 0
     for event in events:
         if event == "call":
-            budget.pay_in()
+            budget.add_call()
             calls += 1
         elif event == "retry":
             retries += budget.take()
@@ -93,8 +93,10 @@ class BreakerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.hands = Hands()
-        self.settings = BreakerSettings(failures_in_a_row=3, failure_share=0.5, window=6, open_s=10, longest_open_s=40)
-        self.breaker = Breaker(self.hands, SeededRandomness(0), self.settings)
+        self.settings = CircuitBreakerSettings(
+            failures_in_a_row=3, failure_share=0.5, window=6, open_s=10, longest_open_s=40
+        )
+        self.breaker = CircuitBreaker(self.hands, SeededRandomness(0), self.settings)
         self.calls: list[tuple[int, int]] = []
         """Those under way: the breaker's epoch, and how often it had changed its mind when they began."""
         self.changes = 0
@@ -124,7 +126,11 @@ class BreakerMachine(RuleBasedStateMachine):
     def end(self, data: st.DataObject, ending: str) -> None:
         epoch, changes = self.calls.pop(data.draw(st.integers(0, len(self.calls) - 1)))
         is_current = changes == self.changes
-        {"works": self.breaker.succeeded, "fails": self.breaker.failed, "is left": self.breaker.left}[ending](epoch)
+        {
+            "works": self.breaker.record_success,
+            "fails": self.breaker.record_failure,
+            "is left": self.breaker.record_abandoned,
+        }[ending](epoch)
         if not is_current:
             return
         if ending == "is left":

@@ -6,13 +6,13 @@ from collections.abc import Callable
 import pytest
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, Unavailable
-from remuda.providers.calls import Refused
-from remuda.providers.circuit_breaker import BreakerSettings, CallSettings
+from remuda.providers.calls import CallRejected
+from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from tests.kit.environment import options
 from tests.providers.cloud import NEVER_BREAKS, Cloud, in_cloud
 
 ILL = ServerUnreachable("cloud", "cable")
-QUICK = CallSettings(breaker=BreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40), retries=0)
+QUICK = CallSettings(breaker=CircuitBreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40), retries=0)
 
 
 def failing_first(cloud: Cloud, times: int, error: Exception = ILL) -> Callable[[], "asyncio.Future[str]"]:
@@ -55,7 +55,7 @@ async def test_a_provider_that_says_no_is_not_asked_again(cloud: Cloud) -> None:
 async def test_a_call_that_was_refused_is_not_made_again(cloud: Cloud) -> None:
     under_way = asyncio.create_task(cloud.make("a", takes_s=1))
     await cloud.world.clock.sleep(0.01)
-    with pytest.raises(Refused, match="Too many calls are waiting"):
+    with pytest.raises(CallRejected, match="Too many calls are waiting"):
         await cloud.look("b")
     assert cloud.world.clock.monotonic() == pytest.approx(0.01), "it is told at once"
     assert cloud.sample("retries_total", verb="look") == 0

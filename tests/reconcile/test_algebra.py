@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.resync import ResyncSettings
 from remuda.store.objects import Metadata
 from tests.reconcile.perturbed import Perturbed
 from tests.reconcile.toy import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
@@ -55,12 +55,12 @@ async def is_done(here: Farm, wish: Wish) -> bool:
     try:
         match wish.verb:
             case "create" if current is not None:
-                return not current.is_marked
+                return not current.is_deleting
             case "create":
                 await store.create(animal(wish.name, wish.value, trough="trough"))
             case "delete" if current is not None:
                 await store.delete(Animal, wish.name, uid=current.uid)
-            case "recolour" if current is not None and not current.is_marked:
+            case "recolour" if current is not None and not current.is_deleting:
                 await store.update(recoloured(current, wish.value))
             case "feed":
                 await store.update(replace(await store.get(Trough, "trough"), spec=TroughSpec(feed=wish.value)))
@@ -91,7 +91,7 @@ async def assert_settled(here: Farm) -> None:
     """Fail unless the barn is as wanted, and everything says so."""
     assert {name: (stall.colour, stall.feed) for name, stall in here.barn.stalls.items()} == await wanted(here)
     for each in (await here.animals()).values():
-        assert not each.is_marked
+        assert not each.is_deleting
         assert {c.type: c.status for c in each.status.conditions}["Available"] == "True"
 
 
@@ -131,7 +131,7 @@ def test_doubling_and_shuffling_events_leads_to_the_same_end(script: list[Wish],
         driver = await here.drive(store=store)
         await act_out(here, script)
         await here.rest()
-        await driver.scan()  # an event that is kept back until another comes is lost if none does
+        await driver.resync()  # an event that is kept back until another comes is lost if none does
 
     expected = ending(0, without_trouble(script))
     assert ending(seed, scenario) == expected
@@ -145,9 +145,9 @@ def test_events_that_are_lost_are_made_up_for_by_a_full_scan(script: list[Wish],
         driver = await here.drive(store=Perturbed(here.store, seed, drop=0.5))
         await act_out(here, script)
         await here.rest()
-        await driver.scan()
+        await driver.resync()
         await here.rest()
-        await driver.scan()
+        await driver.resync()
 
     assert ending(seed, scenario) == ending(0, without_trouble(script))
 
@@ -158,11 +158,11 @@ def test_a_second_pass_over_what_is_settled_writes_nothing_and_a_full_scan_finds
     script: list[Wish], seed: int
 ) -> None:
     async def scenario(here: Farm) -> None:
-        driver = await here.drive(settings=DriverSettings(scan=ScanSettings(interval_s=20)))
+        driver = await here.drive(settings=ControllerSettings(resync=ResyncSettings(interval_s=20)))
         await act_out(here, script)
         await here.rest()
         versions, calls, passes = await here.versions(), list(here.barn.calls), len(here.notes.passes)
-        count = await driver.scan()
+        count = await driver.resync()
         await here.rest(10)
         assert len(here.notes.passes) >= passes + count
         assert (await here.versions(), here.barn.calls) == (versions, calls)
@@ -221,7 +221,7 @@ def test_a_controller_that_is_killed_in_the_middle_and_begins_anew_comes_to_the_
     async def scenario(here: Farm) -> None:
         async def restart() -> None:
             for life_s in lives_s:
-                driver = await here.drive(settings=DriverSettings(grace_s=0))
+                driver = await here.drive(settings=ControllerSettings(grace_s=0))
                 await here.rest(life_s)
                 await driver.stop()
             await here.drive()
@@ -252,7 +252,7 @@ def test_a_barn_that_refuses_and_stays_silent_only_delays_it() -> None:
             world.faults.stop()
             await here.rest(1000)
             await assert_settled(here)
-            await driver.scan()
+            await driver.resync()
             await here.rest()
             assert here.notes.finds == []
 

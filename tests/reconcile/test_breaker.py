@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import Conflict
-from remuda.reconcile.deletion_guard import MASS_DESTRUCTION, PROJECT_LABEL, Breaker, BreakerSettings, Limit
+from remuda.reconcile.deletion_guard import MASS_DELETION, PROJECT_LABEL, DeletionGuard, DeletionGuardSettings, Limit
 from remuda.reconcile.kinds import EVERYTHING, BreakerRecord
-from remuda.reconcile.results import Run
+from remuda.reconcile.results import ReconcileContext
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options, provided_by
 from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, animal, farm
 from tests.sim.runner import World, simulate
 
-SETTINGS = BreakerSettings(window=timedelta(minutes=10))
+SETTINGS = DeletionGuardSettings(window=timedelta(minutes=10))
 
 
 def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None:
@@ -31,13 +31,15 @@ def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None
 sample = provided_by(in_simulation)
 
 
-def breaker(here: Farm, settings: BreakerSettings = SETTINGS) -> Breaker:
-    return Breaker("animals", Animal, ports=here.ports(), settings=settings)
+def breaker(here: Farm, settings: DeletionGuardSettings = SETTINGS) -> DeletionGuard:
+    return DeletionGuard("animals", Animal, ports=here.ports(), settings=settings)
 
 
-def run_of(here: Farm) -> Run:
+def run_of(here: Farm) -> ReconcileContext:
     ports = here.ports()
-    return Run(controller="animals", key="k", cause="scan", registry=ports.store.registry, randomness=ports.randomness)
+    return ReconcileContext(
+        controller="animals", key="k", cause="scan", registry=ports.store.registry, randomness=ports.randomness
+    )
 
 
 async def populate(here: Farm, project: str, count: int) -> list[Animal]:
@@ -48,10 +50,10 @@ async def populate(here: Farm, project: str, count: int) -> list[Animal]:
     ]
 
 
-async def allowed(guard: Breaker, here: Farm, herd: list[Animal]) -> int:
+async def allowed(guard: DeletionGuard, here: Farm, herd: list[Animal]) -> int:
     """Return how many of them may be destroyed, one after the other."""
     verdicts = [await guard.allow(each, run_of(here)) for each in herd]
-    assert {verdict.reason for verdict in verdicts if verdict} <= {MASS_DESTRUCTION}
+    assert {verdict.reason for verdict in verdicts if verdict} <= {MASS_DELETION}
     return verdicts.count(None)
 
 
@@ -142,7 +144,7 @@ async def test_an_operator_releases_it_and_it_counts_from_nothing(sample: Farm) 
 
 
 async def test_it_has_an_upper_bound_whatever_the_share(sample: Farm) -> None:
-    settings = BreakerSettings(group=Limit(share=1.0, most=5))
+    settings = DeletionGuardSettings(group=Limit(share=1.0, most=5))
     assert await allowed(breaker(sample, settings), sample, await populate(sample, "p", 40)) == 5
 
 
@@ -151,7 +153,7 @@ async def test_two_that_count_at_once_do_not_miss_each_other(world: World) -> No
     async with farm(world) as here:
         herd, granted = await populate(here, "p", 40), 0
 
-        async def destroy(guard: Breaker, mine: list[Animal]) -> None:
+        async def destroy(guard: DeletionGuard, mine: list[Animal]) -> None:
             nonlocal granted
             for each in mine:
                 while True:

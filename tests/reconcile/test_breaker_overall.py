@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any, cast
 
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
 from remuda.reconcile.kinds import EVERYTHING
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 from tests.kit.environment import provided_by
@@ -28,7 +28,7 @@ async def test_many_small_projects_are_no_way_around_it(sample: Farm) -> None:
 
 
 async def test_what_goes_in_all_has_a_limit_of_its_own(sample: Farm) -> None:
-    settings = BreakerSettings(overall=Limit(share=1.0, always=2, most=5))
+    settings = DeletionGuardSettings(overall=Limit(share=1.0, always=2, most=5))
     herds = [await populate(sample, project, 3) for project in "pqr"]
     assert [await allowed(breaker(sample, settings), sample, herd) for herd in herds] == [3, 2, 0]
 
@@ -50,7 +50,7 @@ async def test_a_mark_on_a_far_owner_is_a_request_before_it_has_come_to_the_near
     herd = await sample.store.create(Herd(metadata=Metadata(name="herd", finalizers=("a.example.org/x",))))
     mare = await sample.store.create(animal("mare", owner=HERD.owner(herd), finalizers=("a.example.org/x",)))
     foals = [await sample.store.create(animal(f"foal-{n}", owner=ANIMAL.owner(mare))) for n in range(20)]
-    guard = Breaker("animals", Animal, ports=sample.ports(store=cast("Store", Cascading(sample.store, mare))))
+    guard = DeletionGuard("animals", Animal, ports=sample.ports(store=cast("Store", Cascading(sample.store, mare))))
     assert await allowed(guard, sample, foals) == 4
     await sample.store.delete(Herd, "herd", uid=herd.uid)
     assert await allowed(guard, sample, foals) == 20
@@ -61,7 +61,7 @@ async def test_one_that_cannot_be_read_stops_no_count(sample: Farm) -> None:
     odd = herds[1][0]
     odd = await sample.store.update(recoloured(odd, cast("str", 7)))
     store = await reopened(sample)
-    guard = Breaker("animals", Animal, ports=sample.ports(store=store), settings=SETTINGS)
+    guard = DeletionGuard("animals", Animal, ports=sample.ports(store=store), settings=SETTINGS)
     assert [await allowed(guard, sample, herd[1:]) for herd in herds] == [3, 3]
 
 
@@ -82,10 +82,10 @@ async def test_the_driver_reports_what_is_stopped_when_control_begins(sample: Fa
     await allowed(breaker(sample), sample, await populate(sample, "p", 10))
     sample.notes.trips.clear()
 
-    async def reconcile(_key: str, _run: Run) -> Result:
+    async def reconcile(_key: str, _run: ReconcileContext) -> Result:
         return Done()
 
-    driver = Driver("animals", reconcile, kind=Animal, ports=sample.ports(), breakers=[breaker(sample)])
+    driver = Controller("animals", reconcile, kind=Animal, ports=sample.ports(), guards=[breaker(sample)])
     assert sample.notes.armed_for == ["animals"] * 2
     assert sample.notes.trips == []
     await driver.start()

@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.errors import Conflict, StorageFull
-from remuda.reconcile.controller import Driver, Reconcile
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.controller import Controller, Reconcile
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
+from remuda.reconcile.resync import ResyncSettings
 from remuda.reconcile.sources import Source
 from remuda.store.contract import Event, Page
 from remuda.store.objects import Resource
@@ -36,8 +36,10 @@ sample = provided_by(in_simulation)
 
 
 @asynccontextmanager
-async def driving(here: Farm, reconcile: Reconcile, settings: DriverSettings | None = None) -> AsyncIterator[Driver]:
-    driver = Driver("t", reconcile, kind=Animal, ports=here.ports(), settings=settings)
+async def driving(
+    here: Farm, reconcile: Reconcile, settings: ControllerSettings | None = None
+) -> AsyncIterator[Controller]:
+    driver = Controller("t", reconcile, kind=Animal, ports=here.ports(), settings=settings)
     await driver.start()
     try:
         yield driver
@@ -53,7 +55,7 @@ class Script:
         self.says = list(says)
         self.times: list[float] = []
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         assert (key, run.key) == ("bella", "bella")
         self.times.append(self.here.world.clock.monotonic())
         says = self.says.pop(0) if self.says else Done()
@@ -71,19 +73,19 @@ async def test_everything_is_looked_at_when_control_begins(sample: Farm) -> None
         await sample.store.create(animal(f"a{number}"))
     seen: list[str] = []
 
-    async def reconcile(key: str, run: Run) -> Result:
+    async def reconcile(key: str, run: ReconcileContext) -> Result:
         assert run.cause == "start"
         seen.append(key)
         return Done()
 
     async with driving(sample, reconcile) as driver:
         await sample.rest()
-        assert driver.is_quiet
+        assert driver.is_idle
     assert sorted(seen) == sorted(f"a{number}" for number in range(120))
 
 
 async def test_again_is_woken_after_its_time_and_done_is_not(sample: Farm) -> None:
-    script = Script(sample, Again(7), Again(3))
+    script = Script(sample, Requeue(7), Requeue(3))
     async with driving(sample, script):
         await sample.store.create(animal("bella"))
         await sample.rest(500)
@@ -92,7 +94,7 @@ async def test_again_is_woken_after_its_time_and_done_is_not(sample: Farm) -> No
 
 async def test_a_failure_is_tried_again_after_growing_pauses(sample: Farm) -> None:
     script = Script(sample, *[Failed("No", "no")] * 12)
-    async with driving(sample, script, DriverSettings(backoff=Backoff(first_s=1, longest_s=60))):
+    async with driving(sample, script, ControllerSettings(backoff=Backoff(first_s=1, longest_s=60))):
         await sample.store.create(animal("bella"))
         await sample.rest(600)
     for number, pause in enumerate(script.pauses()):
@@ -104,7 +106,7 @@ async def test_a_failure_is_tried_again_after_growing_pauses(sample: Farm) -> No
 
 async def test_a_blocked_key_is_looked_at_now_and_then(sample: Farm) -> None:
     script = Script(sample, *[Blocked("NoHay", "no hay")] * 5)
-    async with driving(sample, script, DriverSettings(blocked_every_s=60)):
+    async with driving(sample, script, ControllerSettings(blocked_every_s=60)):
         await sample.store.create(animal("bella"))
         await sample.rest(1000)
     assert [54 <= pause <= 67 for pause in script.pauses()] == [True] * 5
@@ -116,14 +118,14 @@ async def test_what_a_reconciler_raises_is_told_in_the_log_and_the_others_go_on(
 ) -> None:
     seen: list[str] = []
 
-    async def reconcile(key: str, _: Run) -> Result:
+    async def reconcile(key: str, _: ReconcileContext) -> Result:
         seen.append(key)
         if key == "bad":
             raise error
         return Done()
 
     with capture_logs() as logs:
-        async with driving(sample, reconcile, DriverSettings(workers=1)):
+        async with driving(sample, reconcile, ControllerSettings(workers=1)):
             await sample.store.create(animal("bad"))
             await sample.rest(10)
             await sample.store.create(animal("good"))
@@ -159,14 +161,14 @@ async def test_trouble_of_the_store_is_waited_out(sample: Farm) -> None:
 async def test_a_pass_that_does_not_end_is_cut_off_at_its_deadline(sample: Farm) -> None:
     began: list[float] = []
 
-    async def reconcile(_: str, run: Run) -> Result:
+    async def reconcile(_: str, run: ReconcileContext) -> Result:
         began.append(sample.world.clock.monotonic())
         if run.cause != "retry":
             await sample.world.clock.sleep(10_000)
         return Done()
 
     with capture_logs() as logs:
-        async with driving(sample, reconcile, DriverSettings(workers=1, deadline_s=20)):
+        async with driving(sample, reconcile, ControllerSettings(workers=1, deadline_s=20)):
             await sample.store.create(animal("bella"))
             await sample.rest(60)
     assert [outcome for _, _, outcome in sample.notes.passes] == ["late", "done"]
@@ -176,12 +178,12 @@ async def test_a_pass_that_does_not_end_is_cut_off_at_its_deadline(sample: Farm)
 async def test_a_wake_that_a_pass_asks_for_comes_even_if_its_result_waits_longer(sample: Farm) -> None:
     times: list[float] = []
 
-    async def reconcile(_: str, run: Run) -> Result:
+    async def reconcile(_: str, run: ReconcileContext) -> Result:
         times.append(sample.world.clock.monotonic())
         if len(times) == 1:
-            run.wake_after(30)
-            run.wake_after(12)
-            run.wake_after(40)
+            run.requeue_after(30)
+            run.requeue_after(12)
+            run.requeue_after(40)
         return Blocked("NoHay", "no hay") if len(times) == 1 else Done()
 
     async with driving(sample, reconcile):
@@ -193,12 +195,14 @@ async def test_a_wake_that_a_pass_asks_for_comes_even_if_its_result_waits_longer
 async def test_stopping_lets_passes_under_way_end_and_cancels_those_that_do_not(sample: Farm) -> None:
     ended: list[str] = []
 
-    async def reconcile(key: str, _: Run) -> Result:
+    async def reconcile(key: str, _: ReconcileContext) -> Result:
         await sample.world.clock.sleep({"quick": 5, "slow": 1000}[key])
         ended.append(key)
         return Done()
 
-    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports(), settings=DriverSettings(grace_s=10, workers=2))
+    driver = Controller(
+        "t", reconcile, kind=Animal, ports=sample.ports(), settings=ControllerSettings(grace_s=10, workers=2)
+    )
     await driver.start()
     for key in ("quick", "slow"):
         await sample.store.create(animal(key))
@@ -215,7 +219,7 @@ async def test_stopping_lets_passes_under_way_end_and_cancels_those_that_do_not(
 @options(seeds=50)
 async def test_to_stop_twice_at_once_and_start_again_loses_no_task(sample: Farm) -> None:
     await sample.store.create(animal("bella"))
-    driver = Driver("t", Script(sample), kind=Animal, ports=sample.ports())
+    driver = Controller("t", Script(sample), kind=Animal, ports=sample.ports())
     await driver.start()
     await sample.rest(1)
 
@@ -231,11 +235,11 @@ async def test_to_stop_twice_at_once_and_start_again_loses_no_task(sample: Farm)
 
 
 async def test_a_stop_that_is_cancelled_can_be_called_again(sample: Farm) -> None:
-    async def reconcile(_key: str, _: Run) -> Result:
+    async def reconcile(_key: str, _: ReconcileContext) -> Result:
         await sample.world.clock.sleep(1000)
         return Done()
 
-    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports(), settings=DriverSettings(grace_s=10))
+    driver = Controller("t", reconcile, kind=Animal, ports=sample.ports(), settings=ControllerSettings(grace_s=10))
     await driver.start()
     await sample.store.create(animal("slow"))
     await sample.rest(1)
@@ -252,10 +256,10 @@ async def test_a_key_can_be_woken_by_hand(sample: Farm) -> None:
         await sample.store.create(animal("bella"))
         await sample.rest(1)
         looked = len(script.times)
-        driver.wake("bella")
+        driver.enqueue("bella")
         await sample.rest(1)
         assert len(script.times) == looked + 1
-    driver.wake("bella")
+    driver.enqueue("bella")
     await sample.rest(1)
     assert len(script.times) == looked + 1, "nobody controls any more"
 
@@ -274,12 +278,12 @@ async def test_scans_look_at_everything_now_and_then_and_are_spread_out(sample: 
         await sample.store.create(animal(f"a{number}"))
     times: list[float] = []
 
-    async def reconcile(_: str, run: Run) -> Result:
+    async def reconcile(_: str, run: ReconcileContext) -> Result:
         if run.cause == "scan":
             times.append(sample.world.clock.monotonic())
         return Done()
 
-    settings = DriverSettings(scan=ScanSettings(interval_s=100, keys_per_s=2, chunk=5))
+    settings = ControllerSettings(resync=ResyncSettings(interval_s=100, keys_per_s=2, chunk=5))
     async with driving(sample, reconcile, settings):
         await sample.rest(130)
     assert len(times) == 30
@@ -290,10 +294,10 @@ async def test_scans_look_at_everything_now_and_then_and_are_spread_out(sample: 
 async def test_a_find_of_a_scan_is_counted_only_if_nothing_else_was_under_way(sample: Farm) -> None:
     act = asyncio.Event()
 
-    async def reconcile(key: str, run: Run) -> Result:
+    async def reconcile(key: str, run: ReconcileContext) -> Result:
         if key == "busy":
             run.acted = True
-            return Again(1000)
+            return Requeue(1000)
         run.acted = act.is_set()
         return Done()
 
@@ -301,11 +305,11 @@ async def test_a_find_of_a_scan_is_counted_only_if_nothing_else_was_under_way(sa
         for key in ("busy", "idle"):
             await sample.store.create(animal(key))
         await sample.rest()
-        assert await driver.scan() == 2
+        assert await driver.resync() == 2
         await sample.rest()
         assert sample.notes.finds == []
         act.set()
-        await driver.scan()
+        await driver.resync()
         await sample.rest()
         assert sample.notes.finds == ["idle"]
 
@@ -338,7 +342,7 @@ async def test_a_scan_that_overtakes_an_event_has_found_nothing(sample: Farm) ->
     await sample.rest()
     for colour in ("grey", "bay"):
         await sample.store.update(recoloured(await sample.store.get(Animal, "bella"), colour))
-        await driver.scan()
+        await driver.resync()
         await sample.rest(0.5)
         assert sample.barn.stalls["bella"].colour == colour
         await sample.rest()
@@ -360,11 +364,11 @@ async def test_the_id_of_a_pass_is_in_every_line_that_is_logged_on_its_behalf(sa
     async def deep_inside() -> None:
         structlog.get_logger().info("called")
 
-    async def reconcile(_: str, run: Run) -> Result:
+    async def reconcile(_: str, run: ReconcileContext) -> Result:
         ids.append(run.id)
         run.log.info("mine")
         await deep_inside()
-        return Again(5) if len(ids) < 3 else Done()
+        return Requeue(5) if len(ids) < 3 else Done()
 
     with capture_logs(processors=[merge_contextvars]) as logs:
         async with driving(sample, reconcile):
@@ -378,4 +382,4 @@ async def test_the_id_of_a_pass_is_in_every_line_that_is_logged_on_its_behalf(sa
 @options(seeds=1)
 async def test_sources_that_leave_out_the_own_kind_are_refused(sample: Farm) -> None:
     with pytest.raises(ValueError, match="Animal"):
-        Driver("t", Script(sample), kind=Animal, ports=sample.ports(), sources=(Source(Herd),))
+        Controller("t", Script(sample), kind=Animal, ports=sample.ports(), sources=(Source(Herd),))

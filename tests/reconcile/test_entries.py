@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.results import Again, Done, Result, Run
+from remuda.reconcile.results import Done, ReconcileContext, Requeue, Result
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
 from tests.reconcile.test_lifecycle import Hands, in_simulation, timeline
@@ -21,7 +21,7 @@ class Teller:
     def __init__(self, here: Farm, hands: Hands, *, has_log: bool = True) -> None:
         self.here = here
         self.is_disturbed = False
-        self.result: Result = Again(5)
+        self.result: Result = Requeue(5)
         assert isinstance(here.store, SqliteStore)
         hands.life = Lifecycle(
             Animal,
@@ -31,12 +31,12 @@ class Teller:
             ports=here.ports(log=here.store if has_log else None),
         )
 
-    async def step(self, resource: Animal, run: Run) -> Outcome[Animal]:
+    async def step(self, resource: Animal, run: ReconcileContext) -> Outcome[Animal]:
         if self.is_disturbed:
             now = await self.here.store.get(Animal, resource.name)
             labels = {"disturbed-by": run.id}
             await self.here.store.update(replace(now, metadata=replace(now.metadata, labels=labels)))
-        return Outcome(self.result, resource, [run.entry(resource, "Fed", feed="oats")])
+        return Outcome(self.result, resource, [run.event(resource, "Fed", feed="oats")])
 
 
 async def events(here: Farm) -> list[str]:

@@ -5,11 +5,11 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.leader import Alone
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.deletion_guard import DeletionGuard
+from remuda.reconcile.leader import SingleProcess
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import provided_by
 from tests.reconcile.test_driver import Script, in_simulation
 from tests.reconcile.toy import Animal, Farm, Notes, animal, recoloured
@@ -17,7 +17,7 @@ from tests.reconcile.toy import Animal, Farm, Notes, animal, recoloured
 sample = provided_by(in_simulation)
 
 
-class Lapsed(Alone):
+class Lapsed(SingleProcess):
     """A leader whose lease ran out, of which nobody has been told yet."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Lapsed(Alone):
 
 async def test_no_pass_begins_after_the_lease_ran_out_whoever_knows_of_it(sample: Farm) -> None:
     leader, script = Lapsed(), Script(sample)
-    driver = Driver("t", script, kind=Animal, ports=sample.ports(leader=leader))
+    driver = Controller("t", script, kind=Animal, ports=sample.ports(leader=leader))
     await driver.start()
     bella = await sample.store.create(animal("bella"))
     await sample.rest(5)
@@ -47,7 +47,7 @@ async def test_no_pass_begins_after_the_lease_ran_out_whoever_knows_of_it(sample
     await driver.stop()
 
 
-class Shaky(Alone):
+class Shaky(SingleProcess):
     """A leader of whom asking may fail."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Shaky(Alone):
 async def test_a_fault_around_a_pass_ends_neither_its_worker_nor_its_key(sample: Farm) -> None:
     leader, script = Shaky(), Script(sample)
     ports = sample.ports(leader=leader)
-    driver = Driver("t", script, kind=Animal, ports=ports, settings=DriverSettings(workers=1))
+    driver = Controller("t", script, kind=Animal, ports=ports, settings=ControllerSettings(workers=1))
     await driver.start()
     await sample.rest(1)
     leader.is_ill = True
@@ -95,21 +95,21 @@ class Faulty(Notes):
 async def test_a_reporter_that_raises_keeps_nobody_from_anything(sample: Farm) -> None:
     seen: list[str] = []
 
-    async def reconcile(key: str, run: Run) -> Result:
+    async def reconcile(key: str, run: ReconcileContext) -> Result:
         seen.append(key)
         run.acted = run.cause == "scan"
         return Done()
 
     with capture_logs() as logs:
         ports = replace(sample.ports(), reporter=Faulty())
-        guard = Breaker("t", Animal, ports=ports)
-        settings = DriverSettings(workers=2)
-        driver = Driver("t", reconcile, kind=Animal, ports=ports, settings=settings, breakers=[guard])
+        guard = DeletionGuard("t", Animal, ports=ports)
+        settings = ControllerSettings(workers=2)
+        driver = Controller("t", reconcile, kind=Animal, ports=ports, settings=settings, guards=[guard])
         await driver.start()
         for number in range(6):
             await sample.store.create(animal(f"a{number}"))
         await sample.rest(5)
-        assert await driver.scan() == 6
+        assert await driver.resync() == 6
         await sample.rest(5)
         await driver.stop()
     assert seen.count("a0") == seen.count("a5") == 2

@@ -8,9 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import Gone, StorageFailing
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Cause, Done, Result, Run
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.results import Cause, Done, ReconcileContext, Result
 from remuda.reconcile.sources import Source, Watcher, owner_of
 from remuda.store.contract import Event, Store
 from remuda.store.objects import Metadata, Resource, ResourceT
@@ -59,7 +59,7 @@ class Looks:
         self._here, self._takes_s = here, takes_s
         self.seen: list[tuple[str, Cause]] = []
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         await self._here.world.clock.sleep(self._takes_s)
         self.seen.append((key, run.cause))
         return Done()
@@ -90,7 +90,7 @@ async def test_the_owner_of_a_child_that_went_unseen_is_looked_at(sample: Farm, 
     looks = Looks(sample)
     ports = sample.ports(store=cast("Store", store))
     sources = (Source(Herd), Source(Animal, keys=owner_of(Herd)))
-    driver = Driver("herds", looks, kind=Herd, ports=ports, sources=sources)
+    driver = Controller("herds", looks, kind=Herd, ports=ports, sources=sources)
     await driver.start()
     herd = await sample.store.create(Herd(metadata=Metadata(name="herd")))
     bella = await sample.store.create(animal("bella", owner=HERD.owner(herd)))
@@ -107,10 +107,10 @@ async def test_a_user_does_not_wait_behind_everything_that_is_looked_at_again(sa
     looks = Looks(sample, takes_s=1)
     for number in range(600):
         await sample.store.create(animal(f"b{number:03}"))
-    driver = Driver("t", looks, kind=Animal, ports=sample.ports(store=cast("Store", store)))
+    driver = Controller("t", looks, kind=Animal, ports=sample.ports(store=cast("Store", store)))
     await driver.start()
     await sample.rest(600)
-    assert driver.is_quiet
+    assert driver.is_idle
     looks.seen.clear()
     await lose(store, sample, sample.store.create(animal("c")))
     await sample.rest(20)
@@ -129,7 +129,7 @@ async def test_what_a_source_remembers_from_before_it_missed_something_counts_no
     looks = Looks(sample)
     ports = sample.ports(store=cast("Store", store))
     source = Source(Animal, when=lambda each: each.spec.colour)
-    driver = Driver("t", looks, kind=Animal, ports=ports, sources=(source,))
+    driver = Controller("t", looks, kind=Animal, ports=ports, sources=(source,))
     await driver.start()
     bella = await sample.store.create(animal("bella", "bay"))
     await sample.rest(5)
@@ -144,7 +144,7 @@ async def test_what_a_source_remembers_from_before_it_missed_something_counts_no
 
 async def test_everything_is_looked_at_although_the_store_fails_just_then(sample: Farm, store: Forgetful) -> None:
     looks = Looks(sample)
-    driver = Driver("t", looks, kind=Animal, ports=sample.ports(store=cast("Store", store)))
+    driver = Controller("t", looks, kind=Animal, ports=sample.ports(store=cast("Store", store)))
     await driver.start()
     bella = await sample.store.create(animal("bella"))
     await sample.rest(5)
@@ -181,9 +181,9 @@ async def test_one_that_cannot_be_read_fails_alone_and_all_others_go_on(sample: 
         await sample.store.update(recoloured(await sample.store.get(Animal, odd), cast("str", 7)))
     await reopened(sample)
     with capture_logs() as logs:
-        driver = await sample.drive(settings=DriverSettings(workers=2))
+        driver = await sample.drive(settings=ControllerSettings(workers=2))
         await sample.rest()
-        assert driver.has_begun
+        assert driver.is_synced
         await sample.store.create(animal("d"))
         await sample.rest()
     assert sample.barn.stalls.keys() == {"b", "d"}

@@ -6,8 +6,8 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from remuda.providers.calls import Calls
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import provided_by
 from tests.reconcile.toy import Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate
@@ -38,7 +38,7 @@ async def test_passes_that_were_refused_while_a_call_was_out_do_not_make_its_key
         await clock.sleep(TAKES_S)
         ended.append(clock.monotonic())
 
-    async def reconcile(key: str, _: Run) -> Result:
+    async def reconcile(key: str, _: ReconcileContext) -> Result:
         if ended:
             looked.append(clock.monotonic())
             return Done()
@@ -47,8 +47,8 @@ async def test_passes_that_were_refused_while_a_call_was_out_do_not_make_its_key
         await calls.call(key, "build", build, deadline_s=5)
         return Done()
 
-    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports())
-    calls.when_known(driver.wake)
+    driver = Controller("t", reconcile, kind=Animal, ports=sample.ports())
+    calls.on_known(driver.enqueue)
     await driver.start()
     await sample.store.create(animal("bella"))
     await sample.rest(TAKES_S + 10)

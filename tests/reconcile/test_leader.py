@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from remuda.reconcile.controller import Driver
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.kinds import LeaseRecord
-from remuda.reconcile.leader import Alone, LeaseSettings
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.leader import LeaseSettings, SingleProcess
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import options
 from tests.reconcile.nodes import Node
 from tests.reconcile.toy import Animal, Farm, animal, farm
@@ -171,17 +171,17 @@ async def test_a_driver_controls_only_while_it_leads(world: World) -> None:
     async with farm(world) as here:
         switch, began, ended = Switch(), [], []
 
-        async def reconcile(key: str, _: Run) -> Result:
+        async def reconcile(key: str, _: ReconcileContext) -> Result:
             began.append(key)
             await world.clock.sleep(5)
             ended.append(key)
             return Done()
 
-        driver = Driver("t", reconcile, kind=Animal, ports=here.ports(leader=switch))
+        driver = Controller("t", reconcile, kind=Animal, ports=here.ports(leader=switch))
         await driver.start()
         await here.store.create(animal("bella"))
         await here.rest()
-        assert (began, driver.is_quiet, await driver.scan()) == ([], False, 0)
+        assert (began, driver.is_idle, await driver.resync()) == ([], False, 0)
         switch.turn(on=True)
         await here.rest(2)
         assert began == ["bella"]
@@ -215,7 +215,7 @@ async def test_when_a_node_freezes_another_goes_on_with_its_work(world: World) -
 
 
 async def test_who_is_alone_always_leads() -> None:
-    alone = Alone()
+    alone = SingleProcess()
     await alone.won()
     assert alone.is_leading
     with pytest.raises(TimeoutError):

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import Conflict, NotFound, ServerUnreachable, Unavailable
 from remuda.reconcile.lifecycle import PAUSED, Lifecycle, LifecycleSettings, Outcome, Step
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
+from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import ERRORED
 from remuda.store.objects import FOREGROUND, Metadata
 from remuda.store.sqlite.store import SqliteStore
@@ -30,7 +30,7 @@ class Hands:
     def __init__(self, here: Farm, *, deadline_s: float = 600, step_s: float = 45) -> None:
         self.here = here
         self.calls: list[str] = []
-        self.run: Run | None = None
+        self.run: ReconcileContext | None = None
         self.says: Result | Outcome[Animal] | Exception = Done()
         self.takes_s = 0.0
         self.life = Lifecycle(
@@ -43,7 +43,7 @@ class Hands:
         )
 
     def _step(self, verb: str) -> Step[Animal]:
-        async def step(resource: Animal, _: Run) -> Result | Outcome[Animal]:
+        async def step(resource: Animal, _: ReconcileContext) -> Result | Outcome[Animal]:
             assert FINALIZER in resource.metadata.finalizers
             self.calls.append(verb)
             await self.here.world.clock.sleep(self.takes_s)
@@ -56,7 +56,7 @@ class Hands:
     async def look(self, key: str = "bella", says: Result | Outcome[Animal] | Exception | None = None) -> Result:
         self.says = self.says if says is None else says
         ports = self.here.ports()
-        self.run = Run(
+        self.run = ReconcileContext(
             controller="t", key=key, cause="event", registry=ports.store.registry, randomness=ports.randomness
         )
         return await self.life(key, self.run)
@@ -103,9 +103,9 @@ async def test_our_finalizer_is_on_the_object_before_the_first_effect(sample: Fa
     ("result", "expected"),
     [
         (Done(), ("True", "Provisioned", "provisioned")),
-        (Again(5), ("False", "Provisioning", "provisioning")),
-        (Again(5, "DependencyNotReady", ""), ("False", "DependencyNotReady", "dependency not ready")),
-        (Again(5, "Building", "walls are up"), ("False", "Building", "walls are up")),
+        (Requeue(5), ("False", "Provisioning", "provisioning")),
+        (Requeue(5, "DependencyNotReady", ""), ("False", "DependencyNotReady", "dependency not ready")),
+        (Requeue(5, "Building", "walls are up"), ("False", "Building", "walls are up")),
         (Blocked("NoHay", "there is no hay"), ("False", "NoHay", "there is no hay")),
         (Failed("Refused", "the barn refused"), ("False", "Refused", "the barn refused")),
         (ValueError("hunter2"), ("False", "Errored", "an unexpected error occurred")),
@@ -127,7 +127,7 @@ async def test_what_provisioning_says_becomes_the_condition(
 
 async def test_nothing_is_written_when_nothing_changed(sample: Farm, hands: Hands) -> None:
     await sample.store.create(animal("bella"))
-    for result in (Again(5), Blocked("NoHay", "there is no hay"), Done()):
+    for result in (Requeue(5), Blocked("NoHay", "there is no hay"), Done()):
         await hands.look(says=result)
         before = await hands.get()
         await sample.rest(30)
@@ -139,7 +139,10 @@ async def test_nothing_is_written_when_nothing_changed(sample: Farm, hands: Hand
 
 @pytest.mark.parametrize(
     "brief",
-    [Blocked("NoHay", "there is no hay", patience_s=30), Again(60, "NoHay", "there is no hay", patience_s=30)],
+    [
+        Blocked("NoHay", "there is no hay", report_after_s=30),
+        Requeue(60, "NoHay", "there is no hay", report_after_s=30),
+    ],
 )
 async def test_what_is_as_a_rule_soon_over_is_told_only_when_it_is_not(
     sample: Farm, hands: Hands, brief: Result
@@ -147,7 +150,7 @@ async def test_what_is_as_a_rule_soon_over_is_told_only_when_it_is_not(
     await sample.store.create(animal("bella"))
     assert await hands.look(says=brief) == brief
     assert hands.run is not None
-    assert hands.run.wake_s == pytest.approx(30, abs=1.1)  # objects know the second in which they began
+    assert hands.run.requeue_s == pytest.approx(30, abs=1.1)  # objects know the second in which they began
     assert (await hands.get()).status.conditions == ()
     await sample.rest(31)
     await hands.look(says=brief)
@@ -160,7 +163,7 @@ async def test_what_is_as_a_rule_soon_over_is_told_only_when_it_is_not(
 async def test_the_transition_time_moves_only_when_the_status_flips(sample: Farm, hands: Hands) -> None:
     await sample.store.create(animal("bella"))
     times: list[datetime] = []
-    for result in (Again(5), Blocked("NoHay", "there is no hay"), Done(), Failed("Refused", "no")):
+    for result in (Requeue(5), Blocked("NoHay", "there is no hay"), Done(), Failed("Refused", "no")):
         await hands.look(says=result)
         times.append(condition(await hands.get()).last_transition_time)
         await sample.rest(10)
@@ -189,7 +192,7 @@ async def test_every_change_of_a_condition_is_in_the_timeline_with_the_pass_that
 ) -> None:
     created = await sample.store.create(animal("bella"))
     ids = []
-    for result in (Again(5), Again(5), Done()):
+    for result in (Requeue(5), Requeue(5), Done()):
         await hands.look(says=result)
         assert hands.run is not None
         ids.append(hands.run.id)
@@ -242,7 +245,7 @@ async def test_deletion_goes_on_until_deprovisioning_is_done_and_then_lets_go(sa
     await hands.look(says=Done())
     bella = await hands.get()
     await sample.store.delete(Animal, "bella", uid=bella.uid)
-    assert await hands.look(says=Again(5)) == Again(5)
+    assert await hands.look(says=Requeue(5)) == Requeue(5)
     assert said(await hands.get()) == ("False", "Deprovisioning", "deprovisioning")
     assert await hands.look(says=RuntimeError("hunter2")) == ERRORED
     assert said(await hands.get())[1] == "Errored"
@@ -318,7 +321,7 @@ async def test_what_an_object_named_may_have_gone_when_the_object_has_changed_si
     assert said(await hands.get())[1] == "Provisioned"
 
 
-@pytest.mark.parametrize("says", [Again(5), Blocked("NoHay", "there is no hay"), Failed("Refused", "no")])
+@pytest.mark.parametrize("says", [Requeue(5), Blocked("NoHay", "there is no hay"), Failed("Refused", "no")])
 async def test_what_is_not_available_by_its_deadline_is_stalled_until_it_moves_on(
     sample: Farm, hands: Hands, says: Result
 ) -> None:
@@ -326,8 +329,8 @@ async def test_what_is_not_available_by_its_deadline_is_stalled_until_it_moves_o
     await hands.look(says=says)
     assert find_condition((await hands.get()).status.conditions, "Stalled") is None
     assert hands.run is not None
-    assert hands.run.wake_s is not None
-    await sample.rest(hands.run.wake_s)
+    assert hands.run.requeue_s is not None
+    await sample.rest(hands.run.requeue_s)
     await hands.look(says=says)
     status, reason, message = said(stalled := await hands.get(), "Stalled")
     assert (status, reason) == ("True", condition(stalled).reason)
@@ -345,10 +348,10 @@ async def test_what_has_not_gone_by_its_deadline_is_stalled(sample: Farm, hands:
     bella = await hands.get()
     await sample.rest(5000)
     await sample.store.delete(Animal, "bella", uid=bella.uid)
-    await hands.look(says=Again(5))
+    await hands.look(says=Requeue(5))
     assert find_condition((await hands.get()).status.conditions, "Stalled") is None
     await sample.rest(601)
-    await hands.look(says=Again(5))
+    await hands.look(says=Requeue(5))
     assert said(await hands.get(), "Stalled")[:2] == ("True", "Deprovisioning")
 
 
@@ -382,7 +385,7 @@ async def test_the_finalizer_of_another_controller_can_be_told_from_a_reference(
 
 
 async def test_a_kind_without_conditions_is_no_kind_for_a_lifecycle(sample: Farm) -> None:
-    async def step(_resource: Herd, _run: Run) -> Result:
+    async def step(_resource: Herd, _run: ReconcileContext) -> Result:
         return Done()
 
     with pytest.raises(TypeError, match="conditions"):

@@ -2,11 +2,11 @@
 
 from prometheus_client import CollectorRegistry
 
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.reporter import PASS_OUTCOMES, PrometheusReporter
-from remuda.reconcile.results import Done, Failed, Result, Run
+from remuda.reconcile.reporter import RECONCILE_RESULTS, PrometheusReporter
+from remuda.reconcile.results import Done, Failed, ReconcileContext, Result
 from tests.kit.environment import options
 from tests.reconcile.toy import Animal, animal, farm
 from tests.sim.runner import World
@@ -21,18 +21,18 @@ async def test_every_label_value_is_there_from_the_start(world: World) -> None:
         registry = CollectorRegistry()
         ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
 
-        async def reconcile(_key: str, _run: Run) -> Result:
+        async def reconcile(_key: str, _run: ReconcileContext) -> Result:
             return Done()
 
-        Driver("animals", reconcile, kind=Animal, ports=ports)
-        for outcome in PASS_OUTCOMES:
+        Controller("animals", reconcile, kind=Animal, ports=ports)
+        for outcome in RECONCILE_RESULTS:
             labels = {"controller": "animals", "result": outcome}
             assert registry.get_sample_value("remuda_reconcile_runs_total", labels) == 0
         for name in (*(f"{counter}_total" for counter in COUNTERS), *GAUGES, "seconds_count"):
             assert registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"}) == 0
         strays = {"controller": "strays"}
         assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) is None
-        Breaker("strays", Animal, ports=ports)
+        DeletionGuard("strays", Animal, ports=ports)
         assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) == 0
 
 
@@ -45,7 +45,7 @@ async def test_what_happens_is_counted(world: World) -> None:
         results: list[Result] = [Failed("No", "no"), Done()]
         acts = False
 
-        async def reconcile(_: str, run: Run) -> Result:
+        async def reconcile(_: str, run: ReconcileContext) -> Result:
             await world.clock.sleep(0.3)
             run.acted = acts
             return results.pop(0) if results else Done()
@@ -53,12 +53,12 @@ async def test_what_happens_is_counted(world: World) -> None:
         def sample(name: str, **labels: str) -> float | None:
             return registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"} | labels)
 
-        driver = Driver("animals", reconcile, kind=Animal, ports=ports)
+        driver = Controller("animals", reconcile, kind=Animal, ports=ports)
         await driver.start()
         await here.store.create(animal("bella"))
         await here.rest(30)
         acts = True
-        await driver.scan()
+        await driver.resync()
         await here.rest(30)
         await driver.stop()
         assert (sample("runs_total", result="failed"), sample("runs_total", result="done")) == (1, 2)
@@ -76,11 +76,11 @@ async def test_the_queue_can_be_seen_while_it_waits(world: World) -> None:
         registry = CollectorRegistry()
         ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
 
-        async def reconcile(_key: str, _run: Run) -> Result:
+        async def reconcile(_key: str, _run: ReconcileContext) -> Result:
             await world.clock.sleep(20)
             return Done()
 
-        driver = Driver("animals", reconcile, kind=Animal, ports=ports)
+        driver = Controller("animals", reconcile, kind=Animal, ports=ports)
         await driver.start()
         for number in range(11):
             await here.store.create(animal(f"a{number}"))

@@ -61,13 +61,13 @@ async def test_a_key_is_never_handed_out_twice_at_the_same_time_and_comes_again_
         await world.clock.sleep(world.randomness.uniform(0, 0.5))
     await world.clock.sleep(10)
     assert seen[-1] == added
-    assert queue.is_quiet
+    assert queue.is_idle
     queue.close()
     await asyncio.gather(*workers)
 
 
 async def test_what_a_user_caused_goes_before_a_scan_that_came_first(world: World, queue: Queue) -> None:
-    queue.add("scanned", "scan", Rank.SCAN)
+    queue.add("scanned", "scan", Rank.RESYNC)
     queue.add("routine", "wake", Rank.ROUTINE)
     await world.clock.sleep(1)
     queue.add("wanted")
@@ -76,7 +76,7 @@ async def test_what_a_user_caused_goes_before_a_scan_that_came_first(world: Worl
 
 @options(seeds=2)
 async def test_a_scan_is_late_and_never_starved(world: World, queue: Queue) -> None:
-    queue.add("scanned", "scan", Rank.SCAN)
+    queue.add("scanned", "scan", Rank.RESYNC)
     for number in range(10_000):
         queue.add(f"new-{number}")
         queue.add(f"newer-{number}")
@@ -85,11 +85,11 @@ async def test_a_scan_is_late_and_never_starved(world: World, queue: Queue) -> N
             break
         await world.clock.sleep(1)
     assert taken == "scanned"
-    assert number >= Rank.SCAN
+    assert number >= Rank.RESYNC
 
 
 async def test_an_event_lifts_a_key_that_a_scan_has_added(queue: Queue) -> None:
-    queue.add("a", "scan", Rank.SCAN)
+    queue.add("a", "scan", Rank.RESYNC)
     queue.add("b", "wake", Rank.ROUTINE)
     queue.add("a")
     taken = await queue.take()
@@ -135,14 +135,14 @@ async def test_failures_are_counted_until_a_key_succeeds(queue: Queue) -> None:
 
 async def test_only_a_key_with_which_nothing_is_under_way_counts_as_idle(queue: Queue) -> None:
     async def idleness(key: str) -> bool:
-        queue.add(key, "scan", Rank.SCAN)
+        queue.add(key, "scan", Rank.RESYNC)
         taken = await queue.take()
         assert taken is not None
         assert taken[0] == key
         return taken[1].was_idle
 
     assert await idleness("a")
-    queue.finish("a", again_s=200)
+    queue.finish("a", requeue_s=200)
     assert not await idleness("a")
     queue.finish("a", has_failed=True)
     assert not await idleness("a")
@@ -172,7 +172,7 @@ async def test_closing_sends_everybody_home_and_lets_workers_finish(world: World
     queue.close()
     assert await asyncio.gather(*waiting) == [None, None, None]
     queue.add("c")
-    queue.finish("a", again_s=1)
+    queue.finish("a", requeue_s=1)
     await world.clock.sleep(10)
     assert queue.depth == 0
     assert await queue.take() is None
@@ -180,7 +180,7 @@ async def test_closing_sends_everybody_home_and_lets_workers_finish(world: World
 
 async def test_the_oldest_key_is_known(world: World, queue: Queue) -> None:
     assert queue.oldest_s() == 0
-    queue.add("a", "scan", Rank.SCAN)
+    queue.add("a", "scan", Rank.RESYNC)
     await world.clock.sleep(5)
     queue.add("b")
     await world.clock.sleep(2)

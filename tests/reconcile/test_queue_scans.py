@@ -12,7 +12,7 @@ queue = provided_by(simulated, position=1)
 async def test_a_key_keeps_its_place_when_a_scan_adds_it_again(queue: Queue) -> None:
     queue.add("wanted")
     queue.add("routine", "wake", Rank.ROUTINE)
-    queue.add("wanted", "scan", Rank.SCAN)
+    queue.add("wanted", "scan", Rank.RESYNC)
     assert [await key_of(queue.take()) for _ in range(2)] == ["wanted", "routine"]
 
 
@@ -32,8 +32,8 @@ async def test_a_scan_makes_no_key_come_later_than_it_would_have(world: World, q
     queue.add("running")
     assert await key_of(queue.take()) == "running"
     for key in ("delayed", "running"):
-        queue.add(key, "scan", Rank.SCAN)
-    queue.finish("running", again_s=1)
+        queue.add(key, "scan", Rank.RESYNC)
+    queue.finish("running", requeue_s=1)
     taken = await busy()
     assert {"delayed", "running"} <= set(taken)
 
@@ -44,9 +44,9 @@ async def test_a_scan_does_not_shorten_the_pause_after_a_failure_but_takes_the_p
     for key, has_failed in (("failing", True), ("far", False)):
         queue.add(key)
         await queue.take()
-        queue.finish(key, again_s=200, has_failed=has_failed)
+        queue.finish(key, requeue_s=200, has_failed=has_failed)
     for key in ("failing", "far"):
-        queue.add(key, "scan", Rank.SCAN)
+        queue.add(key, "scan", Rank.RESYNC)
     assert await key_of(queue.take()) == "far"
     assert queue.depth == 0
     began = world.clock.monotonic()
@@ -57,7 +57,7 @@ async def test_a_scan_does_not_shorten_the_pause_after_a_failure_but_takes_the_p
 async def test_what_was_lost_while_a_worker_has_the_key_is_looked_at_after_it(queue: Queue) -> None:
     queue.add("a")
     await queue.take()
-    queue.add("a", "start", Rank.SCAN)
+    queue.add("a", "start", Rank.RESYNC)
     queue.finish("a")
     assert await key_of(queue.take()) == "a"
 
@@ -65,11 +65,11 @@ async def test_what_was_lost_while_a_worker_has_the_key_is_looked_at_after_it(qu
 async def test_keys_that_scans_have_added_are_counted_until_a_worker_has_them(queue: Queue) -> None:
     queue.add("user")
     for key in ("a", "b"):
-        queue.add(key, "scan", Rank.SCAN)
-    assert (queue.depth, queue.scanned) == (3, 2)
+        queue.add(key, "scan", Rank.RESYNC)
+    assert (queue.depth, queue.resynced) == (3, 2)
     queue.add("a")
     counts = []
     for _taken in range(3):
         await queue.take()
-        counts.append(queue.scanned)
+        counts.append(queue.resynced)
     assert counts == [2, 1, 0]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, Unavailable
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.results import Again, Done, Run
+from remuda.reconcile.results import Done, ReconcileContext, Requeue
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
 from tests.reconcile.toy import ANIMAL, FINALIZER, Animal, Farm, animal, farm
@@ -29,17 +29,19 @@ class Groom:
         ports = dataclasses.replace(self.here.ports(), log=self.here.store)
         self.life = Lifecycle(Animal, provision=self.brush, deprovision=self.leave, finalizer=FINALIZER, ports=ports)
 
-    async def brush(self, found: Animal, run: Run) -> Outcome[Animal]:
+    async def brush(self, found: Animal, run: ReconcileContext) -> Outcome[Animal]:
         seen = replace(found, status=replace(found.status, colour=self.colour))
-        news = [] if found.status.colour == self.colour else [run.entry(found, "Coloured", colour=self.colour)]
-        return Outcome(Again(5), seen, [run.entry(found, "Brushed", colour=self.colour)], news=news)
+        news = [] if found.status.colour == self.colour else [run.event(found, "Coloured", colour=self.colour)]
+        return Outcome(Requeue(5), seen, [run.event(found, "Brushed", colour=self.colour)], status_events=news)
 
-    async def leave(self, found: Animal, run: Run) -> Outcome[Animal]:
-        return Outcome(Done(), found, [run.entry(found, "Led away")])
+    async def leave(self, found: Animal, run: ReconcileContext) -> Outcome[Animal]:
+        return Outcome(Done(), found, [run.event(found, "Led away")])
 
     async def look(self) -> None:
         ports = self.here.ports()
-        run = Run(controller="t", key="b", cause="event", registry=ports.store.registry, randomness=ports.randomness)
+        run = ReconcileContext(
+            controller="t", key="b", cause="event", registry=ports.store.registry, randomness=ports.randomness
+        )
         await self.life("bella", run)
 
     async def told(self) -> list[str]:

@@ -6,10 +6,10 @@ from typing import Any, cast
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import StorageFailing
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Again, Done, Result, Run
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.results import Done, ReconcileContext, Requeue, Result
+from remuda.reconcile.resync import ResyncSettings
 from remuda.store.contract import Page, Store
 from remuda.store.objects import Resource
 from tests.kit.environment import provided_by
@@ -32,15 +32,15 @@ async def test_the_first_scan_ends_although_more_work_comes_than_workers_can_do(
     for number in range(200):
         await sample.store.create(animal(f"a{number:03}"))
 
-    async def reconcile(key: str, _: Run) -> Result:
+    async def reconcile(key: str, _: ReconcileContext) -> Result:
         await sample.world.clock.sleep(1)
-        return Again(0.1) if key < "a120" else Done()
+        return Requeue(0.1) if key < "a120" else Done()
 
-    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports())
+    driver = Controller("t", reconcile, kind=Animal, ports=sample.ports())
     await driver.start()
     await sample.rest(1800)
     assert driver.depth > 50
-    assert driver.has_begun
+    assert driver.is_synced
     await driver.stop()
 
 
@@ -49,13 +49,13 @@ async def test_a_scan_hands_out_no_more_than_workers_take(sample: Farm) -> None:
         await sample.store.create(animal(f"a{number:03}"))
     depths: list[int] = []
 
-    async def reconcile(_key: str, _run: Run) -> Result:
+    async def reconcile(_key: str, _run: ReconcileContext) -> Result:
         await sample.world.clock.sleep(1)
         depths.append(driver.depth)
         return Done()
 
-    settings = DriverSettings(workers=2, scan=ScanSettings(chunk=5))
-    driver = Driver("t", reconcile, kind=Animal, ports=sample.ports(), settings=settings)
+    settings = ControllerSettings(workers=2, resync=ResyncSettings(chunk=5))
+    driver = Controller("t", reconcile, kind=Animal, ports=sample.ports(), settings=settings)
     await driver.start()
     await sample.rest(100)
     assert len(depths) == 100
@@ -84,14 +84,14 @@ async def test_a_scan_that_fails_midway_is_begun_again_soon_and_every_key_handed
         await sample.store.create(animal(f"a{number:03}"))
     looks: list[tuple[str, str]] = []
 
-    async def reconcile(key: str, run: Run) -> Result:
+    async def reconcile(key: str, run: ReconcileContext) -> Result:
         looks.append((key, run.cause))
         return Done()
 
     store = Failing(sample.store)
-    settings = DriverSettings(scan=ScanSettings(interval_s=1000, keys_per_s=100))
+    settings = ControllerSettings(resync=ResyncSettings(interval_s=1000, keys_per_s=100))
     ports = sample.ports(store=cast("Store", store))
-    driver = Driver("t", reconcile, kind=Animal, ports=ports, settings=settings)
+    driver = Controller("t", reconcile, kind=Animal, ports=ports, settings=settings)
     with capture_logs():
         for cause, until_s in (("start", 8), ("scan", 1120)):
             store.fails = True

@@ -23,7 +23,7 @@ from remuda.reconcile.sources import (
     through,
     version_changed,
 )
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.contract import Event
 from remuda.store.objects import Metadata, Resource
 from tests.kit.environment import options
@@ -37,7 +37,7 @@ class Ear:
     def __init__(self, here: Farm, source: Source[Any], store: Any = None) -> None:
         self.here = here
         self.heard: list[tuple[str, Cause]] = []
-        self._duties = Duties(here.world.clock)
+        self._duties = BackgroundTasks(here.world.clock)
         self.beginnings = 0
         self._watches = asyncio.Event()
         self._duties.start("ear", Watcher(source, store or here.store, self._add, began=self._began).run)

@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, ServerUnreachable, Unavailable
-from remuda.reconcile.results import Again, Blocked, Done
+from remuda.reconcile.results import Blocked, Done, Requeue
 from tests.kit.environment import provided_by
 from tests.reconcile.test_lifecycle import Hands, condition, in_simulation, said, timeline
 from tests.reconcile.toy import Animal, Farm, animal, recoloured
@@ -38,7 +38,7 @@ async def test_an_update_that_never_succeeds_is_stalled_by_its_deadline(sample: 
     assert (condition(bella).observed_generation, bella.status.observed_generation) == (2, 2)
     assert not is_stalled(bella)
     assert hands.run is not None
-    assert hands.run.wake_s == pytest.approx(600, abs=1.1)
+    assert hands.run.requeue_s == pytest.approx(600, abs=1.1)
     for _ in range(2):
         with pytest.raises(Unavailable):
             await hands.look()
@@ -91,15 +91,15 @@ async def test_a_new_wish_has_its_own_clock(sample: Farm, hands: Hands) -> None:
     with pytest.raises(Conflict):
         await hands.look(says=Conflict("Animal", "bella"))
     assert not is_stalled(await hands.get())
-    await hands.look(says=Again(5))
+    await hands.look(says=Requeue(5))
     await sample.rest(590)
-    await hands.look(says=Again(5))
+    await hands.look(says=Requeue(5))
     assert not is_stalled(await hands.get())
     await sample.rest(11)
-    await hands.look(says=Again(5))
+    await hands.look(says=Requeue(5))
     assert is_stalled(await hands.get())
     await recolour(sample, hands, "white")
-    await hands.look(says=Again(5))
+    await hands.look(says=Requeue(5))
     assert not is_stalled(await hands.get())
 
 
@@ -107,10 +107,10 @@ async def test_times_of_conditions_are_whole_seconds(sample: Farm, hands: Hands)
     await sample.rest(0.25)
     await sample.store.create(animal("bella"))
     assert sample.world.clock.now().microsecond
-    await hands.look(says=Again(5))
+    await hands.look(says=Requeue(5))
     await sample.rest(700.5)
     with capture_logs():
-        await hands.look(says=Again(5))
+        await hands.look(says=Requeue(5))
     bella = await hands.get()
     assert is_stalled(bella)
     assert [each.last_transition_time.microsecond for each in bella.status.conditions] == [0, 0]

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition
-from remuda.reconcile.controller import Driver
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Blocked, Done, Result, Run
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
+from remuda.reconcile.resync import ResyncSettings
 from remuda.reconcile.sources import names
-from remuda.reconcile.status import UNSETTLED, finds_unsettled, is_unsettled, unsettled_index
+from remuda.reconcile.status import UNSETTLED, has_unsettled_index, is_unsettled, unsettled_index
 from remuda.store.kinds import Kind, Registry, keyed
 from remuda.store.objects import Metadata, Resource, StoredStruct
 from tests.kit.environment import provided_by
@@ -23,7 +23,7 @@ from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-SLOW = ScanSettings(interval_s=100_000, keys_per_s=1, chunk=10)
+SLOW = ResyncSettings(interval_s=100_000, keys_per_s=1, chunk=10)
 
 
 class FoalSpec(StoredStruct, frozen=True):
@@ -73,21 +73,21 @@ class Stud(Farm):
         """Want something else of one."""
         await self.store.update(replace(await self.foal(name), spec=FoalSpec(colour="grey")))
 
-    async def keep(self, *, scan: ScanSettings = SLOW) -> Driver:
+    async def keep(self, *, scan: ResyncSettings = SLOW) -> Controller:
         """Begin to look after them."""
         ports = self.ports()
 
-        async def provision(foal: Foal, run: Run) -> Result:
+        async def provision(foal: Foal, run: ReconcileContext) -> Result:
             self.looks.append((foal.name, run.cause))
             run.acted = run.acted or foal.name in self.hungry
             self.hungry.discard(foal.name)
             return Done()
 
-        async def deprovision(foal: Foal, run: Run) -> Result:
+        async def deprovision(foal: Foal, run: ReconcileContext) -> Result:
             return await provision(foal, run)
 
         reconcile = Lifecycle(Foal, provision=provision, deprovision=deprovision, finalizer="toy/stud", ports=ports)
-        driver = Driver("foals", reconcile, kind=Foal, ports=ports, settings=DriverSettings(scan=scan))
+        driver = Controller("foals", reconcile, kind=Foal, ports=ports, settings=ControllerSettings(resync=scan))
         self._drivers.append(driver)
         await driver.start()
         return driver
@@ -166,8 +166,8 @@ async def test_those_at_rest_are_in_no_index_until_something_is_to_be_done(stud:
 
 
 def test_a_kind_declares_the_index_or_is_looked_at_as_a_whole() -> None:
-    assert finds_unsettled(FOAL)
-    assert not finds_unsettled(ANIMAL)
+    assert has_unsettled_index(FOAL)
+    assert not has_unsettled_index(ANIMAL)
 
 
 async def test_what_is_unsettled_comes_at_once_and_the_rest_at_the_pace_of_a_scan(stud: Stud) -> None:
@@ -176,7 +176,7 @@ async def test_what_is_unsettled_comes_at_once_and_the_rest_at_the_pace_of_a_sca
         await stud.recolour(name)
     driver = await stud.keep()
     await stud.rest(1)
-    assert driver.has_begun, "what is at rest keeps nobody waiting"
+    assert driver.is_synced, "what is at rest keeps nobody waiting"
     assert stud.looked() == {"f042", "f099", *made[:10]}
     await stud.rest(40)
     assert stud.looked() == set(made[10:50])
@@ -195,7 +195,7 @@ async def test_few_are_all_looked_at_at_once(stud: Stud) -> None:
 async def test_what_happened_before_the_start_is_no_find_and_what_a_later_scan_finds_is(stud: Stud) -> None:
     await stud.settle(40)
     stud.hungry = {"f030"}
-    await stud.keep(scan=ScanSettings(interval_s=50, keys_per_s=1, chunk=10))
+    await stud.keep(scan=ResyncSettings(interval_s=50, keys_per_s=1, chunk=10))
     await stud.rest(45)
     assert (stud.hungry, stud.notes.finds) == (set(), [])
     stud.hungry = {"f031"}
@@ -209,7 +209,7 @@ async def test_a_scan_gives_way_when_everything_is_to_be_looked_at_anew(stud: St
     await stud.rest(25)
     stud.looked()
     assert driver._term is not None
-    driver._term.scan.ask()  # as a source does that begins anew
+    driver._term.resync.request()  # as a source does that begins anew
     await stud.rest(1)
     assert stud.looked() == set(made[30:40]), "it goes on where it was"
     assert stud.notes.scans == [0, 30, 0]
@@ -224,7 +224,7 @@ async def test_the_last_is_looked_at_however_often_everything_is_to_be_looked_at
     for _ in range(8):
         await stud.rest(15)
         assert driver._term is not None
-        driver._term.scan.ask()  # as a source does that begins anew
+        driver._term.resync.request()  # as a source does that begins anew
     assert stud.looked() == set(made)
 
 
@@ -237,7 +237,7 @@ async def test_a_scan_that_was_broken_off_comes_to_what_was_made_or_removed_mean
     gone = await stud.foal("f009")
     await stud.store.update(replace(gone, metadata=replace(gone.metadata, finalizers=())))
     await stud.store.delete(Foal, gone.name, uid=gone.uid)
-    driver._term.scan.ask()
+    driver._term.resync.request()
     await stud.rest(100)
     assert stud.looked() >= {each for each in made if each != "f009"}
     assert stud.notes.scans[-1] == 29
@@ -247,17 +247,17 @@ async def test_what_waits_for_something_is_looked_at_after_every_start(stud: Stu
     made = await stud.settle(30)
     ports = stud.ports()
 
-    async def wait(foal: Foal, run: Run) -> Result:
+    async def wait(foal: Foal, run: ReconcileContext) -> Result:
         stud.looks.append((foal.name, run.cause))
         return Blocked("Asleep", "it has to wake up first")
 
     reconcile = Lifecycle(Foal, provision=wait, deprovision=wait, finalizer="toy/stud", ports=ports)
     for expected in (made[:10], [*made[:10], "f029"]):
-        driver = Driver("foals", reconcile, kind=Foal, ports=ports, settings=DriverSettings(scan=SLOW))
+        driver = Controller("foals", reconcile, kind=Foal, ports=ports, settings=ControllerSettings(resync=SLOW))
         await driver.start()
         await stud.rest(1)
         assert stud.looked() == set(expected)
-        driver.wake("f029")
+        driver.enqueue("f029")
         await stud.rest(1)
         stud.looked()
         await driver.stop()

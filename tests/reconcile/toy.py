@@ -14,13 +14,13 @@ import msgspec
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import NotFound, ServerUnreachable
-from remuda.reconcile.controller import Driver
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.kinds import BREAKER, LEASE
-from remuda.reconcile.leader import Alone, Leader
+from remuda.reconcile.leader import Leader, SingleProcess
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.reporter import PassOutcome, Silent
-from remuda.reconcile.results import Again, Blocked, Done, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.reporter import NullReporter, ReconcileResult
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, through
 from remuda.store.contract import Store
 from remuda.store.kinds import Index, Kind, Reference, Registry, keyed
@@ -163,7 +163,7 @@ class Keeper:
         self._clock = clock
         self._missed: dict[str, float] = {}
 
-    async def provision(self, resource: Animal, _run: Run) -> Result | Outcome[Animal]:
+    async def provision(self, resource: Animal, _run: ReconcileContext) -> Result | Outcome[Animal]:
         feed = ""
         if resource.spec.trough:
             try:
@@ -173,31 +173,31 @@ class Keeper:
         stall = await self._barn.look(resource.name)
         if stall is None:
             await self._barn.build(resource.name, resource.spec.colour, feed)
-            return Again(1)
+            return Requeue(1)
         if stall.ready_at > self._clock.monotonic():
-            return Again(1)
+            return Requeue(1)
         if (stall.colour, stall.feed) != (resource.spec.colour, feed):
             await self._barn.change(resource.name, resource.spec.colour, feed)
-            return Again(0.5)
+            return Requeue(0.5)
         status = msgspec.structs.replace(resource.status, colour=stall.colour)
         return Outcome(Done(), msgspec.structs.replace(resource, status=status))
 
-    async def deprovision(self, resource: Animal, _run: Run) -> Result:
+    async def deprovision(self, resource: Animal, _run: ReconcileContext) -> Result:
         if await self._barn.look(resource.name) is None:
             # Another who believes to lead may be building just now: gone is what was looked for twice and not there.
             now = self._clock.monotonic()
             missed_since = self._missed.setdefault(resource.uid, now)
-            return Done() if now - missed_since >= LOOK_AGAIN_S else Again(LOOK_AGAIN_S)
+            return Done() if now - missed_since >= LOOK_AGAIN_S else Requeue(LOOK_AGAIN_S)
         self._missed.pop(resource.uid, None)
         await self._barn.remove(resource.name)
-        return Again(0.5)
+        return Requeue(0.5)
 
 
 @dataclass
-class Notes(Silent):
+class Notes(NullReporter):
     """A reporter that remembers."""
 
-    passes: list[tuple[str, str, PassOutcome]] = field(default_factory=list)
+    passes: list[tuple[str, str, ReconcileResult]] = field(default_factory=list)
     finds: list[str] = field(default_factory=list)
     retries: list[tuple[str, float]] = field(default_factory=list)
     scans: list[int] = field(default_factory=list)
@@ -205,18 +205,18 @@ class Notes(Silent):
     terms: list[bool] = field(default_factory=list)
     armed_for: list[str] = field(default_factory=list)
 
-    def finished(self, run: Run, outcome: PassOutcome, seconds: float) -> None:
+    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         assert seconds >= 0
         self.passes.append((run.key, run.cause, outcome))
 
-    def retried(self, run: Run, pause_s: float) -> None:
+    def retried(self, run: ReconcileContext, pause_s: float) -> None:
         self.retries.append((run.key, pause_s))
 
-    def scanned(self, controller: str, keys: int) -> None:
+    def resynced(self, controller: str, keys: int) -> None:
         assert controller
         self.scans.append(keys)
 
-    def scan_found(self, run: Run) -> None:
+    def lost_event_found(self, run: ReconcileContext) -> None:
         self.finds.append(run.key)
 
     def armed(self, controller: str) -> None:
@@ -239,7 +239,7 @@ class Farm:
         self.store = store
         self.barn = barn or Barn(world.clock, world.faults)
         self.notes = Notes()
-        self._drivers: list[Driver] = []
+        self._drivers: list[Controller] = []
 
     def ports(
         self, *, store: Store | None = None, leader: Leader | None = None, log: Log | None = None
@@ -248,7 +248,7 @@ class Farm:
             store=store or self.store,
             clock=self.world.clock,
             randomness=self.world.randomness,
-            leader=leader or Alone(),
+            leader=leader or SingleProcess(),
             reporter=self.notes,
             log=log,
         )
@@ -270,12 +270,12 @@ class Farm:
         *,
         store: Store | None = None,
         leader: Leader | None = None,
-        settings: DriverSettings | None = None,
+        settings: ControllerSettings | None = None,
         deadline_s: float = 600,
-    ) -> Driver:
+    ) -> Controller:
         ports = self.ports(store=store, leader=leader)
         by_trough = through(ports.store, Animal, "trough", lambda trough: trough.name)
-        driver = Driver(
+        driver = Controller(
             "animals",
             self.lifecycle(ports, deadline_s=deadline_s),
             kind=Animal,

@@ -9,7 +9,7 @@ import msgspec
 
 from remuda.identity.kinds.quotas import Allocation
 from remuda.providers.contract.common import id_in
-from remuda.providers.contract.provider import CloudEvent, Subject
+from remuda.providers.contract.provider import CloudEvent, EventSubject
 from remuda.region.filestorage.classes import class_id
 from remuda.region.kinds import KINDS
 from remuda.store.kinds import Kind
@@ -80,7 +80,7 @@ class Told:
     """What the cloud has told, in order: a thing's last event is its removal, once it is gone."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[Subject, str], int] = {}
+        self._last: dict[tuple[EventSubject, str], int] = {}
         self._count = 0
 
     def hear(self, event: CloudEvent) -> None:
@@ -88,7 +88,7 @@ class Told:
         self._count += 1
         self._last[event.subject, event.handle.name] = self._count
 
-    def ends(self, subject: Subject) -> Mapping[str, int]:
+    def ends(self, subject: EventSubject) -> Mapping[str, int]:
         """Return when the things of a sort were last heard of, by our ids."""
         return {id_in(name): number for (of, name), number in self._last.items() if of == subject}
 

@@ -17,12 +17,12 @@ from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.catalogue import Catalogue, instant
+from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
-from remuda.quota.ports import Place
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.resync import ScanSettings
+from remuda.quota.ports import ProjectRef
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.resync import ResyncSettings
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.consumers import Waking
 from remuda.region.filestorage import controller as storage_controllers
@@ -38,7 +38,7 @@ from remuda.region.networks import controller as networks_controllers
 from remuda.region.networks import routes as networks_api
 from remuda.region.networks import sagas as networks_sagas
 from remuda.region.networks.service import Networks
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.region.identity_port import MemoryIdentity
@@ -67,7 +67,7 @@ class Site:
     networks: Room[Networks]
     balancers: Room[LoadBalancers]
     storages: Room[FileStorageService]
-    drivers: tuple[Driver, ...]
+    drivers: tuple[Controller, ...]
     finds: Finds
 
     @property
@@ -110,7 +110,7 @@ class Site:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
-            await driver.scan()
+            await driver.resync()
         await self.rest()
         assert not self.finds.found
         assert await self.versions() == before
@@ -137,7 +137,7 @@ async def open_site(
     store, finds = open_simulated(world, registry()), Finds()
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
-    settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000))
+    settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     bound = [
         *networks_sagas.bound(networks_sagas.NetworkPorts(store=store, identity=identity)),
         *balancers_sagas.bound(balancers_sagas.BalancerPorts(store=store, identity=identity)),
@@ -169,7 +169,7 @@ async def open_site(
         drivers=drivers if at_work else (),
         finds=finds,
     )
-    duties = Duties(world.clock)
+    duties = BackgroundTasks(world.clock)
     await Recovery(operations, is_alone=True).recover()
     try:
         for driver in site.drivers:
@@ -202,11 +202,11 @@ def on_site(
     """Run a scenario with a region for everybody, one that only strangers see, and two projects."""
 
     async def run(world: World) -> None:
-        offered: Catalogue = replace(catalogues()["sim-north"], **catalogue)
-        identity = MemoryIdentity({HOME, Place(ORG, OTHER_PROJECT)}, limits=limits)
+        offered: SimCatalogue = replace(catalogues()["sim-north"], **catalogue)
+        identity = MemoryIdentity({HOME, ProjectRef(ORG, OTHER_PROJECT)}, limits=limits)
         cloud = open_cloud(
             None,
-            instant(offered) if is_instant else offered,
+            without_delays(offered) if is_instant else offered,
             clock=world.clock,
             randomness=world.randomness,
             faults=world.faults if rates else None,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.app import registry
-from remuda.app.services import identity_link
+from remuda.app.services import identity_client
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
@@ -28,7 +28,7 @@ from remuda.identity.ports import IdentityPorts
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.catalogue import instant
+from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import TABLE, RegionApp
 from remuda.region.catalogue.seed import region_id
@@ -183,7 +183,7 @@ async def housed(
         {
             region_id(name): open_cloud(
                 None if directory is None else directory / f"{name}.db",
-                instant(catalogue) if is_instant else catalogue,
+                without_delays(catalogue) if is_instant else catalogue,
                 clock=clock,
                 randomness=randomness,
             )
@@ -192,7 +192,7 @@ async def housed(
     )
     given: dict[str, Any] = {
         "authenticator": identity.authenticator,
-        "identity": identity_link(identity, "unikorn-region"),
+        "identity": identity_client(identity, "unikorn-region"),
         "providers": clouds,
         "settings": RegionSettings(
             regions=configured(offered), look_again=timedelta(0) if is_instant else RegionSettings().look_again

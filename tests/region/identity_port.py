@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import AlreadyExists, Forbidden, Malformed, NotFound, RemudaError, Unavailable
-from remuda.quota.lock import IN_HAND, TURN
-from remuda.quota.ports import Charge, Late, Place, ProjectSeen
+from remuda.quota.lock import FENCING_TOKEN, LOCK
+from remuda.quota.ports import Charge, ProjectRef, ProjectState, StaleTokenError
 from remuda.store.objects import Resource
 
 __all__ = ["MemoryIdentity", "said_of"]
@@ -32,15 +32,15 @@ class _Trouble:
 class MemoryIdentity:
     """An `IdentityPort`, and what a test may look at or change behind its back."""
 
-    def __init__(self, places: Iterable[Place] = (), *, limits: Mapping[str, int] | None = None) -> None:
+    def __init__(self, places: Iterable[ProjectRef] = (), *, limits: Mapping[str, int] | None = None) -> None:
         self.places = set(places)
-        self.marked: set[Place] = set()
+        self.marked: set[ProjectRef] = set()
         """The projects that are being deleted."""
-        self.references: dict[Place, set[str]] = defaultdict(set)
-        self.held: dict[tuple[Place, str], Charge] = {}
+        self.references: dict[ProjectRef, set[str]] = defaultdict(set)
+        self.held: dict[tuple[ProjectRef, str], Charge] = {}
         """What is held, by who pays and the operation that took it."""
-        self.confirmed: set[tuple[Place, str]] = set()
-        self.ended: dict[tuple[Place, str], int] = {}
+        self.confirmed: set[tuple[ProjectRef, str]] = set()
+        self.ended: dict[tuple[ProjectRef, str], int] = {}
         """The last turn of what is gone for good."""
         self.payers: list[Principal | None] = []
         """Who asked for each allocation."""
@@ -48,7 +48,7 @@ class MemoryIdentity:
         """Every call there was, by its name."""
         self.limits = dict(limits or {})
         self._trouble: dict[str, _Trouble] = {}
-        self._news: set[asyncio.Queue[ProjectSeen]] = set()
+        self._news: set[asyncio.Queue[ProjectState]] = set()
 
     # What tests say and see.
 
@@ -56,12 +56,12 @@ class MemoryIdentity:
         """Let the next calls fail."""
         self._trouble[verb] = _Trouble(times, after, error or Unavailable("Identity does not answer: try again."))
 
-    def add(self, place: Place) -> None:
+    def add(self, place: ProjectRef) -> None:
         """Have a project."""
         self.places.add(place)
         self._tell(place)
 
-    def mark(self, place: Place) -> None:
+    def mark(self, place: ProjectRef) -> None:
         """Begin to delete a project; it goes when nothing refers to it."""
         self.marked.add(place)
         self._tell(place)
@@ -72,7 +72,7 @@ class MemoryIdentity:
         for key in [key for key in self.held if key[1] == operation and key not in self.confirmed]:
             del self.held[key]
 
-    def total(self, kind: str, payer: Place) -> int:
+    def total(self, kind: str, payer: ProjectRef) -> int:
         """Return how much of a kind somebody holds."""
         charges = [charge for (place, _), charge in self.held.items() if place == payer]
         return sum(amount.committed for charge in charges for amount in charge.amounts if amount.kind == kind)
@@ -80,7 +80,7 @@ class MemoryIdentity:
     def everything(self) -> object:
         """Return all that region has left here, as a value; in which turn that was tells two equal runs apart."""
         references = {place: frozenset(each) for place, each in self.references.items() if each}
-        held = {key: replace(charge, turn=0) for key, charge in self.held.items()}
+        held = {key: replace(charge, fencing_token=0) for key, charge in self.held.items()}
         return references, held, frozenset(self.confirmed)
 
     # What region asks.
@@ -88,9 +88,9 @@ class MemoryIdentity:
     async def has_project(self, organization: str, project: str) -> bool:
         """Tell whether an organization has a project."""
         self._begin("has_project")
-        return Place(organization, project) in self.places
+        return ProjectRef(organization, project) in self.places
 
-    async def refer(self, place: Place, reference: str) -> None:
+    async def refer(self, place: ProjectRef, reference: str) -> None:
         """Keep a project from going."""
         self._begin("refer")
         if place not in self.places:
@@ -100,7 +100,7 @@ class MemoryIdentity:
         self.references[place].add(reference)
         self._end("refer")
 
-    async def unrefer(self, place: Place, reference: str) -> None:
+    async def unrefer(self, place: ProjectRef, reference: str) -> None:
         """Keep a project no longer."""
         self._begin("unrefer")
         self.references[place].discard(reference)
@@ -115,8 +115,8 @@ class MemoryIdentity:
             is_same = (held.kind, held.id, place.organization) == (charge.kind, charge.id, charge.payer.organization)
             if is_same and operation != charge.operation:
                 raise AlreadyExists("Allocation", charge.id)
-        if charge.turn <= self.ended.get(_key(charge), -1):
-            raise Late("Allocation", charge.operation)
+        if charge.fencing_token <= self.ended.get(_key(charge), -1):
+            raise StaleTokenError("Allocation", charge.operation)
         self._check(charge)
         self.held.setdefault(_key(charge), charge)
         self._end("allocate")
@@ -135,24 +135,24 @@ class MemoryIdentity:
         self._begin("change")
         if _key(charge) not in self.held:
             raise NotFound("Allocation", charge.operation)
-        if charge.turn < self.held[_key(charge)].turn:
-            raise Late("Allocation", charge.operation)
+        if charge.fencing_token < self.held[_key(charge)].fencing_token:
+            raise StaleTokenError("Allocation", charge.operation)
         self._check(charge)
         self.held[_key(charge)] = charge
         self._end("change")
 
-    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
+    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Hold nothing any more."""
         self._begin("release")
-        if for_good:
-            self.ended[_key(charge)] = charge.turn
+        if permanently:
+            self.ended[_key(charge)] = charge.fencing_token
         self.held.pop(_key(charge), None)
         self.confirmed.discard(_key(charge))
         self._end("release")
 
-    async def projects(self) -> AsyncGenerator[ProjectSeen]:
+    async def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield every project there is, then each that changes."""
-        news: asyncio.Queue[ProjectSeen] = asyncio.Queue()
+        news: asyncio.Queue[ProjectState] = asyncio.Queue()
         self._news.add(news)
         try:
             for place in sorted(self.places):
@@ -184,23 +184,23 @@ class MemoryIdentity:
             trouble.times -= 1
             raise trouble.error
 
-    def _let_go(self, place: Place) -> None:
+    def _let_go(self, place: ProjectRef) -> None:
         if place in self.marked and not self.references[place]:
             self.places.discard(place)
             self.marked.discard(place)
 
-    def _tell(self, place: Place) -> None:
+    def _tell(self, place: ProjectRef) -> None:
         for news in self._news:
             news.put_nowait(self._seen(place))
 
-    def _seen(self, place: Place) -> ProjectSeen:
-        return ProjectSeen(place=place, is_marked=place in self.marked)
+    def _seen(self, place: ProjectRef) -> ProjectState:
+        return ProjectState(project=place, is_deleting=place in self.marked)
 
 
-def _key(charge: Charge) -> tuple[Place, str]:
+def _key(charge: Charge) -> tuple[ProjectRef, str]:
     return charge.payer, charge.operation
 
 
 def said_of(resource: Resource) -> dict[str, str]:
     """Return an object's annotations, without those that tell two equal runs apart: in whose hand it was, how often."""
-    return {key: said for key, said in resource.metadata.annotations.items() if key not in {IN_HAND, TURN}}
+    return {key: said for key, said in resource.metadata.annotations.items() if key not in {LOCK, FENCING_TOKEN}}

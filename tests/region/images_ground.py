@@ -11,13 +11,13 @@ from typing import Any
 from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.outbound.fetch import Guarded, Opened, Unfetchable
+from remuda.outbound.fetch import FetchFailed, GuardedFetcher, OpenResponse
 from remuda.providers.circuit_breaker import CallSettings
-from remuda.providers.contract.catalogue import Image, Images, NewImage, OperatingSystem
+from remuda.providers.contract.catalogue import CloudImage, CloudImages, CloudImageSpec, CloudOperatingSystem
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.provider import SimulatedCloud
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.resync import ResyncSettings
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
@@ -56,7 +56,7 @@ class Page:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class Web(Guarded):
+class Web(GuardedFetcher):
     """Answers for addresses, each time with the next of its pages, the last one for ever; of no other it knows."""
 
     def __init__(self, clock: Clock) -> None:
@@ -70,10 +70,10 @@ class Web(Guarded):
         self.pages[at] = list(pages)
 
     @asynccontextmanager
-    async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[Opened]:
+    async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[OpenResponse]:
         assert total_s > 0
         if url not in self.pages:
-            raise Unfetchable("its name is not known", may_pass=True)
+            raise FetchFailed("its name is not known", is_temporary=True)
         self.asked.append("beginning" if "Range" in headers else "everything")
         pages = self.pages[url]
         yield _Answer(self._clock, pages.pop(0) if len(pages) > 1 else pages[0])  # type: ignore[misc]  # reads as one
@@ -87,7 +87,7 @@ class _Answer:
     async def read(self) -> bytes:
         await self._clock.sleep(self._page.pace_s)
         if self._page.breaks_after is not None and self._at >= self._page.breaks_after:
-            raise Unfetchable("its answer breaks off", may_pass=True)
+            raise FetchFailed("its answer breaks off", is_temporary=True)
         piece = self._page.body[self._at : self._at + self._page.piece]
         self._at += len(piece)
         return piece
@@ -118,13 +118,13 @@ class Ground:
     finds: Finds
 
     @property
-    def at_cloud(self) -> Images:
+    def at_cloud(self) -> CloudImages:
         """The cloud's images, past all that we do about its calls."""
         images = self.cloud.provider.images
         assert images is not None
         return images
 
-    async def owned(self) -> list[Image]:
+    async def owned(self) -> list[CloudImage]:
         """Return the cloud's images that somebody owns."""
         return [each for each in await self.at_cloud.images() if each.organization]
 
@@ -149,12 +149,12 @@ class Ground:
 
     async def put(self, image_id: str, organization: str = "", *, name: str = "put") -> None:
         """Give the cloud an image that is not of our making; a list of a moment ago does not have it."""
-        new = NewImage(
+        new = CloudImageSpec(
             id=image_id,
             name=name,
             architecture="x86_64",
             virtualization="any",
-            os=OperatingSystem(family="debian", distro="debian", version="12"),
+            os=CloudOperatingSystem(family="debian", distro="debian", version="12"),
             organization=organization,
         )
         await self.at_cloud.create_image(new, _pieces([DISK]))
@@ -186,7 +186,7 @@ async def open_ground(
         "snapshots": Snapshots(store=store, clouds=clouds, handle_of=server_handle),
     }
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
-    settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000), grace_s=0)
+    settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000), grace_s=0)
     driver = control.driver(ports, clouds, fetcher, attempts=attempts, at_once=most, settings=settings)
     if at_work:
         await driver.start()

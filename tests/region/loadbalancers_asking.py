@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from tests.region.holdings_ground import Site
 from tests.region.room import ORG, OTHER_ORG, member
@@ -15,7 +15,7 @@ INSIDER = member("pat@example.com", ORG, "", a0000000_0000_4000_8000_00000000000
 RESERVED = "is in the range that the network reserves for its provider and for file storage"
 NO_PREFIX = 'does not match the required pattern: write it like "10.0.0.0/8", an IPv4 prefix; IPv6 is not supported'
 NOBODYS = "is the network's base, gateway or broadcast address"
-PAYER = Place(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
+PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 
 
 def listener(name: str = "web", **fields: Any) -> dict[str, Any]:

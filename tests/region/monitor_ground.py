@@ -53,14 +53,14 @@ class Monitored:
     def __post_init__(self) -> None:
         ports = self.house.app.ports
         clouds = self.house.app.clouds
-        self.monitor = monitor_over(ports.reconciling, ports.log, clouds, self.registry, self.woken.append)
+        self.monitor = monitor_over(ports.reconcile_ports, ports.log, clouds, self.registry, self.woken.append)
         self.watch: Watch = self.monitor.watch(NORTH)
         self.recovery = Recovery(
             store=self.store,
             clock=ports.clock,
             clouds=clouds,
             owners=Owners(store=self.store, log=ports.log),
-            breaker=orphan_breaker(ports.reconciling),
+            breaker=orphan_breaker(ports.reconcile_ports),
         )
         table = Table("region", title="Region", description="One room of it.", routes=ROUTES)
         self._door, self._contract = ByName(), judge_of(table)

@@ -17,14 +17,14 @@ from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.catalogue import instant
+from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
-from remuda.quota.ports import Place
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.reporter import Silent
-from remuda.reconcile.results import Run
-from remuda.reconcile.resync import ScanSettings
+from remuda.quota.ports import ProjectRef
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.reporter import NullReporter
+from remuda.reconcile.results import ReconcileContext
+from remuda.reconcile.resync import ResyncSettings
 from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
@@ -66,7 +66,7 @@ __all__ = [
     "simulated_cloud",
 ]
 
-HOME = Place(ORG, PROJECT)
+HOME = ProjectRef(ORG, PROJECT)
 OTHER_PROJECT = "a0000000-0000-4000-8000-00000000000b"
 ABSENT = "e0000000-0000-4000-8000-00000000000e"
 TENANT = member(
@@ -90,13 +90,13 @@ def network(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "net"}, "spec": {name: each for name, each in fields.items() if each is not None}}
 
 
-class Finds(Silent):
+class Finds(NullReporter):
     """Notes what full scans found, which should be nothing."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
 
-    def scan_found(self, run: Run) -> None:
+    def lost_event_found(self, run: ReconcileContext) -> None:
         """Note a find."""
         self.found.append(f"{run.controller} {run.key}")
 
@@ -115,7 +115,7 @@ class Ground:
     networks: Room[Networks]
     groups: Room[SecurityGroups]
     authorities: Room[Authorities]
-    drivers: tuple[Driver, ...]
+    drivers: tuple[Controller, ...]
     finds: Finds
 
     @property
@@ -163,7 +163,7 @@ class Ground:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
-            await driver.scan()
+            await driver.resync()
         await self.rest()
         assert not self.finds.found
         assert await self.versions() == before
@@ -186,7 +186,7 @@ async def open_ground(
     providers = {REGION: cloud.provider}
     clouds = clouds_over(world, seen, providers)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
-    settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000))
+    settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     bound = [
         *networks_sagas.bound(networks_sagas.NetworkPorts(store=seen, identity=identity)),
         *authorities_sagas.bound(authorities_sagas.AuthorityPorts(store=seen, identity=identity)),
@@ -229,7 +229,7 @@ async def open_ground(
 
 def simulated_cloud(world: World, **settings: Any) -> SimulatedCloud:
     """Return a cloud in memory that does everything at once, and whatever else the settings say."""
-    catalogue = instant(catalogues()["sim-north"])
+    catalogue = without_delays(catalogues()["sim-north"])
     return open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness, **settings)
 
 
@@ -244,7 +244,7 @@ def on_ground(
     """Run a scenario with a region for everybody, one that only strangers see, and one project."""
 
     async def run(world: World) -> None:
-        identity = MemoryIdentity({HOME, Place(ORG, OTHER_PROJECT)}, limits=limits)
+        identity = MemoryIdentity({HOME, ProjectRef(ORG, OTHER_PROJECT)}, limits=limits)
         cloud = simulated_cloud(world, faults=world.faults) if rates else simulated_cloud(world)
         async with open_ground(world, identity=identity, cloud=cloud, at_work=at_work) as ground:
             await make_region(ground.store)

@@ -23,7 +23,7 @@ from remuda.http.routes import AnyRoute
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.simulated.catalogue import Catalogue, load_catalogues
+from remuda.providers.simulated.catalogue import SimCatalogue, load_catalogues
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
@@ -115,7 +115,7 @@ def _metrics() -> CallMetrics:
 
 
 @cache
-def catalogues() -> Mapping[str, Catalogue]:
+def catalogues() -> Mapping[str, SimCatalogue]:
     """Return the clouds that come with Remuda, which are read once."""
     return load_catalogues()
 

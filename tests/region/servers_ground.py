@@ -26,15 +26,14 @@ from remuda.operations.service import Operations
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import server_name
 from remuda.providers.contract.provider import Provider
-from remuda.providers.contract.servers import Port
-from remuda.providers.contract.servers import Server as CloudServer
-from remuda.providers.simulated.catalogue import Catalogue, instant
+from remuda.providers.contract.servers import CloudPort, CloudServer
+from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
-from remuda.quota.ports import Place
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.resync import ScanSettings
+from remuda.quota.ports import ProjectRef
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.resync import ResyncSettings
 from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
@@ -55,7 +54,7 @@ from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import Looking
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.contract import Reply
@@ -116,7 +115,7 @@ class Yard:
     groups: Room[SecurityGroups]
     authorities: Room[Authorities]
     servers: Room[dict[str, Any]]
-    drivers: tuple[Driver, ...]
+    drivers: tuple[Controller, ...]
     finds: Finds
 
     async def rest(self) -> None:
@@ -198,7 +197,7 @@ class Yard:
         """Return all servers that the cloud has."""
         return self.cloud.operator.servers()
 
-    async def ports(self) -> list[Port]:
+    async def ports(self) -> list[CloudPort]:
         """Return all ports that the cloud has."""
         ports = self.cloud.provider.ports
         assert ports is not None
@@ -219,7 +218,7 @@ class Yard:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
-            await driver.scan()
+            await driver.resync()
         await self.rest()
         assert not self.finds.found
         assert await self.versions() == before
@@ -246,7 +245,7 @@ async def open_yard(
     providers = {REGION: cloud.provider}
     clouds = clouds_over(world, store, providers, CallSettings(deadline_s=20.0))
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
-    settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000))
+    settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     bound = [
         *networks_sagas.bound(networks_sagas.NetworkPorts(store=store, identity=identity)),
         *authorities_sagas.bound(authorities_sagas.AuthorityPorts(store=store, identity=identity)),
@@ -276,13 +275,13 @@ async def open_yard(
         drivers=drivers if at_work else (),
         finds=finds,
     )
-    duties = Duties(world.clock)
+    duties = BackgroundTasks(world.clock)
     await Recovery(operations, is_alone=True).recover()
     try:
         for driver in yard.drivers:
             await driver.start()
         by_name = {driver.name: driver for driver in drivers}
-        concerned: dict[Any, Driver] = {
+        concerned: dict[Any, Controller] = {
             "tenancy": by_name["identities"],
             "network": by_name["networks"],
             "group": by_name["securitygroups"],
@@ -307,14 +306,14 @@ def yard_cloud(
     world: World, *, is_instant: bool = True, bounds: FaultBounds | None = None, **catalogue: Any
 ) -> SimulatedCloud:
     """Return a cloud in memory whose faults are those of the world."""
-    offered: Catalogue = replace(catalogues()["sim-north"], **catalogue)
-    offered = instant(offered) if is_instant else offered
+    offered: SimCatalogue = replace(catalogues()["sim-north"], **catalogue)
+    offered = without_delays(offered) if is_instant else offered
     return open_cloud(None, offered, clock=world.clock, randomness=world.randomness, faults=world.faults, bounds=bounds)
 
 
 def at_home() -> MemoryIdentity:
     """Return an identity with two projects."""
-    return MemoryIdentity({HOME, Place(ORG, OTHER_PROJECT)})
+    return MemoryIdentity({HOME, ProjectRef(ORG, OTHER_PROJECT)})
 
 
 def in_yard(

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from remuda.kernel.clock import Clock
-from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Gpu
+from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudGpu
 from remuda.providers.contract.provider import Provider
 
 GIB = 1 << 30
-SMALL = Flavor(
+SMALL = CloudFlavor(
     id="f1000000-0000-4000-8000-000000000001", name="small", cpus=2, memory_bytes=4 * GIB, disk_bytes=20 * 10**9
 )
-LARGE = Flavor(
+LARGE = CloudFlavor(
     id="f1000000-0000-4000-8000-000000000002",
     name="large",
     cpus=16,
@@ -21,16 +21,16 @@ LARGE = Flavor(
     cpu_family="Altra",
     free=3,
 )
-GRAPHIC = Flavor(
+GRAPHIC = CloudFlavor(
     id="f1000000-0000-4000-8000-000000000003",
     name="graphic",
     cpus=8,
     memory_bytes=32 * GIB,
     disk_bytes=10**11,
-    gpu=Gpu(vendor="NVIDIA", model="L4", memory_bytes=24 * GIB, physical_count=1, logical_count=2),
+    gpu=CloudGpu(vendor="NVIDIA", model="L4", memory_bytes=24 * GIB, physical_count=1, logical_count=2),
     free=0,
 )
-PINNED = Flavor(
+PINNED = CloudFlavor(
     id="f1000000-0000-4000-8000-000000000004",
     name="whole",
     cpus=64,
@@ -39,7 +39,7 @@ PINNED = Flavor(
     is_baremetal=True,
     is_pinned_only=True,
 )
-WAYS_OUT = (ExternalNetwork(id="e2", name="wide"), ExternalNetwork(id="e1", name="narrow"))
+WAYS_OUT = (CloudExternalNetwork(id="e2", name="wide"), CloudExternalNetwork(id="e1", name="narrow"))
 
 
 @dataclass
@@ -47,17 +47,17 @@ class Shop:
     """What it sells, and how it is doing."""
 
     clock: Clock
-    stock: Sequence[Flavor] = (GRAPHIC, PINNED, LARGE, SMALL)
+    stock: Sequence[CloudFlavor] = (GRAPHIC, PINNED, LARGE, SMALL)
     takes_s: float = 0.0
     error: Exception | None = None
     asked: list[str] = field(default_factory=list)
 
-    async def flavors(self) -> Sequence[Flavor]:
+    async def flavors(self) -> Sequence[CloudFlavor]:
         stock = self.stock
         await self._serve("flavors")
         return stock
 
-    async def external_networks(self) -> Sequence[ExternalNetwork]:
+    async def external_networks(self) -> Sequence[CloudExternalNetwork]:
         await self._serve("external_networks")
         return WAYS_OUT
 

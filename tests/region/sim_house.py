@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from remuda.app.services import identity_link
+from remuda.app.services import identity_client
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
@@ -87,7 +87,7 @@ class Process:
         self.region = RegionApp(
             RegionPorts(
                 authenticator=self.identity.authenticator,
-                identity=identity_link(self.identity, "unikorn-region"),
+                identity=identity_client(self.identity, "unikorn-region"),
                 providers=house.clouds,
                 web=house.web,
                 settings=RegionSettings(regions=configured(CATALOGUES)),

@@ -52,7 +52,7 @@ def check_addresses(seen: Seen) -> None:
     assert len(held) == len(seen.of("address")), f"somebody holds two addresses: {seen.of('address')}"
     for row in (*seen.at_cloud("ports"), *seen.at_cloud("balancers")):
         uid, network = row.owner[2], seen.of("network").get(row.network)
-        if network is None or network.is_marked:
+        if network is None or network.is_deleting:
             continue
         assert held.get(uid) == row.address, f"{row.name} has {row.address} and holds {held.get(uid)}"
     _check_storage_apart(seen)
@@ -85,7 +85,7 @@ def check_tenants(seen: Seen) -> None:
     """I6: nothing names what is somebody else's. And nothing outlives what it is in."""
     for kind, each in seen.controlled:
         # What is going lets go of its project before it is gone itself.
-        has_project = each.is_marked or each.metadata.labels[PROJECT] in seen.of("project")
+        has_project = each.is_deleting or each.metadata.labels[PROJECT] in seen.of("project")
         assert has_project, f"the {kind} {each.name} has outlived its project"
         for other, name in _named(kind, each):
             found = seen.of(other).get(name)
@@ -120,12 +120,12 @@ def check_told(seen: Seen, book: RegionBook) -> None:
     for kind in (*KINDS, "project"):
         for id_ in book.known[kind]:
             found = seen.of(kind).get(id_)
-            is_there = found is not None and not found.is_marked
+            is_there = found is not None and not found.is_deleting
             assert is_there or book.may_go((kind, id_)), f"the {kind} {id_} was made, and nobody asked for it to go"
             assert not (is_there and book.facts["there", kind, id_].is_surely(GONE)), f"the {kind} {id_} is not going"
     for (what, kind, id_), fact in list(book.facts.items()):
         found = seen.of(kind).get(id_) if what in READ else None
-        if found is None or found.is_marked or UNKNOWN in fact.possible:
+        if found is None or found.is_deleting or UNKNOWN in fact.possible:
             continue
         actual = READ[what](found)
         assert actual in fact.possible, f"{what} of the {kind} {id_} is {actual!r}, and can be {set(fact.possible)}"
@@ -135,7 +135,7 @@ def check_images(seen: Seen, book: RegionBook) -> None:
     """An image that somebody was promised is at its cloud, or on its way there; and when it was given up, neither."""
     for id_ in book.known["image"]:
         on_its_way, fact = seen.of("import").get(id_), book.facts["there", "image", id_]
-        is_coming = on_its_way is not None and not on_its_way.is_marked
+        is_coming = on_its_way is not None and not on_its_way.is_deleting
         is_there = is_coming or id_ in seen.images
         assert is_there or book.may_go(("image", id_)), f"the image {id_} was made, and nobody gave it up"
         # What is being given up may still arrive, and is removed then.
@@ -182,24 +182,24 @@ def _check_object(kind: str, was: Any, found: Any) -> None:
     observed = getattr(getattr(found, "status", None), "observed_generation", 0)
     earlier = getattr(getattr(was, "status", None), "observed_generation", 0)
     assert earlier <= observed <= found.metadata.generation, f"the {kind} {found.name} is ahead of itself, or forgets"
-    if was.is_marked:
-        assert found.is_marked, f"the {kind} {found.name} is no longer to go"
+    if was.is_deleting:
+        assert found.is_deleting, f"the {kind} {found.name} is no longer to go"
         new = set(found.metadata.finalizers) - set(was.metadata.finalizers)
         assert not new, f"the {kind} {found.name} is going, and is newly held by {new}"
 
 
 def _check_kept(seen: Seen, was: Any, found: Any) -> None:
     """A network that another service uses goes with its project, and never alone."""
-    if found.is_marked and not was.is_marked and REFERENCE in found.metadata.finalizers:
+    if found.is_deleting and not was.is_deleting and REFERENCE in found.metadata.finalizers:
         project = seen.of("project").get(found.metadata.labels[PROJECT])
-        is_ending = project is None or project.is_marked
+        is_ending = project is None or project.is_deleting
         assert is_ending, f"the network {found.name} is used, and was deleted all the same"
 
 
 def _check_removed(before: Seen, after: Seen, book: RegionBook, row: Row) -> None:
     """I9: what went from a cloud was to go, or to be replaced, or never came up, or was taken behind our back."""
     owner = before.owner_of(row)
-    if owner is None or owner.is_marked or row.name in book.disturbed:
+    if owner is None or owner.is_deleting or row.name in book.disturbed:
         return
     kind, name, _ = row.owner
     if row.table == "servers":

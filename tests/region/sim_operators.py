@@ -34,7 +34,7 @@ class Services(Tenant):
     async def let_go(self) -> None:
         """Use no network any more that is going."""
         for name, network in list((await self.house.see()).of("network").items()):
-            if REFERENCE in network.metadata.finalizers and network.is_marked:
+            if REFERENCE in network.metadata.finalizers and network.is_deleting:
                 await self._hold(name, is_held=False)
 
     async def _hold(self, network: str, *, is_held: bool) -> None:
@@ -52,7 +52,7 @@ class Operators(Tenant):
         seen, draw = await self.house.see(), self._randomness.uniform(0, 1)
         orphans = list(seen.of("orphan").values())
         servers = [each for each in orphans if each.spec.subject == "server"]
-        going = [(kind, each) for kind in SORTS for each in seen.of(kind).values() if each.is_marked]
+        going = [(kind, each) for kind in SORTS for each in seen.of(kind).values() if each.is_deleting]
         if orphans and draw < 0.6:
             await self._settle(self.one_of(servers or orphans))
         elif going and draw < 0.7:
@@ -73,7 +73,7 @@ class Operators(Tenant):
         async with self.house.uncontrolled("servers"):
             await self.remove("server", server)
             found = (await self.house.see()).of("server").get(server)
-            if found is not None and found.is_marked:
+            if found is not None and found.is_deleting:
                 await self._abandon("server", found)
 
     async def _abandon(self, kind: str, found: Resource) -> None:

@@ -42,7 +42,7 @@ def _going(seen: Seen) -> Iterator[str]:
     """Everything that was to go is gone."""
     for kind in (*CONTROLLED, "record", "address", "project"):
         for each in seen.of(kind).values():
-            if each.is_marked:
+            if each.is_deleting:
                 yield f"the {kind} {each.name} is still going: {each.metadata.finalizers}"
     for name in seen.of("record").keys() - seen.of("identity").keys():
         yield f"the record {name} has outlived its identity"
@@ -54,7 +54,7 @@ def _said(seen: Seen) -> Iterator[str]:
     for kind, each in seen.controlled:
         available = find_condition(each.status.conditions, "Available")
         reason = "nothing" if available is None else available.reason
-        if each.is_marked or reason == "Provisioned":
+        if each.is_deleting or reason == "Provisioned":
             continue
         if reason in SAID or _is_broken(each, reason, failed.get(cloud_uid_of(each))):
             continue
@@ -167,7 +167,7 @@ def _orphans(seen: Seen) -> Iterator[str]:
 def _images(seen: Seen) -> Iterator[str]:
     """Every image is at its cloud, or has failed to come there."""
     for each in seen.of("import").values():
-        if each.is_marked or each.status.state != "failed":
+        if each.is_deleting or each.status.state != "failed":
             yield f"the image {each.name} is {each.status.state}"
     for name, state in seen.images.items():
         if state != "ready":

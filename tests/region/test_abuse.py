@@ -85,7 +85,7 @@ def _through(house: RegionHouse, service: str) -> Client:
 
 
 def _stamp(house: RegionHouse) -> int:
-    return house.store.stamp([kind.type for kind in KINDS])
+    return house.store.change_counter([kind.type for kind in KINDS])
 
 
 def _in_a_region(scenario: Any) -> None:

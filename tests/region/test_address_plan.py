@@ -120,7 +120,7 @@ def test_the_parts_follow_one_another_and_leave_only_the_broadcast_address_over(
 def test_reservations_that_do_not_fit_are_refused(reservations: Reservations, sentence: str) -> None:
     with pytest.raises(Invalid) as refused:
         plan_of(NETWORK, reservations)
-    assert refused.value.sentence == sentence
+    assert refused.value.message == sentence
 
 
 def test_a_range_counts_contains_and_begins() -> None:

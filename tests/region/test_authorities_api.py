@@ -8,7 +8,7 @@ from remuda.access.principal import Principal
 from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
-from remuda.resources.conventions import API_VERSION, IN_CARE, NAME, ORGANIZATION
+from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER, NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import KEY, NOT_FOUND, OUTSIDE, make_authority
@@ -48,7 +48,7 @@ async def test_a_new_authority_is_ready_at_once_and_keeps_its_project(region_net
     read = await client.get(f"{AUTHORITIES}/{metadata['id']}")
     assert (read.status, read.json) == (200, reply.json)
     stored = await region_networks.store.get(SSHCertificateAuthority, metadata["id"])
-    assert IN_CARE in stored.metadata.finalizers
+    assert CONTROLLER_FINALIZER in stored.metadata.finalizers
     assert not stored.metadata.owner_references
     assert stored.metadata.labels[API_VERSION] == "2"
     assert region_networks.identity.references[HOME] == {
@@ -210,7 +210,7 @@ async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: Gr
     server = await region_networks.store.create(Server(metadata=Metadata(name="server"), spec=spec))
     reply = await client.delete(f"{AUTHORITIES}/{name}")
     assert refusal(reply) == (403, "SSH certificate authority is in use and cannot be deleted")
-    assert not (await region_networks.store.get(SSHCertificateAuthority, name)).is_marked
+    assert not (await region_networks.store.get(SSHCertificateAuthority, name)).is_deleting
     await region_networks.store.delete(Server, server.name, uid=server.uid)
     assert (await client.delete(f"{AUTHORITIES}/{name}")).status == 202
 

@@ -46,7 +46,7 @@ async def test_the_project_is_let_go_before_the_authority_is_gone(region_network
     region_networks.identity.fail("unrefer", times=10_000)
     assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")).status == 202
     await region_networks.rest()
-    assert (await region_networks.store.get(SSHCertificateAuthority, name)).is_marked
+    assert (await region_networks.store.get(SSHCertificateAuthority, name)).is_deleting
     assert region_networks.identity.references[HOME] == {reference_of(name)}
     region_networks.identity.fail("unrefer", times=0)
     await region_networks.world.clock.sleep(600)
@@ -121,7 +121,7 @@ async def _turn(ground: Ground, phase: Phase) -> None:
 async def test_what_an_undone_operation_left_goes_with_the_reference_of_that_operation(region_networks: Ground) -> None:
     await _left_by(region_networks, "undoing")
     await region_networks.rest()
-    assert not (await region_networks.store.get(SSHCertificateAuthority, NAME_LEFT)).is_marked
+    assert not (await region_networks.store.get(SSHCertificateAuthority, NAME_LEFT)).is_deleting
     await _turn(region_networks, "undone")
     await region_networks.rest()
     await all_is_gone(region_networks)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remuda.access.principal import Principal, asker_of
-from remuda.quota.ports import Place
+from remuda.access.principal import Principal, requester_of
+from remuda.quota.ports import ProjectRef
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, AuthorityPorts, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
@@ -16,7 +16,7 @@ from tests.region.networks_asking import KEY
 from tests.region.room import ORG, PROJECT, registry
 from tests.sim.runner import World
 
-HOME = Place(ORG, PROJECT)
+HOME = ProjectRef(ORG, PROJECT)
 
 
 class Home:
@@ -38,13 +38,13 @@ class Home:
         """Return what there is, here and at identity, even what is only marked."""
         found = (await store.list(SSHCertificateAuthority)).items
         return [
-            (each.name, each.spec, each.metadata.labels, each.metadata.finalizers, each.is_marked) for each in found
+            (each.name, each.spec, each.metadata.labels, each.metadata.finalizers, each.is_deleting) for each in found
         ], self.identity.everything()
 
 
 def _wanted(authority: str) -> NewAuthority:
     spec = AuthorityCreateSpec(organization_id=ORG, project_id=PROJECT, public_key=KEY)
-    asker = asker_of(Principal(subject="ann@example.com", type="user").paying(ORG, PROJECT))
+    asker = requester_of(Principal(subject="ann@example.com", type="user").with_payer(ORG, PROJECT))
     return NewAuthority(
         authority=authority, wanted=AuthorityCreate(metadata=MetadataWrite(name="ca"), spec=spec), by=asker
     )

@@ -46,7 +46,7 @@ def refusal_of(text: str) -> str:
     with pytest.raises(Invalid) as refused:
         authority_key(text)
     assert (refused.value.field, refused.value.status) == ("spec.publicKey", 422)
-    return refused.value.sentence
+    return refused.value.message
 
 
 def test_every_type_is_among_the_good_ones() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from remuda.http.server.access_log import Observe
+from remuda.http.server.access_log import AccessLog
 from remuda.http.server.metrics import Metrics
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.secrets import Secret
@@ -49,7 +49,7 @@ class Scene:
         self.house, self.canaries, self.web = house, canaries, web
         self.lines, self.metrics = Lines(), Metrics(CollectorRegistry(), [TABLE])
         ports = house.app.ports
-        observed = Observe(
+        observed = AccessLog(
             house.asgi, clock=ports.clock, randomness=ports.randomness, metrics=self.metrics, sink=self.lines
         )
         self.heard = Heard(observed)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
-from remuda.providers.circuit_breaker import BreakerSettings, CallSettings
+from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from remuda.providers.contract.provider import Provider
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.catalogue.seed import region_id, seed_regions
@@ -124,7 +124,7 @@ async def test_one_ill_region_leaves_the_others_alone(world: World, store: Sqlit
     await make_region(store)
     await make_region(store, OTHER_REGION, called="south")
     ill, well = Shop(world.clock, error=Unavailable("ill")), Shop(world.clock)
-    settings = CallSettings(retries=0, breaker=BreakerSettings(failures_in_a_row=2))
+    settings = CallSettings(retries=0, breaker=CircuitBreakerSettings(failures_in_a_row=2))
     clouds = clouds_over(world, store, {REGION: ill.provider, OTHER_REGION: well.provider}, settings)
     for _ in range(4):
         with pytest.raises(Unavailable):

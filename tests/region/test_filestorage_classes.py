@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace as changed
 
 from remuda.kernel.errors import Unavailable
-from remuda.providers.contract.filestorage import StorageClass
+from remuda.providers.contract.filestorage import CloudStorageClass
 from remuda.providers.contract.provider import Provider
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.filestorage import routes as api
 from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
@@ -42,19 +42,19 @@ from tests.region.room import (
 from tests.region.shop import Shop
 from tests.sim.runner import World
 
-GOLD = StorageClass(id="gold", name="gold", protocols=("nfsv4",), parallelism=2)
-IRON = StorageClass(id="iron", name="Iron & rust!", protocols=("nfsv3", "nfsv4"), parallelism=0)
+GOLD = CloudStorageClass(id="gold", name="gold", protocols=("nfsv4",), parallelism=2)
+IRON = CloudStorageClass(id="iron", name="Iron & rust!", protocols=("nfsv3", "nfsv4"), parallelism=0)
 
 
 @dataclass
 class Stores:
     """File storage of which only the classes are asked for."""
 
-    offered: Sequence[StorageClass] = (GOLD, IRON)
+    offered: Sequence[CloudStorageClass] = (GOLD, IRON)
     error: Exception | None = None
     asked: list[str] = field(default_factory=list)
 
-    async def storage_classes(self) -> Sequence[StorageClass]:
+    async def storage_classes(self) -> Sequence[CloudStorageClass]:
         self.asked.append("storage_classes")
         if self.error is not None:
             raise self.error
@@ -85,7 +85,7 @@ def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
     def service(world: World, store: Store) -> FileStorageService:
         providers = {REGION: north.provider(world), OTHER_REGION: south.provider(world)}
         made.append(clouds_over(world, store, providers))
-        identity = MemoryIdentity({Place(ORG, PROJECT)})
+        identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
         return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
 
     async def run(room: Room[FileStorageService]) -> None:
@@ -255,7 +255,7 @@ def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
 
     def service(world: World, store: Store) -> FileStorageService:
         clouds = clouds_over(world, store, {REGION: Shop(world.clock).bare})
-        identity = MemoryIdentity({Place(ORG, PROJECT)})
+        identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
         return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
 
     in_a_room(service, api.ROUTES, run)

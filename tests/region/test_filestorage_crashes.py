@@ -11,7 +11,7 @@ import apsw
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import RemudaError
-from remuda.providers.simulated.catalogue import instant, load_catalogues
+from remuda.providers.simulated.catalogue import load_catalogues, without_delays
 from remuda.providers.simulated.provider import open_cloud
 from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.common import GIB
@@ -135,7 +135,7 @@ def lose_power(sync: int, keep: Keep) -> bool:
     reached: list[bool] = []
 
     async def scenario(world: World) -> None:
-        catalogue = instant(load_catalogues()["sim-north"])
+        catalogue = without_delays(load_catalogues()["sim-north"])
         identity = MemoryIdentity({HOME}, limits={"filestorage": 20 * GIB, "loadbalancers": 1, "publicips": 1})
         cloud = open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness)
         async with open_site(world, identity, cloud, at_work=True) as site:

@@ -4,11 +4,18 @@ from typing import Any
 
 import pytest
 
-from remuda.quota.ports import Amount, Place
+from remuda.quota.ports import Amount, ProjectRef
 from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.common import GIB, IpRange
 from remuda.region.kinds.filestorage import FileStorage, FileStorageClass, FileStorageClassSpec
-from remuda.resources.conventions import API_VERSION, IN_CARE, NAME, ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import (
+    API_VERSION,
+    CONTROLLER_FINALIZER,
+    NAME,
+    ORGANIZATION,
+    PAYING_ORGANIZATION,
+    PAYING_PROJECT,
+)
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
@@ -29,7 +36,7 @@ from tests.region.filestorage_asking import (
 from tests.region.holdings_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Site
 from tests.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, member, refusal
 
-PAYER = Place(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
+PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 HOURLY = "hourly snapshot policies must not define timeOfDay, dayOfWeek, or dayOfMonth"
 DAILY = "daily snapshot policies require timeOfDay and must not define dayOfWeek or dayOfMonth"
 WEEKLY = "weekly snapshot policies require timeOfDay and dayOfWeek and must not define dayOfMonth"
@@ -64,7 +71,7 @@ async def test_new_storage_is_pending_protected_and_attached_to_nothing(region_s
     assert (read.status, read.json) == (200, reply.json)
     stored = await region_storage.store.get(FileStorage, metadata["id"])
     assert stored.metadata.owner_references == ()
-    assert IN_CARE in stored.metadata.finalizers
+    assert CONTROLLER_FINALIZER in stored.metadata.finalizers
     labels = stored.metadata.labels
     assert (labels[ORGANIZATION], labels[PROJECT_LABEL], labels[REGION_LABEL]) == (ORG, PROJECT, REGION)
     assert API_VERSION not in labels
@@ -284,7 +291,7 @@ async def test_a_network_that_is_not_there_yet_is_not_attached_to(region_storage
 async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(region_storage: Site) -> None:
     await region_storage.keeper.look()
     region_storage.identity.add(PAYER)
-    service = member("unikorn-thing", ORG, ALL).paying(PAYER.organization, PAYER.project)
+    service = member("unikorn-thing", ORG, ALL).with_payer(PAYER.organization, PAYER.project)
     paid = await region_storage.make_storage(wanted(), service)
     stored = await region_storage.store.get(FileStorage, paid)
     labels = stored.metadata.labels

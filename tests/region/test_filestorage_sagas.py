@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal, asker_of
+from remuda.access.principal import Principal, requester_of
 from remuda.operations.saga import Sagas, Work
-from remuda.quota.lock import IN_HAND, before_of
-from remuda.quota.ports import Place
+from remuda.quota.lock import LOCK, previous_state
+from remuda.quota.ports import ProjectRef
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.sagas import (
     CREATE_STORAGE,
@@ -46,8 +46,8 @@ from tests.region.identity_port import MemoryIdentity, said_of
 from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.sim.runner import World
 
-PAYER = Place(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
-ANN = Principal(subject="ann@example.com", type="user").paying(PAYER.organization, PAYER.project)
+PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
+ANN = Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)
 NETWORK, CLASS = "e0000000-0000-4000-8000-000000000001", "e0000000-0000-4000-8000-000000000002"
 ONE, TWO = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"
 ATTACHED = Attachment(network_id=NETWORK, ip_range=IpRange(start_ip="10.0.0.16", end_ip="10.0.0.19"))
@@ -61,7 +61,7 @@ class Country:
     def __init__(self, world: World) -> None:
         self.world = world
         self.registry: Registry = registry()
-        self.identity = MemoryIdentity({Place(ORG, PROJECT), PAYER}, limits={"filestorage": 20 * GIB})
+        self.identity = MemoryIdentity({ProjectRef(ORG, PROJECT), PAYER}, limits={"filestorage": 20 * GIB})
 
     async def prepare(self, store: Store) -> None:
         """Make the network."""
@@ -82,7 +82,7 @@ class Country:
                     each.metadata.labels,
                     said_of(each),
                     each.metadata.finalizers,
-                    each.is_marked,
+                    each.is_deleting,
                 )
                 for each in (await store.list(FileStorage)).items
             ],
@@ -112,7 +112,7 @@ def _wanted(storage: str, size: int) -> NewStorage:
         snapshot_policies=(HOURLY,),
     )
     wanted = StorageCreate(metadata=MetadataWrite(name="files"), spec=spec)
-    return NewStorage(storage=storage, wanted=wanted, attachments=(ATTACHED,), by=asker_of(ANN))
+    return NewStorage(storage=storage, wanted=wanted, attachments=(ATTACHED,), by=requester_of(ANN))
 
 
 def _stored() -> FileStorage:
@@ -125,7 +125,7 @@ def _changed(name: str, size: int, *attachments: Attachment) -> ChangedStorage:
         metadata=MetadataWrite(name=name), spec=StorageSpecWire(size_gib=size, storage_type=StorageTypeWire())
     )
     wanted = Resized(update=update, attachments=attachments)
-    return ChangedStorage(id=ONE, before=before_of(_stored()), wanted=wanted, by=asker_of(ANN), now=NOW)
+    return ChangedStorage(id=ONE, before=previous_state(_stored()), wanted=wanted, by=requester_of(ANN), now=NOW)
 
 
 PROOFS = [
@@ -178,7 +178,7 @@ async def test_what_named_a_network_that_has_gone_meanwhile_stays_as_it_was_chan
         stored = await stage.store.get(FileStorage, ONE)
         assert (stored.spec.size, stored.spec.attachments) == (15 * GIB, ())
         assert country.identity.total("filestorage", PAYER) == 15 * GIB
-        assert IN_HAND not in stored.metadata.annotations
+        assert LOCK not in stored.metadata.annotations
 
 
 @options(seeds=1)
@@ -186,8 +186,8 @@ async def test_a_project_that_is_being_deleted_takes_no_new_storage_and_keeps_no
     async with staged(world, PROOFS[0]) as stage:
         country, process = stage.surroundings, stage.start()
         assert isinstance(country, Country)
-        country.identity.references[Place(ORG, PROJECT)].add("something/else")
-        country.identity.mark(Place(ORG, PROJECT))
+        country.identity.references[ProjectRef(ORG, PROJECT)].add("something/else")
+        country.identity.mark(ProjectRef(ORG, PROJECT))
         before = await stage.observe()
         error = await process.try_to_run()
         assert str(error) == "unable to add reference, resource is being deleted"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from remuda.kernel.errors import Invalid, Malformed, RemudaError, Unavailable
-from remuda.outbound.addresses import Reach
-from remuda.outbound.fetch import Guarded, Patience
+from remuda.outbound.addresses import AddressPolicy
+from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
 from remuda.region.images.transfer import ImageFetcher, Limits, Peeked
 from tests.outbound.servers import HERE, Answer, Names, redirecting, saying, serving
 
@@ -22,8 +22,8 @@ MAGIC = "Image does not contain a valid master boot record, ensure the image is 
 LONG = "The image is longer than 1049088 bytes: import a smaller one."
 
 
-def fetcher(reach: Reach = HERE, stall_s: float = 30.0, **limits: float) -> ImageFetcher:
-    guarded = Guarded(resolve=Names({}), reach=reach, patience=Patience(stall_s=stall_s))
+def fetcher(reach: AddressPolicy = HERE, stall_s: float = 30.0, **limits: float) -> ImageFetcher:
+    guarded = GuardedFetcher(resolve=Names({}), reach=reach, patience=FetchTimeouts(stall_s=stall_s))
     return ImageFetcher(source=guarded, limits=Limits(**limits))  # type: ignore[arg-type]  # limits by name
 
 
@@ -106,16 +106,16 @@ async def test_a_look_at_anything_else_is_refused(answer: Answer, kind: type[Rem
     async with serving(answer) as served:
         with pytest.raises(kind) as refused:
             await fetcher().peek(served.url())
-        assert refused.value.sentence == sentence
+        assert refused.value.message == sentence
 
 
 async def test_what_may_not_be_asked_for_is_refused_in_the_same_words() -> None:
     async with serving(saying(DISK)) as served:
-        guarded = fetcher(Reach())
+        guarded = fetcher(AddressPolicy())
         for url in (served.url(), "ftp://images.example/", served.url("user@127.0.0.1"), "http://nowhere.example/"):
             with pytest.raises(Invalid) as refused:
                 await guarded.peek(url)
-            assert refused.value.sentence == UNREADABLE
+            assert refused.value.message == UNREADABLE
         assert served.asked == []
 
 
@@ -124,7 +124,7 @@ async def test_a_look_at_an_image_that_is_too_long_is_refused() -> None:
         async with serving(answer) as served:
             with pytest.raises(Invalid) as refused:
                 await fetcher(longest=1049088).peek(served.url())
-            assert refused.value.sentence == LONG
+            assert refused.value.message == LONG
     async with serving(partial(SECTOR)) as served:
         assert (await fetcher(longest=len(DISK)).peek(served.url())).length == len(DISK)
 
@@ -134,7 +134,7 @@ async def test_a_look_does_not_take_for_ever() -> None:
         for limited in (fetcher(peek_s=0.1), fetcher(stall_s=0.1)):
             with pytest.raises(Invalid) as refused:
                 await limited.peek(served.url())
-            assert refused.value.sentence == UNREADABLE
+            assert refused.value.message == UNREADABLE
 
 
 async def downloaded(images: ImageFetcher, url: str) -> tuple[bytes, str | None, int]:
@@ -188,7 +188,7 @@ async def test_reading_ends_for_good(answer: Answer, sentence: str) -> None:
     async with serving(answer) as served:
         with pytest.raises(Invalid) as refused:
             await downloaded(fetcher(longest=1049088), served.url())
-        assert refused.value.sentence == sentence
+        assert refused.value.message == sentence
 
 
 PASSING: dict[str, tuple[Answer, str]] = {
@@ -205,7 +205,7 @@ async def test_reading_may_be_tried_again(answer: Answer, sentence: str) -> None
     async with serving(answer) as served:
         with pytest.raises(Unavailable) as refused:
             await downloaded(fetcher(), served.url())
-        assert (refused.value.sentence, refused.value.retry) == (sentence, True)
+        assert (refused.value.message, refused.value.retry) == (sentence, True)
 
 
 async def test_reading_does_not_take_for_ever() -> None:
@@ -213,7 +213,7 @@ async def test_reading_does_not_take_for_ever() -> None:
         for url, limited in ((stopped.url(), fetcher(stall_s=0.1)), (unending.url(), fetcher(total_s=0.2))):
             with pytest.raises(Unavailable) as refused:
                 await downloaded(limited, url)
-            assert refused.value.sentence == UNREADABLE
+            assert refused.value.message == UNREADABLE
 
 
 async def _written_to_a_full_disk(url: str) -> None:

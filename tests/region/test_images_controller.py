@@ -10,14 +10,14 @@ import pytest
 
 from remuda.kernel.errors import NotFound
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.catalogue import Image
+from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.proxy import image_key
 from remuda.providers.simulated.images import SimImages
-from remuda.quota.sagas import unmake
+from remuda.quota.sagas import roll_back_create
 from remuda.region.images.rules import to_cloud
 from remuda.region.images.transfer import Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.resources.crud import is_there
+from remuda.resources.crud import exists
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
 from tests.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
@@ -68,7 +68,7 @@ async def test_an_image_that_is_ready_is_the_clouds_and_we_forget_where_it_came_
     assert await _is_gone(region_images, name)
     assert [each.id for each in await region_images.owned()] == [name]
     assert await region_images.states() == ["ready"]
-    await region_images.driver.scan()
+    await region_images.driver.resync()
     await region_images.world.clock.sleep(60)
     assert not region_images.finds.found
 
@@ -144,7 +144,7 @@ async def test_what_is_served_after_the_look_is_what_counts(region_images: Groun
     assert (said.status, said.reason, said.message) == ("False", "Errored", why)
     assert await region_images.owned() == []
     await region_images.world.clock.sleep(1000)
-    await region_images.driver.scan()
+    await region_images.driver.resync()
     await region_images.world.clock.sleep(10)
     assert region_images.web.asked == ["beginning", "everything"], "what is wrong for good is not fetched again"
     assert not region_images.finds.found
@@ -256,11 +256,11 @@ async def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ende
     moved: list[str] = []
     transfers.when_moved(moved.append)
     transfers.begin(
-        region_images.at_cloud, wanted, Secret(URI), partial(is_there, region_images.store, ImageImport, name)
+        region_images.at_cloud, wanted, Secret(URI), partial(exists, region_images.store, ImageImport, name)
     )
-    assert not transfers.break_off(name)
+    assert not transfers.close_now(name)
     await region_images.world.clock.sleep(1)
-    assert transfers.break_off(name)
+    assert transfers.close_now(name)
     assert moved == [name]
     transfers.forget(name)
     assert transfers.find(name) is None
@@ -271,7 +271,7 @@ async def test_an_image_that_another_process_saw_to_be_deleted_is_not_made_by_th
     region_images.web.serve(SLOW)
     name = await region_images.begin()
     await region_images.world.clock.sleep(3)
-    await unmake(region_images.store, ImageImport, name)
+    await roll_back_create(region_images.store, ImageImport, name)
     await region_images.world.clock.sleep(60)
     assert await region_images.owned() == []
     transfer = region_images.driver.transfers.find(name)
@@ -283,7 +283,7 @@ async def test_an_image_that_somebody_removes_as_soon_as_it_came_is_brought_agai
     images = region_images.at_cloud
     found = images.find_image
 
-    async def removed(image: str) -> Image | None:
+    async def removed(image: str) -> CloudImage | None:
         if region_images.web.asked.count("everything") == 1 and await found(image):
             await images.remove_image(image)
         return await found(image)

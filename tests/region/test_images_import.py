@@ -12,10 +12,10 @@ import pytest
 
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.outbound.addresses import Reach
-from remuda.outbound.fetch import Guarded, Patience
-from remuda.providers.contract.catalogue import Image
-from remuda.providers.simulated.catalogue import instant
+from remuda.outbound.addresses import AddressPolicy
+from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
+from remuda.providers.contract.catalogue import CloudImage
+from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.provider import open_cloud
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.images import controller as control
@@ -45,7 +45,7 @@ class House:
     """The room in real time."""
 
     def __init__(
-        self, store: SqliteStore, room: Room[dict[str, Any]], images: Callable[[], Awaitable[list[Image]]]
+        self, store: SqliteStore, room: Room[dict[str, Any]], images: Callable[[], Awaitable[list[CloudImage]]]
     ) -> None:
         self.store, self.owned = store, images
         self._room = room
@@ -63,13 +63,13 @@ class House:
 
 
 @asynccontextmanager
-async def housed(tmp_path: Path, *, names: Names | None = None, reach: Reach = HERE) -> AsyncIterator[House]:
+async def housed(tmp_path: Path, *, names: Names | None = None, reach: AddressPolicy = HERE) -> AsyncIterator[House]:
     clock, randomness = SystemClock(), SystemRandomness()
     world = cast("World", SimpleNamespace(clock=clock, randomness=randomness))
     store = open_store(tmp_path / "remuda.db", registry(), SEALER)
-    cloud = open_cloud(None, instant(catalogues()["sim-north"]), clock=clock, randomness=randomness)
+    cloud = open_cloud(None, without_delays(catalogues()["sim-north"]), clock=clock, randomness=randomness)
     clouds = clouds_over(world, store, {REGION: cloud.provider})
-    source = Guarded(resolve=names or Names({}), reach=reach, patience=Patience(stall_s=5))
+    source = GuardedFetcher(resolve=names or Names({}), reach=reach, patience=FetchTimeouts(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=Limits(longest=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
     driver = control.driver(ports, clouds, fetcher)
@@ -78,7 +78,7 @@ async def housed(tmp_path: Path, *, names: Names | None = None, reach: Reach = H
         "snapshots": Snapshots(store=store, clouds=clouds, handle_of=server_handle),
     }
 
-    async def owned() -> list[Image]:
+    async def owned() -> list[CloudImage]:
         assert cloud.provider.images is not None
         return [each for each in await cloud.provider.images.images() if each.organization]
 
@@ -172,7 +172,7 @@ async def test_no_address_leads_inside(tmp_path: Path, uri: str) -> None:
             "both.example": [["93.184.216.34", "127.0.0.1"]],
         }
     )
-    async with housed(tmp_path, names=names, reach=Reach()) as house, serving(saying(DISK)) as served:
+    async with housed(tmp_path, names=names, reach=AddressPolicy()) as house, serving(saying(DISK)) as served:
         reply = await house.ask(uri.format(port=served.port))
         assert refusal(reply) == UNREADABLE
         assert served.asked == []
@@ -218,5 +218,5 @@ def test_what_an_operator_sets_is_what_is_fetched_by() -> None:
     fetcher = control.fetcher_of(RegionSettings(image_size_gib=1, image_targets=("10.1.0.0/16",)))
     assert fetcher.limits.longest == 2**30
     assert fetcher.limits.total_s < 3600
-    permits = fetcher.source._reach.permits
+    permits = fetcher.source._reach.allows
     assert [permits(ip_address(each)) for each in ("10.1.2.3", "10.2.0.1", "93.184.216.34")] == [True, False, True]

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
-from remuda.outbound.fetch import Guarded
-from remuda.providers.contract.catalogue import Image
+from remuda.outbound.fetch import GuardedFetcher
+from remuda.providers.contract.catalogue import CloudImage
 from remuda.region.images import routes as api
 from remuda.region.images.rules import read_image
 from remuda.region.images.service import Images, Snapshots
@@ -36,7 +36,7 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
 
     async def scenario(house: RegionHouse) -> None:
         app = house.app
-        fetcher = ImageFetcher(source=Guarded(resolve=Names({})))
+        fetcher = ImageFetcher(source=GuardedFetcher(resolve=Names({})))
         services = {
             "images": Images(store=house.store, clouds=app.clouds, fetcher=fetcher),
             "snapshots": Snapshots(store=house.store, clouds=app.clouds, handle_of=server_handle),
@@ -58,7 +58,7 @@ images = provided_by(with_server, position=1)
 server = provided_by(with_server, position=2)
 
 
-async def owned(house: RegionHouse) -> list[Image]:
+async def owned(house: RegionHouse) -> list[CloudImage]:
     images = house.north.provider.images
     assert images is not None
     return [each for each in await images.images() if each.organization]
@@ -162,10 +162,10 @@ async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_
     catalogue = region.north.provider.images
     assert catalogue is not None
 
-    async def gone(image: str) -> Image | None:  # noqa: ARG001  the contract's name
+    async def gone(image: str) -> CloudImage | None:  # noqa: ARG001  the contract's name
         return None
 
-    async def nothing() -> list[Image]:
+    async def nothing() -> list[CloudImage]:
         return []
 
     catalogue.find_image, catalogue.images = gone, nothing  # type: ignore[method-assign]  # as if it were gone

@@ -15,7 +15,7 @@ from remuda.region.networks.address_plan import (
     read_route_prefix,
     read_vip,
 )
-from remuda.resources.ipv4 import is_ipv6, read_address, read_prefix
+from remuda.resources.ipv4 import find_address, find_prefix, is_ipv6
 
 NETWORK = IPv4Network("10.0.0.0/24")
 
@@ -51,17 +51,17 @@ NO_PREFIXES = [
 def test_what_is_no_prefix_is_refused(text: str) -> None:
     with pytest.raises(Malformed) as refused:
         read_network_prefix(text)
-    assert refused.value.sentence == "unable to parse IPv4 prefix"
+    assert refused.value.message == "unable to parse IPv4 prefix"
     with pytest.raises(Malformed) as refused:
         read_route_prefix(text)
-    assert refused.value.sentence == "failed to parse route prefix"
+    assert refused.value.message == "failed to parse route prefix"
 
 
 @pytest.mark.parametrize("text", ["10.0.0.0/25", "10.0.0.0/32"])
 def test_a_network_smaller_than_256_addresses_is_refused(text: str) -> None:
     with pytest.raises(Malformed) as refused:
         read_network_prefix(text)
-    assert refused.value.sentence == "minimum network prefix size is /24"
+    assert refused.value.message == "minimum network prefix size is /24"
     assert str(read_route_prefix(text)) == text, "a route may lead to one machine"
 
 
@@ -69,10 +69,10 @@ def test_a_network_smaller_than_256_addresses_is_refused(text: str) -> None:
 def test_ipv6_is_refused_by_name(text: str) -> None:
     with pytest.raises(Malformed) as refused:
         read_network_prefix(text)
-    assert refused.value.sentence == "unable to parse IPv4 prefix, IPv6 is not supported"
+    assert refused.value.message == "unable to parse IPv4 prefix, IPv6 is not supported"
     with pytest.raises(Malformed) as refused:
         read_nameserver(text.split("/", maxsplit=1)[0])
-    assert refused.value.sentence == "unable to parse IPv4 address, IPv6 is not supported"
+    assert refused.value.message == "unable to parse IPv4 address, IPv6 is not supported"
 
 
 NO_ADDRESSES = [
@@ -97,7 +97,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     ):
         with pytest.raises(Malformed) as refused:
             read(text)
-        assert refused.value.sentence == sentence
+        assert refused.value.message == sentence
 
 
 def test_an_address_is_read() -> None:
@@ -111,7 +111,7 @@ def test_a_vip_is_inside_the_network_and_nobody_elses_by_nature() -> None:
     for outside in ("10.0.1.0", "9.255.255.255"):
         with pytest.raises(Invalid) as refused:
             read_vip(outside, plan)
-        assert refused.value.sentence == "vipAddress must be within the selected network CIDR"
+        assert refused.value.message == "vipAddress must be within the selected network CIDR"
     for nobodys in ("10.0.0.0", "10.0.0.1", "10.0.0.255"):
         with pytest.raises(Invalid, match="base, gateway or broadcast address: choose another"):
             read_vip(nobodys, plan)
@@ -122,7 +122,7 @@ def test_a_vip_is_inside_the_network_and_nobody_elses_by_nature() -> None:
 
 @given(st.text() | st.text("0123456789./:abcdef", max_size=24))
 def test_reading_never_fails_and_what_is_read_is_read_again(text: str) -> None:
-    prefix, address = read_prefix(text), read_address(text)
-    assert prefix is None or read_prefix(str(prefix)) == prefix
-    assert address is None or read_address(str(address)) == address
+    prefix, address = find_prefix(text), find_address(text)
+    assert prefix is None or find_prefix(str(prefix)) == prefix
+    assert address is None or find_address(str(address)) == address
     assert not (is_ipv6(text) and (prefix or address))

@@ -31,7 +31,7 @@ from remuda.region.kinds.networks import (
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSpec
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import PublicIpAllocation, Server, ServerGroup, ServerImage, ServerNetwork, ServerSpec
-from remuda.resources.conventions import API_VERSION, IN_CARE, SECOND, is_second
+from remuda.resources.conventions import API_V2, API_VERSION, CONTROLLER_FINALIZER, is_api_v2
 from remuda.store.kinds import Registry
 from remuda.store.objects import IN_USE, Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore
@@ -107,14 +107,14 @@ async def test_m21_what_is_on_a_network_goes_with_it_and_the_network_goes_with_i
     root = await store.create(Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated")))
     owned = replace(network(), metadata=Metadata(name="network", owner_references=(IDENTITY.owner(root),)))
     net = await store.create(owned)
-    metadata = Metadata(name="on-it", owner_references=(NETWORK.owner(net),), finalizers=(IN_CARE,))
+    metadata = Metadata(name="on-it", owner_references=(NETWORK.owner(net),), finalizers=(CONTROLLER_FINALIZER,))
     await store.create(replace(server(), metadata=metadata))
     await store.create(SecurityGroup(metadata=replace(metadata, finalizers=())))
     assert await remove(store, root) is not None
     assert (await store.list_names(SecurityGroup)).items == []
     marked = await store.get(Server, "on-it")
-    assert marked.is_marked
-    assert (await store.get(Network, "network")).is_marked
+    assert marked.is_deleting
+    assert (await store.get(Network, "network")).is_deleting
     await store.update(replace(marked, metadata=replace(marked.metadata, finalizers=())))
     assert [(await store.list_names(kind)).items for kind in (Server, Network, Identity)] == [[], [], []]
 
@@ -141,11 +141,11 @@ async def test_two_cannot_have_one_address_and_whose_it_is_can_be_found(store: S
 async def test_an_address_outlives_the_wish_to_delete_its_holder_but_not_its_network(store: SqliteStore) -> None:
     net = await store.create(network())
     wanted = server()
-    held = await store.create(replace(wanted, metadata=replace(wanted.metadata, finalizers=(IN_CARE,))))
+    held = await store.create(replace(wanted, metadata=replace(wanted.metadata, finalizers=(CONTROLLER_FINALIZER,))))
     made = await store.create(address(held, net))
     marked = await remove(store, held)
     assert marked is not None
-    assert not (await store.get(Address, made.name)).is_marked
+    assert not (await store.get(Address, made.name)).is_deleting
     assert await remove(store, net) is not None
     assert (await store.list_names(Address)).items == []
 
@@ -205,10 +205,10 @@ async def test_what_an_operation_made_is_found_by_it(store: SqliteStore) -> None
 
 
 def test_only_what_the_api_that_we_have_made_is_shown() -> None:
-    made = replace(network(), metadata=Metadata(name="network", labels={API_VERSION: SECOND}))
-    assert is_second(made)
-    assert not is_second(network())
-    assert not is_second(replace(network(), metadata=Metadata(name="network", labels={API_VERSION: "1"})))
+    made = replace(network(), metadata=Metadata(name="network", labels={API_VERSION: API_V2}))
+    assert is_api_v2(made)
+    assert not is_api_v2(network())
+    assert not is_api_v2(replace(network(), metadata=Metadata(name="network", labels={API_VERSION: "1"})))
 
 
 def test_small_questions() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.loadbalancers import LoadBalancer as CloudBalancer
-from remuda.providers.contract.servers import PortSpec
+from remuda.providers.contract.loadbalancers import CloudLoadBalancer as CloudBalancer
+from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Address, Network
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
@@ -55,7 +55,7 @@ async def test_an_address_that_something_foreign_has_at_the_cloud_is_told_as_suc
     home = there.spec.handle
     foreign = Handle(home.tenancy, "foreign")
     await provider.ports.converge_port(
-        PortSpec(handle=foreign, network=home.name, address="10.0.0.200", mac="02:00:00:00:00:01")
+        CloudPortSpec(handle=foreign, network=home.name, address="10.0.0.200", mac="02:00:00:00:00:01")
     )
     balancer = await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.200"))
     await region_storage.rest()

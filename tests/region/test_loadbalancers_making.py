@@ -11,8 +11,8 @@ from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import (
     API_VERSION,
+    CONTROLLER_FINALIZER,
     IDENTITY,
-    IN_CARE,
     NETWORK,
     ORGANIZATION,
     PAYING_ORGANIZATION,
@@ -83,7 +83,7 @@ async def test_a_new_load_balancer_is_pending_and_belongs_to_its_network(region_
     stored = await region_storage.store.get(LoadBalancer, metadata["id"])
     (owner,) = stored.metadata.owner_references
     assert owner.name == network
-    assert IN_CARE in stored.metadata.finalizers
+    assert CONTROLLER_FINALIZER in stored.metadata.finalizers
     labels, home = stored.metadata.labels, (await region_storage.store.get(Network, network)).metadata.labels
     assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
     assert (labels[REGION_LABEL], labels[NETWORK], labels[API_VERSION]) == (REGION, network, "2")
@@ -250,7 +250,7 @@ async def test_on_a_network_that_goes_nothing_new_is_made(region_storage: Site) 
 async def test_quota_is_held_for_whoever_pays_and_refused_in_words(region_storage: Site) -> None:
     network = await region_storage.make_network()
     region_storage.identity.add(PAYER)
-    service = member("unikorn-thing", ORG, ALL).paying(PAYER.organization, PAYER.project)
+    service = member("unikorn-thing", ORG, ALL).with_payer(PAYER.organization, PAYER.project)
     paid = await region_storage.make_balancer(wanted(network, publicIP=True), service)
     stored = await region_storage.store.get(LoadBalancer, paid)
     labels = stored.metadata.labels

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal, asker_of
+from remuda.access.principal import Principal, requester_of
 from remuda.operations.saga import Sagas
-from remuda.quota.lock import before_of
-from remuda.quota.ports import Place
+from remuda.quota.lock import previous_state
+from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.loadbalancers import rules
@@ -42,8 +42,8 @@ from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.sim.runner import World
 
 OTHER_PROJECT = "b0000000-0000-4000-8000-00000000000b"
-PAYER = Place(OTHER_ORG, OTHER_PROJECT)
-ANN = Principal(subject="ann@example.com", type="user").paying(PAYER.organization, PAYER.project)
+PAYER = ProjectRef(OTHER_ORG, OTHER_PROJECT)
+ANN = Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)
 NETWORK = "e0000000-0000-4000-8000-000000000001"
 IDENTITY = "e0000000-0000-4000-8000-000000000002"
 ONE, TWO = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"
@@ -58,7 +58,7 @@ class Country:
     def __init__(self, world: World) -> None:
         self.world = world
         self.registry: Registry = registry()
-        self.identity = MemoryIdentity({Place(ORG, PROJECT), PAYER}, limits={"loadbalancers": 2, "publicips": 2})
+        self.identity = MemoryIdentity({ProjectRef(ORG, PROJECT), PAYER}, limits={"loadbalancers": 2, "publicips": 2})
 
     async def prepare(self, store: Store) -> None:
         """Make the network."""
@@ -80,7 +80,7 @@ class Country:
                     each.metadata.labels,
                     said_of(each),
                     each.metadata.finalizers,
-                    each.is_marked,
+                    each.is_deleting,
                     [owner.name for owner in each.metadata.owner_references],
                 )
                 for each in (await store.list(LoadBalancer)).items
@@ -107,7 +107,7 @@ class Settled(Country):
 def _wanted(balancer: str, *, is_public: bool) -> NewBalancer:
     spec = BalancerCreateSpec(network_id=NETWORK, public_ip=is_public, listeners=(WEB,))
     return NewBalancer(
-        balancer=balancer, wanted=BalancerCreate(metadata=MetadataWrite(name="lb"), spec=spec), by=asker_of(ANN)
+        balancer=balancer, wanted=BalancerCreate(metadata=MetadataWrite(name="lb"), spec=spec), by=requester_of(ANN)
     )
 
 
@@ -123,7 +123,7 @@ def _changed(name: str, *listeners: ListenerWire, is_public: bool) -> ChangedBal
         metadata=MetadataWrite(name=name), spec=BalancerSpecWire(public_ip=is_public, listeners=listeners)
     )
     return ChangedBalancer(
-        id=ONE, before=before_of(_judged(is_public=not is_public)), wanted=wanted, by=asker_of(ANN), now=NOW
+        id=ONE, before=previous_state(_judged(is_public=not is_public)), wanted=wanted, by=requester_of(ANN), now=NOW
     )
 
 

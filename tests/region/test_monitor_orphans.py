@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.app import registry
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.servers import PortSpec, ServerSpec
+from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.catalogue.seed import seed_regions
@@ -20,8 +20,8 @@ from tests.region.monitor_ground import Monitored, monitor_over
 from tests.sim.store import SEALER
 
 
-def port(tenancy: str, name: str, network: Handle, address: str) -> PortSpec:
-    return PortSpec(handle=Handle(tenancy, name), network=network.name, address=address, mac="02:00:00:00:00:01")
+def port(tenancy: str, name: str, network: Handle, address: str) -> CloudPortSpec:
+    return CloudPortSpec(handle=Handle(tenancy, name), network=network.name, address=address, mac="02:00:00:00:00:01")
 
 
 async def deleted_server(monitored: Monitored, network: str) -> Server:
@@ -103,7 +103,7 @@ async def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks
     await provider.ports.converge_port(late)
     name = f"server-{gone.name}.{gone.uid}.0"
     await provider.servers.create_server(
-        ServerSpec(
+        CloudServerSpec(
             handle=Handle(place.tenancy, name),
             hostname="late",
             flavor=STANDARD,
@@ -153,7 +153,7 @@ async def test_a_server_that_another_has_replaced_waits_for_an_operator(region: 
     other = port(place.tenancy, f"port-{server}.{stored.uid}.9", place, "10.0.200.1")
     await provider.ports.converge_port(other)
     handle = Handle(place.tenancy, f"server-{server}.{stored.uid}.9")
-    spec = ServerSpec(handle=handle, hostname="old", flavor=STANDARD, image=UBUNTU, port=other.handle.name)
+    spec = CloudServerSpec(handle=handle, hostname="old", flavor=STANDARD, image=UBUNTU, port=other.handle.name)
     await provider.servers.create_server(spec)
     assert ("server", "Superseded") in await monitored.look(times=4)
     assert await provider.servers.find_server(handle) is not None

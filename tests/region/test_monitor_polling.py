@@ -10,7 +10,7 @@ import pytest
 
 from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.servers import Servers, Sighting
+from remuda.providers.contract.servers import CloudServers, CloudServerVersion
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.orphans import SightingDigest
 from remuda.region.monitor.poller import Digests, Memory, Poll, PollPorts
@@ -31,11 +31,11 @@ class Provider:
     versions: dict[str, str] = field(default_factory=dict)
     fails_after: int | None = None
 
-    async def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
+    async def sightings(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         for count, (name, version) in enumerate(list(self.versions.items())):
             if count == self.fails_after:
                 raise Unavailable("It does not answer: wait.")
-            yield [Sighting(Handle("tenancy", f"server-{name}.uid.0"), version)]
+            yield [CloudServerVersion(Handle("tenancy", f"server-{name}.uid.0"), version)]
 
     def made(self, names: Iterable[str]) -> None:
         """Have these servers, too, in their first version."""
@@ -66,7 +66,7 @@ class Place:
 
     async def polled(self, poll: Poll, then_s: float = 10.0) -> list[str]:
         """Poll once; return who was looked at by some time after that."""
-        await poll.poll(cast("Servers", self.provider))
+        await poll.poll(cast("CloudServers", self.provider))
         await self.world.clock.sleep(then_s)
         return self.looked()
 

@@ -12,7 +12,7 @@ import pytest
 
 from remuda.kernel.conditions import find_condition
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.servers import Server as CloudServer
+from remuda.providers.contract.servers import CloudServer
 from remuda.region.kinds.networks import Network, TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
 from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, RegionOpenstack
 from remuda.region.kinds.servers import (

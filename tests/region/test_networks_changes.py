@@ -83,7 +83,7 @@ async def test_a_network_goes_with_its_identity_and_says_so_while_it_does(region
     reply = await client.delete(path)
     assert (reply.status, reply.body) == (202, b"")
     (hidden,) = (await region_networks.store.list(Identity)).items
-    assert hidden.is_marked
+    assert hidden.is_deleting
     metadata = (await client.get(path)).json["metadata"]
     assert metadata["provisioningStatus"] == "deprovisioning"
     assert metadata["deletionTime"]
@@ -105,7 +105,7 @@ async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_netw
     assert stored.metadata.finalizers.count(REFERENCE) == 1
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
-    assert not (await region_networks.store.get(Network, name)).is_marked
+    assert not (await region_networks.store.get(Network, name)).is_deleting
     for _ in range(2):
         reply = await client.delete(reference_at(name))
         assert (reply.status, reply.body) == (204, b"")
@@ -151,7 +151,7 @@ async def test_m26_a_reference_that_comes_at_the_moment_of_a_deletion_keeps_the_
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
     assert replies == [201]
-    assert not (await region_networks.store.get(Network, name)).is_marked
+    assert not (await region_networks.store.get(Network, name)).is_deleting
 
 
 @options(at_work=True)

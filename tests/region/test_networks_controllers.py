@@ -2,8 +2,8 @@
 
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.networks import NetworkSpec, Range, Route
-from remuda.providers.contract.servers import PortSpec
+from remuda.providers.contract.networks import AddressRange, CloudNetworkSpec, CloudRoute
+from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.networks import Identity, Network, OpenstackIdentity
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
@@ -32,13 +32,13 @@ async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: 
     assert region_networks.provider.networks is not None
     found = await region_networks.provider.networks.find_network(handle)
     assert found is not None
-    assert found.spec == NetworkSpec(
+    assert found.spec == CloudNetworkSpec(
         handle=handle,
         prefix="10.0.0.0/24",
         gateway="10.0.0.1",
-        pool=Range("10.0.0.128", "10.0.0.254"),
+        pool=AddressRange("10.0.0.128", "10.0.0.254"),
         nameservers=("8.8.8.8",),
-        routes=(Route("172.16.0.0/12", "10.0.0.9"),),
+        routes=(CloudRoute("172.16.0.0/12", "10.0.0.9"),),
     )
     seen = (await region_networks.store.get(Network, name)).status.openstack
     assert seen is not None
@@ -116,7 +116,7 @@ async def test_a_network_and_a_tenancy_that_vanish_are_made_again_when_somebody_
     await region_networks.provider.networks.remove_network(handle)
     await region_networks.provider.tenancies.remove_tenancy(handle.tenancy)
     for driver in region_networks.drivers:
-        await driver.scan()
+        await driver.resync()
         await region_networks.rest()
     assert await region_networks.at_cloud() == before
 
@@ -161,7 +161,7 @@ async def test_the_project_is_let_go_last(region_networks: Ground) -> None:
     assert not region_networks.identity.held
     assert len(region_networks.identity.ended) == 1, "who saw it before does not hold anything for it again"
     (hidden,) = (await region_networks.store.list(Identity)).items
-    assert hidden.is_marked
+    assert hidden.is_deleting
     assert region_networks.identity.references[HOME]
     region_networks.identity.fail("unrefer", times=0)
     await region_networks.world.clock.sleep(600)
@@ -196,7 +196,9 @@ async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(regio
     ports = region_networks.provider.ports
     assert ports is not None
     port = Handle(handle.tenancy, "port-x.y")
-    await ports.converge_port(PortSpec(handle=port, network=handle.name, address="10.0.0.130", mac="02:00:00:00:00:01"))
+    await ports.converge_port(
+        CloudPortSpec(handle=port, network=handle.name, address="10.0.0.130", mac="02:00:00:00:00:01")
+    )
     assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
     await region_networks.rest()
     assert (await region_networks.available(Network, name)).message == "the provider still has something on it"

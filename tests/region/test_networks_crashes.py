@@ -97,7 +97,7 @@ async def check_kept(ground: Ground, story: Story) -> None:
         (SSHCertificateAuthority, story.authority),
     ]
     for kind, name in made[: story.told]:
-        assert not (await ground.store.get(kind, name)).is_marked
+        assert not (await ground.store.get(kind, name)).is_deleting
 
 
 def lose_power(sync: int, keep: Keep) -> bool:

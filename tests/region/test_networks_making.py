@@ -6,13 +6,13 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.providers.contract.provider import Provider
-from remuda.quota.ports import Amount, Place
+from remuda.quota.ports import Amount, ProjectRef
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import (
     API_VERSION,
+    CONTROLLER_FINALIZER,
     IDENTITY,
-    IN_CARE,
     ORGANIZATION,
     PAYING_ORGANIZATION,
     PAYING_PROJECT,
@@ -53,7 +53,7 @@ async def test_m21_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_
     assert stored.metadata.labels[IDENTITY] == hidden.name
     assert hidden.metadata.labels["unikorn-cloud.org/name"] == "networkv2-service-principal"
     for each in (stored, hidden):
-        assert IN_CARE in each.metadata.finalizers
+        assert CONTROLLER_FINALIZER in each.metadata.finalizers
         labels = each.metadata.labels
         assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
         assert (labels[REGION_LABEL], labels[API_VERSION]) == (REGION, "2")
@@ -77,7 +77,7 @@ async def test_m21_a_network_holds_its_project_and_what_it_costs(region_networks
 @pytest.mark.parametrize(
     ("claimed", "payer"),
     [
-        ((OTHER_ORG, OTHER_PROJECT), Place(OTHER_ORG, OTHER_PROJECT)),
+        ((OTHER_ORG, OTHER_PROJECT), ProjectRef(OTHER_ORG, OTHER_PROJECT)),
         ((OTHER_ORG, None), HOME),
         ((None, None), HOME),
         (("00000000-0000-4000-8000-000000000001", OTHER_PROJECT), HOME),
@@ -86,12 +86,12 @@ async def test_m21_a_network_holds_its_project_and_what_it_costs(region_networks
     ids=["another project", "no project", "nobody", "what fits no label", "no ids"],
 )
 async def test_m20_m21_whoever_is_charged_is_whom_the_labels_name(
-    region_networks: Ground, claimed: tuple[str | None, str | None], payer: Place
+    region_networks: Ground, claimed: tuple[str | None, str | None], payer: ProjectRef
 ) -> None:
-    service = Principal(subject="unikorn-kubernetes", type="system", access=TENANT.access).paying(*claimed)
+    service = Principal(subject="unikorn-kubernetes", type="system", access=TENANT.access).with_payer(*claimed)
     name = await region_networks.make_network(service)
     labels = (await region_networks.store.get(Network, name)).metadata.labels
-    assert Place(labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == payer
+    assert ProjectRef(labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == payer
     assert [place for place, _ in region_networks.identity.held] == [payer]
     assert region_networks.identity.references[HOME], "it is in the project all the same"
 

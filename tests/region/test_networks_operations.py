@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.operations.kinds import Operation, OperationSpec, Phase
-from remuda.quota.sagas import unmake
+from remuda.quota.sagas import roll_back_create
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import new_identity, new_network
@@ -37,7 +37,7 @@ async def _left_by(ground: Ground, phase: Phase) -> str:
         organization_id=ORG, project_id=PROJECT, region_id=REGION, prefix="10.0.0.0/24", dns_nameservers=()
     )
     wanted = NetworkCreate(metadata=MetadataWrite(name="net"), spec=spec)
-    by = TENANT.paying(ORG, PROJECT)
+    by = TENANT.with_payer(ORG, PROJECT)
     hidden = await ground.store.create(new_identity(operation, spec, "simulated", by))
     await ground.store.create(new_network(name, wanted, hidden, by, operation=operation))
     return name
@@ -91,7 +91,7 @@ async def test_what_is_deleted_while_its_operation_is_open_waits_for_its_end(reg
     name = await _left_by(region_networks, "running")
     assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
     await region_networks.rest()
-    assert (await region_networks.store.get(Network, name)).is_marked
+    assert (await region_networks.store.get(Network, name)).is_deleting
     await _turn(region_networks, "done")
     await region_networks.rest()
     await all_is_gone(region_networks)
@@ -103,8 +103,8 @@ async def test_what_somebody_put_on_a_network_that_is_taken_back_goes_with_it(re
     hidden = identity_of(await region_networks.store.get(Network, name))
     await make_group(region_networks, name)
     await _turn(region_networks, "undoing")
-    await unmake(region_networks.store, Network, name)
-    await unmake(region_networks.store, Identity, hidden)
+    await roll_back_create(region_networks.store, Network, name)
+    await roll_back_create(region_networks.store, Identity, hidden)
     await _turn(region_networks, "undone")
     await region_networks.rest()
     await all_is_gone(region_networks)

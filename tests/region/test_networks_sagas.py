@@ -2,8 +2,8 @@
 
 import pytest
 
-from remuda.access.principal import Principal, asker_of
-from remuda.quota.ports import Place
+from remuda.access.principal import Principal, requester_of
+from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
@@ -16,8 +16,8 @@ from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.sim.runner import World
 
 OTHER_PROJECT = "b0000000-0000-4000-8000-00000000000b"
-PAYER = Place(OTHER_ORG, OTHER_PROJECT)
-ASKER = asker_of(Principal(subject="ann@example.com", type="user").paying(PAYER.organization, PAYER.project))
+PAYER = ProjectRef(OTHER_ORG, OTHER_PROJECT)
+ASKER = requester_of(Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project))
 
 
 class Country:
@@ -26,7 +26,7 @@ class Country:
     def __init__(self, world: World) -> None:
         self.world = world
         self.registry: Registry = registry()
-        self.identity = MemoryIdentity({Place(ORG, PROJECT), PAYER}, limits={"networks": 2})
+        self.identity = MemoryIdentity({ProjectRef(ORG, PROJECT), PAYER}, limits={"networks": 2})
 
     async def prepare(self, store: Store) -> None:
         """Nothing has to be there."""
@@ -40,9 +40,9 @@ class Country:
         identities = (await store.list(Identity)).items
         networks = (await store.list(Network)).items
         return (
-            [(each.name, each.spec, each.metadata.labels, each.is_marked) for each in identities],
+            [(each.name, each.spec, each.metadata.labels, each.is_deleting) for each in identities],
             [
-                (each.name, each.spec, each.metadata.labels, each.metadata.finalizers, each.is_marked)
+                (each.name, each.spec, each.metadata.labels, each.metadata.finalizers, each.is_deleting)
                 for each in networks
             ],
             [[owner.name for owner in each.metadata.owner_references] for each in networks],

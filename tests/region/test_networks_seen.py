@@ -1,10 +1,10 @@
 """Networks over HTTP: who sees which, one by one and in lists."""
 
 from remuda.access.principal import Principal
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.routes import NETWORKS
-from remuda.resources.conventions import API_VERSION, IN_CARE
+from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, reference_at, update
@@ -54,7 +54,7 @@ async def test_what_the_first_api_made_is_not_there(region_networks: Ground) -> 
 
 
 async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids(region_networks: Ground) -> None:
-    region_networks.identity.add(Place(OTHER_ORG, PROJECT))
+    region_networks.identity.add(ProjectRef(OTHER_ORG, PROJECT))
     everybody = everywhere("root@example.com", "region:networks:v2 CRUD, region:regions R")
     mine = [await region_networks.make_network() for _ in range(2)]
     theirs = await region_networks.make_network(everybody, organizationId=OTHER_ORG)
@@ -83,7 +83,7 @@ async def _make_elsewhere(ground: Ground, like: str) -> str:
     found = await ground.store.get(Network, like)
     name = "f0000000-0000-4000-8000-00000000000f"
     labels = {**found.metadata.labels, REGION_LABEL: OTHER_REGION}
-    metadata = Metadata(name=name, labels=labels, finalizers=(IN_CARE,))
+    metadata = Metadata(name=name, labels=labels, finalizers=(CONTROLLER_FINALIZER,))
     await ground.store.create(Network(metadata=metadata, spec=found.spec))
     return name
 

@@ -9,7 +9,7 @@ from remuda.access.principal import Context
 from remuda.http.audit import AuditRecord, subject_of_organization
 from remuda.kernel.ids import random_id
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.servers import PortSpec
+from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.orphans import Orphan, claimed
 from remuda.region.kinds.servers import SERVER, Server
@@ -82,14 +82,14 @@ async def test_what_cannot_be_removed_is_abandoned_from_the_leaf_to_the_root(reg
     place, provider = await monitored.place(network), monitored.provider
     assert provider.ports is not None
     handle = Handle(place.tenancy, "by-hand")
-    spec = PortSpec(handle=handle, network=place.name, address="10.0.200.1", mac="02:00:00:00:00:01")
+    spec = CloudPortSpec(handle=handle, network=place.name, address="10.0.200.1", mac="02:00:00:00:00:01")
     await provider.ports.converge_port(spec)
     home = identity_of(await region.store.get(Network, network))
     not_deleted = await monitored.operator.post(f"{RECOVERY}/networks/{network}/abandon", REASON)
     assert refusal(not_deleted)[0] == 422
     assert (await region.root.delete(f"/api/v2/networks/{network}")).status == 202
     await region.clock.sleep(120)
-    assert (await region.store.get(Network, network)).is_marked
+    assert (await region.store.get(Network, network)).is_deleting
     for kind, name in (("networks", network), ("identities", home)):
         assert (await monitored.operator.post(f"{RECOVERY}/{kind}/{name}/abandon", REASON)).status == 202
         await region.clock.sleep(20)

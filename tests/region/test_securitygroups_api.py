@@ -11,7 +11,7 @@ from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, Securi
 from remuda.region.kinds.servers import Server, ServerGroup, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
-from remuda.resources.conventions import API_VERSION, IDENTITY, IN_CARE
+from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER, IDENTITY
 from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
@@ -52,7 +52,7 @@ def test_a_new_group_is_where_its_network_is_and_belongs_to_it() -> None:
         assert (read.status, read.json) == (200, reply.json)
         stored, parent = await ground.store.get(SecurityGroup, metadata["id"]), await ground.store.get(Network, network)
         assert [owner.uid for owner in stored.metadata.owner_references] == [parent.uid]
-        assert IN_CARE in stored.metadata.finalizers
+        assert CONTROLLER_FINALIZER in stored.metadata.finalizers
         labels = stored.metadata.labels
         assert (labels[NETWORK_LABEL], labels[REGION_LABEL], labels[API_VERSION]) == (network, REGION, "2")
         assert labels[IDENTITY] == parent.metadata.labels[IDENTITY]
@@ -359,7 +359,7 @@ def test_a_server_keeps_its_groups() -> None:
         server = await ground.store.create(Server(metadata=Metadata(name="server"), spec=spec))
         reply = await client.delete(f"{SECURITY_GROUPS}/{name}")
         assert refusal(reply) == (403, "security group is in use and cannot be deleted")
-        assert not (await ground.store.get(SecurityGroup, name)).is_marked
+        assert not (await ground.store.get(SecurityGroup, name)).is_deleting
         await ground.store.delete(Server, server.name, uid=server.uid)
         assert (await client.delete(f"{SECURITY_GROUPS}/{name}")).status == 202
 

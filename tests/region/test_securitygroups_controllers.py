@@ -1,9 +1,9 @@
 """Security groups from their making to their end, over a simulated cloud in simulated time."""
 
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.networks import Rule
-from remuda.providers.contract.networks import SecurityGroup as CloudGroup
-from remuda.providers.contract.servers import PortSpec
+from remuda.providers.contract.networks import CloudRule
+from remuda.providers.contract.networks import CloudSecurityGroup as CloudGroup
+from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.routes import NETWORKS
@@ -37,7 +37,7 @@ async def put_port(ground: Ground, network: str, group: str) -> Handle:
     inside = (await where(ground, group)).name
     assert ground.provider.ports is not None
     await ground.provider.ports.converge_port(
-        PortSpec(handle=handle, network=at.name, address="10.0.0.130", mac="02:00:00:00:00:01", groups=(inside,))
+        CloudPortSpec(handle=handle, network=at.name, address="10.0.0.130", mac="02:00:00:00:00:01", groups=(inside,))
     )
     return handle
 
@@ -53,9 +53,9 @@ def test_a_group_is_made_when_its_network_is_there_with_each_rule_once() -> None
         found = await at_cloud(ground, name)
         assert found is not None
         assert found.rules == (
-            Rule(direction="ingress", protocol="tcp", first_port=22, last_port=22),
-            Rule(direction="egress", protocol="udp", first_port=5, last_port=9, prefix="10.0.0.0/8"),
-            Rule(direction="ingress", protocol="icmp"),
+            CloudRule(direction="ingress", protocol="tcp", first_port=22, last_port=22),
+            CloudRule(direction="egress", protocol="udp", first_port=5, last_port=9, prefix="10.0.0.0/8"),
+            CloudRule(direction="ingress", protocol="icmp"),
         )
         await ground.look_again()
 
@@ -86,12 +86,12 @@ def test_rules_follow_a_put_and_a_group_that_vanished_is_made_again() -> None:
         await ground.rest()
         found = await at_cloud(ground, name)
         assert found is not None
-        assert found.rules == (Rule(direction="ingress", protocol="icmp"),)
+        assert found.rules == (CloudRule(direction="ingress", protocol="icmp"),)
         await ground.look_again()
         assert ground.provider.security_groups is not None
         await ground.provider.security_groups.remove_group(found.handle)
         for driver in ground.drivers:
-            await driver.scan()
+            await driver.resync()
         await ground.rest()
         assert await at_cloud(ground, name) == found
 

@@ -230,7 +230,7 @@ async def test_user_data_and_authority_reach_the_cloud(region_servers: Yard) -> 
     data = encoded("#cloud-config\nruncmd: [touch /tmp/seen]\n")
     server = await region_servers.make_server(network, userData=data, sshCertificateAuthorityId=authority)
     await region_servers.rest()
-    spec = region_servers.cloud.operator._states.life(
+    spec = region_servers.cloud.operator._states.record(
         region_servers.cloud.operator.find(server)
     ).spec  # what the cloud was sent
     assert b"touch /tmp/seen" in spec.user_data

@@ -1,7 +1,7 @@
 """What somebody who slept asks for when it has long been replaced: it goes again, and keeps nobody waiting."""
 
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.servers import ServerSpec
+from remuda.providers.contract.servers import CloudServerSpec
 from remuda.region.kinds.servers import Replacement
 from tests.kit.environment import options
 from tests.region.servers_ground import DEBIAN, SMALL, UBUNTU, Yard
@@ -13,7 +13,7 @@ async def _put_behind_the_port(yard: Yard, name: str) -> None:
     assert servers is not None
     handle = Handle(port.spec.handle.tenancy, name)
     await servers.create_server(
-        ServerSpec(handle=handle, hostname="web", flavor=SMALL, image=UBUNTU, port=port.spec.handle.name)
+        CloudServerSpec(handle=handle, hostname="web", flavor=SMALL, image=UBUNTU, port=port.spec.handle.name)
     )
     assert [each.handle for each in yard.at_cloud()] == [handle]
 

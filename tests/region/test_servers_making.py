@@ -12,8 +12,8 @@ from remuda.region.networks.routes import NETWORKS
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import (
     API_VERSION,
+    CONTROLLER_FINALIZER,
     IDENTITY,
-    IN_CARE,
     NETWORK,
     ORGANIZATION,
     PAYING_ORGANIZATION,
@@ -42,7 +42,7 @@ async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers
     stored = await region_servers.stored(metadata["id"])
     (owner,) = stored.metadata.owner_references
     assert owner.name == network
-    assert IN_CARE in stored.metadata.finalizers
+    assert CONTROLLER_FINALIZER in stored.metadata.finalizers
     labels, home = stored.metadata.labels, (await region_servers.store.get(Network, network)).metadata.labels
     assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
     assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (ORG, PROJECT)

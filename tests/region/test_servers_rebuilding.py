@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.providers.contract.servers import Server, ServerSpec
+from remuda.providers.contract.servers import CloudServer, CloudServerSpec
 from remuda.providers.simulated.servers import SimServers
 from remuda.region.kinds.common import RETRIED
 from remuda.region.kinds.servers import Rebuild, is_drifted
@@ -104,7 +104,7 @@ async def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_i
     server = await _running(region_servers)
     create, made_of = SimServers.create_server, list[str]()
 
-    async def create_slowly(servers: SimServers, wanted: ServerSpec) -> Server:
+    async def create_slowly(servers: SimServers, wanted: CloudServerSpec) -> CloudServer:
         made = await create(servers, wanted)
         made_of.append(made.image)
         await region_servers.put(server, update(imageId=UBUNTU))

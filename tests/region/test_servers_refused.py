@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remuda.providers.contract.catalogue import Image
+from remuda.providers.contract.catalogue import CloudImage
 from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -36,7 +36,7 @@ from tests.region.servers_ground import (
 
 IMAGES = {each.id: each for each in catalogues()["sim-north"].images}
 RAW, HUGE, ODD, PLAIN = (f"b1f0c0de-00ff-4000-8000-00000000000{n}" for n in range(4))
-STRANGE: Mapping[str, Image] = {
+STRANGE: Mapping[str, CloudImage] = {
     RAW: replace(IMAGES[UBUNTU], id=RAW, state="pending"),
     HUGE: replace(IMAGES[UBUNTU], id=HUGE, size_gib=4000),
     ODD: replace(IMAGES[UBUNTU], id=ODD, virtualization="paper"),  # type: ignore[arg-type]  # a cloud says what it likes

@@ -29,7 +29,7 @@ async def test_each_time_is_counted_also_if_whoever_made_it_did_not_hear_that_it
             region_servers.at_fault("timeout_done", "create_server")
         region_servers.cloud.operator.vanish(server)
         for driver in region_servers.drivers:
-            await driver.scan()
+            await driver.resync()
         await region_servers.rest()
         assert await _remade(region_servers, server) == time
         assert len(region_servers.at_cloud()) == 1

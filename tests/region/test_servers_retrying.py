@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from remuda.providers.contract.servers import Server as CloudServer
-from remuda.providers.simulated.catalogue import Times
-from remuda.providers.simulated.faults import INSTANT
+from remuda.providers.contract.servers import CloudServer
+from remuda.providers.simulated.catalogue import SimDurations
+from remuda.providers.simulated.faults import NO_LATENCY
 from remuda.region.kinds.common import RETRIED
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
@@ -127,8 +127,8 @@ def test_an_old_read_of_what_failed_is_not_taken_for_another_failure(seen_at_onc
         assert await _status(yard, server) == ("provisioned", "healthy")
         assert (await yard.timeline(server)).count("CreateFailed") == 1
 
-    times = Times(boot_s=2.0, remove_s=0.0)
-    in_yard(scenario, at_work=True, is_instant=False, latency=INSTANT, times=times)
+    times = SimDurations(boot_s=2.0, remove_s=0.0)
+    in_yard(scenario, at_work=True, is_instant=False, latency=NO_LATENCY, times=times)
 
 
 @options(at_work=True, is_instant=False)

@@ -1,7 +1,7 @@
 """Servers over HTTP: who sees which, one by one and in lists."""
 
 from remuda.access.principal import Principal
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import API_VERSION
@@ -53,7 +53,7 @@ async def test_what_the_first_api_made_is_not_there(region_servers: Yard) -> Non
 
 
 async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids(region_servers: Yard) -> None:
-    region_servers.identity.add(Place(OTHER_ORG, PROJECT))
+    region_servers.identity.add(ProjectRef(OTHER_ORG, PROJECT))
     network, second = await region_servers.make_network(), await region_servers.make_network()
     mine = [await region_servers.make_server(network, f"web-{n}") for n in range(3)]
     mine.append(await region_servers.make_server(second))

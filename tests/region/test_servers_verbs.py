@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from remuda.providers.contract.common import Handle, WrongState
-from remuda.providers.contract.servers import Consoles
+from remuda.providers.contract.servers import CloudConsoles
 from remuda.region.kinds.networks import OpenstackIdentity
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import identity_of
@@ -67,7 +67,7 @@ async def test_what_a_server_cannot_do_now_is_said_in_the_words_that_clients_kno
 class Dumb:
     """Consoles of a cloud that keeps no output."""
 
-    seen: Consoles
+    seen: CloudConsoles
 
     async def open_console(self, handle: Handle) -> str:
         """Show a screen."""

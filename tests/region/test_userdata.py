@@ -25,7 +25,7 @@ def refusal_of(data: bytes, *, with_authority: bool = False) -> str:
     with pytest.raises(Invalid) as refused:
         check_user_data(data, with_authority=with_authority)
     assert refused.value.status == 422
-    return refused.value.sentence
+    return refused.value.message
 
 
 PAYLOADS = [*(line + b"\n# more\n" for line in FIRST_LINES), BY_HAND, mail(text("#!/bin/sh\n", "x-shellscript"))]

@@ -49,14 +49,14 @@ def test_who_pays_stays_whoever_changes_it() -> None:
     assert changed.annotations[MODIFIER] == "ben"
 
 
-def _read(generation: int, said_of: int | None, *, is_marked: bool = False) -> tuple[str, Detail | None]:
+def _read(generation: int, said_of: int | None, *, is_deleting: bool = False) -> tuple[str, Detail | None]:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     metadata = Metadata(
         name="x",
         labels={NAME: "bella"},
         generation=generation,
         creation_timestamp=now,
-        deletion_timestamp=now if is_marked else None,
+        deletion_timestamp=now if is_deleting else None,
     )
     said = Condition(
         type="Available",
@@ -76,7 +76,7 @@ def test_what_was_said_of_an_older_generation_is_over() -> None:
     assert _read(2, None) == ("provisioned", provisioned), "it was not said of what"
     status, detail = _read(3, 2)
     assert (status, detail and detail.reason) == ("provisioning", "Changed")
-    assert _read(3, 2, is_marked=True) == ("deprovisioning", provisioned)
+    assert _read(3, 2, is_deleting=True) == ("deprovisioning", provisioned)
 
 
 @pytest.mark.parametrize("written", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-16T00:00:00"])

@@ -6,7 +6,7 @@ from remuda.identity.kinds import KINDS
 from remuda.identity.kinds.users import Group, GroupSpec
 from remuda.kernel.errors import NotFound
 from remuda.resources.conventions import ORGANIZATION
-from remuda.resources.crud import find, find_in, get_in, is_there
+from remuda.resources.crud import exists, find, find_in, get_in
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
@@ -21,7 +21,7 @@ async def test_what_is_read_is_there_and_whose_it_should_be(world: World) -> Non
         await store.create(Group(metadata=Metadata(name=name, labels=labels), spec=GroupSpec()))
     assert await find(store, Group, "ours") == await get_in(store, Group, "ours", "here")
     assert await find(store, Group, "none") is None
-    assert [await is_there(store, Group, name) for name in ("theirs", "none")] == [True, False]
+    assert [await exists(store, Group, name) for name in ("theirs", "none")] == [True, False]
     assert await find_in(store, Group, "nobodys", None) is not None
     assert await find_in(store, Group, "ours", None) is None
     for name in ("theirs", "nobodys", "none"):
@@ -37,9 +37,9 @@ async def test_what_is_about_to_go_is_gone_to_whoever_says_so(world: World) -> N
     metadata = Metadata(name="leaving", labels={ORGANIZATION: "here"}, finalizers=("example.com/keeps",))
     made = await store.create(Group(metadata=metadata, spec=GroupSpec()))
     await store.delete(Group, made.name, uid=made.uid)
-    assert (await get_in(store, Group, "leaving", "here")).is_marked
-    assert await is_there(store, Group, "leaving")
-    assert not await is_there(store, Group, "leaving", marked=False)
+    assert (await get_in(store, Group, "leaving", "here")).is_deleting
+    assert await exists(store, Group, "leaving")
+    assert not await exists(store, Group, "leaving", marked=False)
     assert await find_in(store, Group, "leaving", "here", marked=False) is None
     with pytest.raises(NotFound):
         await get_in(store, Group, "leaving", "here", marked=False)

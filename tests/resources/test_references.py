@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.resources.crud import in_words
+from remuda.resources.crud import describe_references
 
 REGION = "region.unikorn-cloud.org"
 
@@ -25,4 +25,4 @@ REGION = "region.unikorn-cloud.org"
     ],
 )
 def test_what_refers_to_something_is_told_by_sort_name_and_service(references: list[str], said: str) -> None:
-    assert in_words(references) == said
+    assert describe_references(references) == said

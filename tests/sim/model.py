@@ -25,7 +25,7 @@ class Thing:
     owner: Key | None = None
     targets: frozenset[Key] = frozenset()
     generation: int = 1
-    is_marked: bool = False
+    is_deleting: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,24 +82,24 @@ class Model:
 
     def _check_stays(self, keys: set[Key | None] | frozenset[Key]) -> None:
         for key in keys:
-            assert key is None or not self.things[key].is_marked, f"{key} was given a new holder while it goes"
+            assert key is None or not self.things[key].is_deleting, f"{key} was given a new holder while it goes"
 
     def _mark(self, key: Key) -> None:
         thing = self.things[key]
-        if not thing.is_marked:
-            self.things[key] = replace(thing, is_marked=True, generation=thing.generation + 1)
+        if not thing.is_deleting:
+            self.things[key] = replace(thing, is_deleting=True, generation=thing.generation + 1)
             for child in [child for child, each in self.things.items() if each.owner == key]:
                 self._mark(child)
 
     def _let_one_go(self) -> bool:
         for key, thing in self.things.items():
-            if thing.is_marked and not thing.finalizers and not self._is_held(key):
+            if thing.is_deleting and not thing.finalizers and not self._is_held(key):
                 del self.things[key]
                 return True
         return False
 
     def _is_held(self, key: Key) -> bool:
-        dying = {owner for owner in self._owners(key) if self.things[owner].is_marked}
+        dying = {owner for owner in self._owners(key) if self.things[owner].is_deleting}
         return any(
             each.owner == key or (key in each.targets and holder not in dying) for holder, each in self.things.items()
         )
@@ -122,7 +122,7 @@ def seen(resource: Any) -> Thing:
         owner=owner,
         targets=_targets(resource),
         generation=metadata.generation,
-        is_marked=resource.is_marked,
+        is_deleting=resource.is_deleting,
     )
 
 

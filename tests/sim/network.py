@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Self, cast
 
-from remuda.http.server.server import Address, Listener
+from remuda.http.server.server import ListenAddress, Listener
 from tests.sim.loop import SimLoop
 
 HOST = "127.0.0.1"
@@ -50,7 +50,7 @@ class SimNetwork:
     def listener(self, port: int) -> Listener:
         """Return an address to serve on."""
         door = _Socket((HOST, port), None, -1)
-        return Listener(Address(HOST, port), cast("socket.socket", door))
+        return Listener(ListenAddress(HOST, port), cast("socket.socket", door))
 
     def url(self, port: int) -> str:
         """Return how a client calls who serves there."""

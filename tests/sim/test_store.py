@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound, StoreInaccessible, Unavailable
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, Ranch
@@ -33,7 +33,7 @@ QUIET_S = 5
 KEEP: tuple[Keep, ...] = ("none", "some", "all")
 SETTINGS = SqliteSettings(
     reader=ReaderSettings(bookmark_interval_s=1, tail_changes=3, cache_bytes=8_000),
-    upkeep=UpkeepSettings(history_changes=12, interval_s=0.3),
+    maintenance=MaintenanceSettings(history_changes=12, interval_s=0.3),
 )
 RATES = {
     "disk.read_error": 0.002,
@@ -47,7 +47,7 @@ RATES = {
     "watch.slow": 0.05,
 }
 EXPECTED = {
-    *("acknowledged", "Conflict", "NotFound", "AlreadyExists", "OwnerRefused", "ReferenceRefused"),
+    *("acknowledged", "Conflict", "NotFound", "AlreadyExists", "OwnerRejected", "ReferenceRejected"),
     *("StorageFull", "StorageFailing", "Gone", "failed, yet there after a crash"),
 }
 

@@ -78,7 +78,7 @@ def check_succession(earlier: Resource, later: Resource) -> None:
     """One state of an object may follow the other."""
     assert later.uid == earlier.uid, f"{later.name} was made again without going first"
     assert later.metadata.generation >= earlier.metadata.generation
-    if earlier.is_marked:
+    if earlier.is_deleting:
         assert later.metadata.deletion_timestamp == earlier.metadata.deletion_timestamp
         added = set(later.metadata.finalizers) - set(earlier.metadata.finalizers)
         assert added <= {FOREGROUND, IN_USE}, f"{later.name} got {added} after its mark"

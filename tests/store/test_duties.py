@@ -7,7 +7,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from tests.kit.environment import provided_by
 from tests.sim.runner import World, simulate
 
@@ -26,7 +26,7 @@ async def test_a_duty_that_fails_is_begun_again_and_again(world: World) -> None:
         began.append(world.clock.monotonic())
         raise OSError("no such luck")
 
-    duties = Duties(world.clock)
+    duties = BackgroundTasks(world.clock)
     with capture_logs() as logs:
         duties.start("unlucky", fail)
         await world.clock.sleep(200)
@@ -43,7 +43,7 @@ async def test_a_duty_that_is_done_is_not_begun_again(world: World) -> None:
     async def finish() -> None:
         done.append(None)
 
-    duties = Duties(world.clock)
+    duties = BackgroundTasks(world.clock)
     duties.start("short", finish)
     await world.clock.sleep(100)
     await duties.stop()
@@ -59,7 +59,7 @@ async def test_stopping_ends_what_is_under_way(world: World) -> None:
         finally:
             ended.set()
 
-    duties = Duties(world.clock)
+    duties = BackgroundTasks(world.clock)
     duties.start("long", wait)
     await world.clock.sleep(1)
     await duties.stop()

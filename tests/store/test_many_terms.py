@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remuda.store.readside.index import IndexedTerm
+from remuda.store.readside.index import NumberedEntry
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Corral, Horse, HorseSpec, corral, horse
@@ -28,7 +28,7 @@ async def test_what_is_found_by_thousands_of_terms_is_removed_in_pieces_and_leav
     pieces: list[int] = []
     remove = Tables.remove_entries
 
-    def counted(tables: Tables, name: str, terms: Iterable[IndexedTerm]) -> None:
+    def counted(tables: Tables, name: str, terms: Iterable[NumberedEntry]) -> None:
         found = list(terms)
         pieces.append(len(found))
         remove(tables, name, found)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from remuda.store.readside.index import IndexedTerm
+from remuda.store.readside.index import NumberedEntry
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, horse
@@ -20,7 +20,7 @@ class Counts:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._count, self._calls = Tables.count_under, 0
 
-        def counted(tables: Tables, term: IndexedTerm, *, limit: int) -> int:
+        def counted(tables: Tables, term: NumberedEntry, *, limit: int) -> int:
             self._calls += 1
             return self._count(tables, term, limit=limit)
 

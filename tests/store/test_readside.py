@@ -5,16 +5,16 @@ from msgspec.structs import replace
 
 from remuda.store.contract import Change
 from remuda.store.readside.cache import Cache, Entry
-from remuda.store.readside.change_feed import Feed, Landed
+from remuda.store.readside.change_feed import CommittedChange, Feed
 from remuda.store.readside.tables import MODIFIED
 from tests.contract.kinds import Horse, horse
 
 KIND = 1
 
 
-def landed(version: int, *, weight: int) -> Landed[Horse]:
+def landed(version: int, *, weight: int) -> CommittedChange[Horse]:
     resource = horse(f"h-{version}")
-    return Landed(resource.name, version, MODIFIED, Change("modified", str(version), resource), None, weight)
+    return CommittedChange(resource.name, version, MODIFIED, Change("modified", str(version), resource), None, weight)
 
 
 def test_the_cache_keeps_what_was_used_last() -> None:

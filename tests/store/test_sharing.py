@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from remuda.store.sqlite.executor import Done, Lane, Work
+from remuda.store.sqlite.executor import Done, Executor, Work
 from remuda.store.sqlite.store import SqlitePorts, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, horse
 from tests.sim.store import SEALER
@@ -14,7 +14,7 @@ STEPS = 5
 """Turns of the loop between two writes of one caller."""
 
 
-class AtOnce(Lane):
+class AtOnce(Executor):
     """Commits at the next turn of the loop, and counts."""
 
     def __init__(self) -> None:

@@ -70,20 +70,20 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The expiry of the credentials."""
     issuer: str = ""
     """The issuer of the credentials, exactly as it writes itself; empty for this system."""
-    vouched_by: str | None = None
+    member_of_only: str | None = None
     """The only organization in which the subject is known, by its identity provider; None for no limit."""
 
     @property
-    def who(self) -> str:
+    def actor_name(self) -> str:
         """The name for audit and timeline: the actor, or else the subject."""
         return self.actor or self.subject
 
     @property
     def caller(self) -> str:
         """The unique name of the caller: the actor and, if a service acts for it, that service."""
-        return self.who if self.service is None else f"{self.service} for {self.who}"
+        return self.actor_name if self.service is None else f"{self.service} for {self.actor_name}"
 
-    def paying(self, organization: str | None, project: str | None) -> "Principal":
+    def with_payer(self, organization: str | None, project: str | None) -> "Principal":
         """Return the principal with this organization and project as the payer."""
         return msgspec.structs.replace(self, organization=organization, project=project)
 
@@ -92,7 +92,7 @@ ANONYMOUS = Principal(subject="", type="user")
 """The caller of a public route."""
 
 
-def both(one: AccessList, other: AccessList) -> AccessList:
+def intersection(one: AccessList, other: AccessList) -> AccessList:
     """Return the intersection of two access lists, in the organizations and projects that both can access."""
     return AccessList(
         everywhere=one.everywhere & other.everywhere,
@@ -116,7 +116,7 @@ def _both_in(organization: str, one: AccessList, other: AccessList) -> Organizat
     return OrganizationAccess(permissions=my_permissions & their_permissions, projects=projects)
 
 
-class Witness(Protocol):
+class Audit(Protocol):
     """Returns the audit records of a change, which are stored in the change's own commit."""
 
     def __call__(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
@@ -144,11 +144,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     trace_id: str = "0" * 32
     if_match: str | None = None
     """The ETag of the state that the caller has read."""
-    witness: Witness = _no_audit
+    audit: Audit = _no_audit
     """Returns the `log` of the write that carries out the request, so that neither is stored without the other."""
 
 
-class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The stored part of a principal: the caller, the actor, and the payer."""
 
     subject: str
@@ -172,9 +172,9 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def asker_of(principal: Principal) -> Asker:
+def requester_of(principal: Principal) -> Requester:
     """Return the stored part of a principal."""
-    return Asker(
+    return Requester(
         subject=principal.subject,
         type=principal.type,
         actor=principal.actor,

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from remuda.app.console import console_over
-from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, opened_clouds, screens_api
-from remuda.app.services import Counting, Telling, begun_compute, begun_identity, begun_region, small_server
+from remuda.app.console import console_in_front
+from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, open_providers, screens_api
+from remuda.app.services import ServiceMetrics, StartMessages, example_instance, run_compute, run_identity, run_region
 from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config import settings as effect
@@ -24,7 +24,7 @@ from remuda.identity.login.redirect import ACCOUNT
 from remuda.operations.kinds import OPERATION
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
-from remuda.process import Assembled, Ground, Services, Settings
+from remuda.process import ProcessPorts, ProcessServices, Services, Settings
 from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
@@ -36,7 +36,7 @@ __all__ = [
     "IDENTITY_PREFIX",
     "REGION_PREFIX",
     "Published",
-    "Telling",
+    "StartMessages",
     "registry",
     "services",
     "settings",
@@ -78,33 +78,33 @@ def tables() -> Mapping[str, Published]:
 def settings(configuration: Configuration) -> Settings:
     """Return the settings of the process."""
     server = configuration.server
-    return Settings(data=server.data, listen=server.listen, patience=effect.patience(server))
+    return Settings(data=server.data, listen=server.listen, connection_limits=effect.connection_limits(server))
 
 
-def services(configuration: Configuration, tell: Telling) -> Services:
+def services(configuration: Configuration, tell: StartMessages) -> Services:
     """Return the function that starts and mounts every service."""
 
     @asynccontextmanager
-    async def begin(process: Ground) -> AsyncIterator[Assembled]:
+    async def begin(process: ProcessPorts) -> AsyncIterator[ProcessServices]:
         server = configuration.server
         url = effect.public_url(server, process.address)
         of_region, offered = region_settings(configuration, url=url), catalogues(configuration.region)
-        counting = Counting(
+        counting = ServiceMetrics(
             controllers=PrometheusReporter(process.metrics), operations=OperationMetrics(Sagas([]), process.metrics)
         )
         async with (
-            opened_clouds(process, of_region.regions, offered, url=url) as clouds,
-            begun_identity(
+            open_providers(process, of_region.regions, offered, url=url) as clouds,
+            run_identity(
                 process,
                 configuration,
                 tell,
                 counting,
                 url=url,
                 endpoints={name: url + each.prefix for name, each in tables().items() if each.prefix},
-                small=small_server(of_region.regions, offered),
+                small=example_instance(of_region.regions, offered),
             ) as identity,
-            begun_region(process, server, of_region, counting, identity=identity, providers=clouds) as region,
-            begun_compute(
+            run_region(process, server, of_region, counting, identity=identity, providers=clouds) as region,
+            run_compute(
                 process, server, compute_settings(configuration, url=url), counting, identity=identity, region=region
             ) as compute,
         ):
@@ -115,10 +115,10 @@ def services(configuration: Configuration, tell: Telling) -> Services:
                 Mounted(CONSOLES_PREFIX, CONSOLES, screens_api(region, clouds.screens, url=url)),
             ]
             account = IDENTITY_PREFIX + ACCOUNT
-            yield Assembled(
+            yield ProcessServices(
                 mounted=mounted,
                 checks=[identity.check, region.check, compute.check],
-                front=console_over(
+                front=console_in_front(
                     process, server, identity=identity, compute=compute, mounted=mounted, account=account
                 ),
             )

@@ -6,7 +6,7 @@ from typing import Any
 from remuda.access.principal import Context, Principal
 from remuda.compute.app import ComputeApp
 from remuda.config import settings as effect
-from remuda.config.schema import Server
+from remuda.config.schema import ServerConfig
 from remuda.console.app import Console, ConsolePages, ConsolePorts
 from remuda.http.asgi import ASGIApp
 from remuda.http.ratelimit import RateLimiter
@@ -14,14 +14,14 @@ from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages
 from remuda.identity.app import IdentityApp
 from remuda.identity.login.browser_sessions import Viewers
-from remuda.process import Ground
+from remuda.process import ProcessPorts
 from remuda.resources.query import NetworkedQuery
 from remuda.version import describe
 
 
-def console_over(
-    process: Ground,
-    server: Server,
+def console_in_front(
+    process: ProcessPorts,
+    server: ServerConfig,
     *,
     identity: IdentityApp,
     compute: ComputeApp,

@@ -6,7 +6,7 @@ Apart from `providers`, which imports this module only where a region has such a
 from collections.abc import Iterator
 
 from remuda.kernel.clock import Clock
-from remuda.providers.contract.catalogue import Gpu
+from remuda.providers.contract.catalogue import CloudGpu
 from remuda.providers.kubernetes.provider import KubernetesCloud, NodeClass
 from remuda.region.kinds import common as hardware
 from remuda.region.kinds.regions import KubernetesNode, RegionSpec
@@ -33,10 +33,10 @@ def _classes(nodes: tuple[KubernetesNode, ...]) -> Iterator[NodeClass]:
         )
 
 
-def _gpu(gpu: hardware.Gpu | None) -> Gpu | None:
+def _gpu(gpu: hardware.Gpu | None) -> CloudGpu | None:
     if gpu is None:
         return None
-    return Gpu(
+    return CloudGpu(
         vendor=gpu.vendor,
         model=gpu.model,
         memory_bytes=gpu.memory,

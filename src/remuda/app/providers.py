@@ -18,14 +18,14 @@ from functools import cache
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.http.api import Api
-from remuda.http.responses import Page
+from remuda.http.responses import HtmlPage
 from remuda.http.routes import Call, Nothing, Parameters, Route, Table
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
-from remuda.process import Ground
+from remuda.process import ProcessPorts
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.catalogue import NOWHERE, Catalogue
+from remuda.providers.simulated.catalogue import DEFAULT_CONSOLE_URL, SimCatalogue
 from remuda.providers.simulated.console import SimConsoles
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import RegionApp
@@ -58,20 +58,20 @@ class ScreenQuery(Parameters, frozen=True):
     token: str = ""
 
 
-async def _show(screens: Screens, call: Call[ScreenPath, ScreenQuery, Nothing]) -> Page:
+async def _show(screens: Screens, call: Call[ScreenPath, ScreenQuery, Nothing]) -> HtmlPage:
     consoles = screens.get(call.path.cloud)
     if consoles is None:
         return _closed()
     try:
-        handle = consoles.seen_with(call.query.token, server=call.path.server)
+        handle = consoles.server_of_token(call.query.token, server=call.path.server)
         written = await consoles.console_output(handle, lines=_LINES)
     except NotFound:
         return _closed()
-    return Page(_render("console.html", server=id_in(handle.name), written=written, again_s=_REFRESH_S))
+    return HtmlPage(_render("console.html", server=id_in(handle.name), written=written, again_s=_REFRESH_S))
 
 
-def _closed() -> Page:
-    return Page(_render("console_closed.html"), status=404)
+def _closed() -> HtmlPage:
+    return HtmlPage(_render("console_closed.html"), status=404)
 
 
 def _render(name: str, **values: object) -> str:
@@ -97,7 +97,7 @@ CONSOLES = Table(
             scope="public",
             path_type=ScreenPath,
             query_type=ScreenQuery,
-            answer_type=Page,
+            response_type=HtmlPage,
             page=True,
             handler=_show,
         )
@@ -113,7 +113,7 @@ def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenClouds:
+class OpenProviders:
     """Providers by the ids of their regions; implements region's `Providers`."""
 
     providers: Mapping[str, Provider]
@@ -129,9 +129,9 @@ class OpenClouds:
 
 
 @asynccontextmanager
-async def opened_clouds(
-    process: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue], *, url: str
-) -> AsyncIterator[OpenClouds]:
+async def open_providers(
+    process: ProcessPorts, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, SimCatalogue], *, url: str
+) -> AsyncIterator[OpenProviders]:
     """Open the providers of the regions for the duration of the block, in a process that clients reach at `url`.
 
     `catalogues` are the simulated clouds, by name.
@@ -146,12 +146,12 @@ async def opened_clouds(
                 providers[region_id(region.name)], screens[found.name] = cloud.provider, cloud.consoles
             elif region.spec.kubernetes is not None:
                 providers[region_id(region.name)] = _cluster(region, process.clock, stack)
-        yield OpenClouds(providers, screens)
+        yield OpenProviders(providers, screens)
 
 
-async def _simulated(process: Ground, catalogue: Catalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:
+async def _simulated(process: ProcessPorts, catalogue: SimCatalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:
     path = process.data.clouds / f"{catalogue.name}.db"
-    if catalogue.console_url == NOWHERE:
+    if catalogue.console_url == DEFAULT_CONSOLE_URL:
         catalogue = replace(catalogue, console_url=url + CONSOLES_URL)
     cloud = open_cloud(path, catalogue, clock=process.clock, randomness=process.randomness)
     stack.push_async_callback(cloud.stop)

@@ -19,7 +19,7 @@ from remuda.compute.app import ComputeApp
 from remuda.compute.ports import ComputePorts
 from remuda.compute.settings import ComputeSettings
 from remuda.config import settings as effect
-from remuda.config.schema import Configuration, Server
+from remuda.config.schema import Configuration, ServerConfig
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import FirstStart, Welcome
@@ -28,9 +28,9 @@ from remuda.identity.federation.provider_client import Fetcher, is_loopback
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics
-from remuda.process import Ground
-from remuda.providers.contract.catalogue import Flavor, Image
-from remuda.providers.simulated.catalogue import Catalogue
+from remuda.process import ProcessPorts
+from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
+from remuda.providers.simulated.catalogue import SimCatalogue
 from remuda.reconcile.reporter import Reporter
 from remuda.region.app import TABLE as REGION
 from remuda.region.app import RegionApp
@@ -42,17 +42,17 @@ from remuda.region.settings import ConfiguredRegion, RegionSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class StartMessages:
     """Callbacks for messages to the operator at the start."""
 
     welcome: Callable[[Welcome], None]
     """Called once for a new store: how to log in."""
-    lost: Callable[[Path], None]
+    credentials_lost: Callable[[Path], None]
     """Called if `credentials.json` is missing or unreadable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counting:
+class ServiceMetrics:
     """Metrics shared by all services of a process."""
 
     controllers: Reporter
@@ -60,11 +60,11 @@ class Counting:
 
 
 @asynccontextmanager
-async def begun_identity(
-    process: Ground,
+async def run_identity(
+    process: ProcessPorts,
     configuration: Configuration,
-    tell: Telling,
-    counting: Counting,
+    tell: StartMessages,
+    counting: ServiceMetrics,
     *,
     url: str,
     endpoints: Mapping[str, str],
@@ -95,7 +95,7 @@ async def begun_identity(
             await identity.start()
             await first.run(tell.welcome)
             if await first.has_lost_credentials():
-                tell.lost(process.data.credentials)
+                tell.credentials_lost(process.data.credentials)
             yield identity
         finally:
             await identity.stop()
@@ -112,7 +112,7 @@ async def _fetcher(settings: IdentitySettings) -> AsyncIterator[Fetcher]:
 
 
 def _ports(
-    process: Ground, server: Server, settings: IdentitySettings, fetch: Fetcher, counting: Counting
+    process: ProcessPorts, server: ServerConfig, settings: IdentitySettings, fetch: Fetcher, counting: ServiceMetrics
 ) -> IdentityPorts:
     return IdentityPorts(
         store=process.store,
@@ -123,7 +123,7 @@ def _ports(
         fetch=fetch,
         settings=settings,
         metrics=process.metrics,
-        counts=counting.operations,
+        operation_metrics=counting.operations,
         closing=process.closing,
         reporter=counting.controllers,
         rate=effect.rate_limit(server),
@@ -131,7 +131,7 @@ def _ports(
     )
 
 
-def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
+def identity_client(identity: IdentityApp, name: str) -> IdentityLink:
     """Return a service's client of identity."""
     service, ports = _service(identity, name), identity.ports
     clock, randomness = ports.clock, ports.randomness
@@ -146,7 +146,7 @@ def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
     )
 
 
-def region_link(identity: IdentityApp, region: RegionApp, name: str) -> RegionLink:
+def region_client(identity: IdentityApp, region: RegionApp, name: str) -> RegionLink:
     """Return a service's client of region."""
     service, ports = _service(identity, name), region.ports
     clock, randomness = ports.clock, ports.randomness
@@ -179,11 +179,11 @@ _REGION = "unikorn-region"
 
 
 @asynccontextmanager
-async def begun_region(
-    process: Ground,
-    server: Server,
+async def run_region(
+    process: ProcessPorts,
+    server: ServerConfig,
     settings: RegionSettings,
-    counting: Counting,
+    counting: ServiceMetrics,
     *,
     identity: IdentityApp,
     providers: Providers,
@@ -197,11 +197,11 @@ async def begun_region(
             randomness=process.randomness,
             sealer=process.sealer,
             authenticator=identity.authenticator,
-            identity=identity_link(identity, _REGION),
+            identity=identity_client(identity, _REGION),
             providers=providers,
             settings=settings,
             metrics=process.metrics,
-            counts=counting.operations,
+            operation_metrics=counting.operations,
             closing=process.closing,
             reporter=counting.controllers,
             rate=effect.rate_limit(server),
@@ -219,11 +219,11 @@ _COMPUTE = "unikorn-compute"
 
 
 @asynccontextmanager
-async def begun_compute(
-    process: Ground,
-    server: Server,
+async def run_compute(
+    process: ProcessPorts,
+    server: ServerConfig,
     settings: ComputeSettings,
-    counting: Counting,
+    counting: ServiceMetrics,
     *,
     identity: IdentityApp,
     region: RegionApp,
@@ -237,11 +237,11 @@ async def begun_compute(
             randomness=process.randomness,
             sealer=process.sealer,
             authenticator=identity.authenticator,
-            identity=identity_link(identity, _COMPUTE),
-            region=region_link(identity, region, _COMPUTE),
+            identity=identity_client(identity, _COMPUTE),
+            region=region_client(identity, region, _COMPUTE),
             settings=settings,
             metrics=process.metrics,
-            counts=counting.operations,
+            operation_metrics=counting.operations,
             closing=process.closing,
             reporter=counting.controllers,
             rate=effect.rate_limit(server),
@@ -260,7 +260,7 @@ _NODE = "kubernetes"
 """Software of an image for cluster nodes, which is not meant for instances."""
 
 
-def small_server(regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue]) -> SmallServer | None:
+def example_instance(regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, SimCatalogue]) -> SmallServer | None:
     """Return the region, flavor and image of a small instance for scripts, or None if there is no suitable one.
 
     It is chosen from the catalogue, so it is the same at every start with the same catalogue: in the first simulated
@@ -277,16 +277,16 @@ def small_server(regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, C
     return None
 
 
-def _is_for_all(flavor: Flavor) -> bool:
+def _is_for_all(flavor: CloudFlavor) -> bool:
     return flavor.architecture == "x86_64" and not (flavor.is_pinned_only or flavor.is_baremetal)
 
 
-def _fits(image: Image, flavor: Flavor) -> bool:
+def _fits(image: CloudImage, flavor: CloudFlavor) -> bool:
     is_for_it = image.architecture == flavor.architecture and image.virtualization != "baremetal"
     is_for_it &= _NODE not in image.software_versions
     return is_for_it and image.state == "ready" and image.gpu is None and image.size_gib * GIB <= flavor.disk_bytes
 
 
-def _rank(image: Image) -> tuple[bool, str, str]:
+def _rank(image: CloudImage) -> tuple[bool, str, str]:
     """Rank the most common distribution highest, and within it the newest version."""
     return image.os.distro == _DISTRO, image.os.version, image.id

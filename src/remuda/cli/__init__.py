@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _version() if words == ["--version"] else _command(words)
     except RemudaError as error:
-        print(error.sentence, file=sys.stderr)  # noqa: T201  a command line prints
+        print(error.message, file=sys.stderr)  # noqa: T201  a command line prints
         return int(getattr(error, "exit_code", _FAILED))
     except KeyboardInterrupt:
         return _INTERRUPTED

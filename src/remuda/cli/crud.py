@@ -211,8 +211,8 @@ def naming_holders(asked: Asked, noun: Noun, wanted: str) -> Iterator[None]:
     try:
         yield
     except Forbidden as refused:
-        if _REFUSED in refused.sentence and (names := _holders(asked, noun, wanted)):
-            refused.sentence = refused.sentence.replace(_REFUSED, f"{_REFUSED} by {_told(names)}", 1)
+        if _REFUSED in refused.message and (names := _holders(asked, noun, wanted)):
+            refused.message = refused.message.replace(_REFUSED, f"{_REFUSED} by {_told(names)}", 1)
         raise
 
 

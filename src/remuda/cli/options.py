@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from remuda.cli.output import Format
 from remuda.config.durations import parse_duration
 from remuda.kernel.errors import Invalid
-from remuda.resources.ipv4 import hinted, read_address, read_prefix
+from remuda.resources.ipv4 import find_address, find_prefix, hinted
 
 _LONGEST_S = 600.0
 
@@ -130,7 +130,7 @@ def text_of(path: Path, option: str) -> str:
 
 def checked_prefix(option: str, text: str) -> IPv4Network:
     """Return a prefix, or refuse what is none."""
-    prefix = read_prefix(text)
+    prefix = find_prefix(text)
     if prefix is None:
         raise Invalid(option, hinted(f"{text} is no IPv4 prefix", text), remedy="write one such as 10.0.0.0/24")
     return prefix
@@ -138,5 +138,5 @@ def checked_prefix(option: str, text: str) -> IPv4Network:
 
 def check_address(option: str, text: str) -> None:
     """Refuse what is no address."""
-    if read_address(text) is None:
+    if find_address(text) is None:
         raise Invalid(option, hinted(f"{text} is no IPv4 address", text), remedy="write one such as 10.0.0.1")

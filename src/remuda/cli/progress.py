@@ -72,8 +72,8 @@ def until(
                 thing = read()
             except (Unavailable, TooMany) as trouble:
                 if is_last:
-                    raise OutOfSight(trouble.sentence, look) from None
-                tell(trouble.sentence)
+                    raise OutOfSight(trouble.message, look) from None
+                tell(trouble.message)
                 continue
             if is_done(thing):
                 return thing

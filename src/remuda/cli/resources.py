@@ -14,7 +14,7 @@ from typing import Any
 from remuda.cli.client.session import Service
 from remuda.cli.output import Columns
 from remuda.kernel.errors import Invalid
-from remuda.resources.ipv4 import hinted, read_prefix
+from remuda.resources.ipv4 import find_prefix, hinted
 
 _DIRECTIONS = ("ingress", "egress")
 _PROTOCOLS = ("any", "icmp", "tcp", "udp", "vrrp")
@@ -60,7 +60,7 @@ def _problem(rule: Mapping[str, Any]) -> str:
         return f"names a port that is not from 1 to {_LAST_PORT}"
     if len(ports) > 1 and ports[0] >= ports[1]:
         return f"names the ports {ports[0]}-{ports[1]}, of which the first is not the lower one"
-    if "prefix" in rule and read_prefix(rule["prefix"]) is None:
+    if "prefix" in rule and find_prefix(rule["prefix"]) is None:
         return hinted(f"names {rule['prefix']}, which is no IPv4 prefix", rule["prefix"])
     return ""
 

@@ -33,11 +33,11 @@ from remuda.identity.tenancy.schema import ProjectRead, ReferencePath
 from remuda.kernel.errors import AlreadyExists, NotFound, PreconditionFailed
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.quota.ports import Amount, Charge, Late, Place, ProjectSeen
+from remuda.quota.ports import Amount, Charge, ProjectRef, ProjectState, StaleTokenError
 from remuda.resources.conventions import UNNAMED
 from remuda.resources.schema import MetadataWrite
 
-WatchProjects = Callable[[], AsyncGenerator[ProjectSeen]]
+WatchProjects = Callable[[], AsyncGenerator[ProjectState]]
 """Yields every project there is, then each that changes."""
 
 
@@ -58,11 +58,11 @@ class IdentityLink:
             return False
         return True
 
-    async def refer(self, place: Place, reference: str) -> None:
+    async def refer(self, place: ProjectRef, reference: str) -> None:
         """Keep a project from going."""
         await self._send("add_project_reference", _reference(place, reference))
 
-    async def unrefer(self, place: Place, reference: str) -> None:
+    async def unrefer(self, place: ProjectRef, reference: str) -> None:
         """Keep a project no longer; one that is not there is fine."""
         try:
             await self._send("remove_project_reference", _reference(place, reference))
@@ -72,7 +72,7 @@ class IdentityLink:
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
         """Hold what something costs; what was held before, and was given back, is held again."""
         path = ProjectPath(organization=charge.payer.organization, project=charge.payer.project)
-        actor = "" if payer is None else payer.who
+        actor = "" if payer is None else payer.actor_name
         try:
             await self._send("create_allocation", path, _allocation(charge), key=charge.operation, actor=actor)
         except AlreadyExists as held:
@@ -94,9 +94,9 @@ class IdentityLink:
         """Hold what it costs now, unless it was changed in a later turn."""
         await self._in_turn("change_allocation", charge, _allocation(charge))
 
-    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
+    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Hold nothing any more; what is not held is fine. Going is a turn of its own, and the last."""
-        path, query = await self._row(charge), LastTurnQuery(turn=charge.turn + 1 if for_good else None)
+        path, query = await self._row(charge), LastTurnQuery(turn=charge.fencing_token + 1 if permanently else None)
         try:
             await self.send.ask("delete_allocation", path, await self._context(path), None, query)
         except NotFound:
@@ -110,7 +110,7 @@ class IdentityLink:
         except NotFound:
             return None
 
-    async def held_in(self, place: Place) -> AsyncGenerator[Held]:
+    async def held_in(self, place: ProjectRef) -> AsyncGenerator[Held]:
         """Yield everything that is held in a project."""
         context = await self._context(place)
         path, query = OrganizationPath(organization=place.organization), UsageQuery(project=place.project)
@@ -121,7 +121,7 @@ class IdentityLink:
         except NotFound:
             return
 
-    async def free_in(self, place: Place) -> Mapping[str, int]:
+    async def free_in(self, place: ProjectRef) -> Mapping[str, int]:
         """Return how much a project may still have, by the kind of quota."""
         path = ProjectPath(organization=place.organization, project=place.project)
         read = await self.send.ask("get_project_quotas", path, await self._context(path))
@@ -135,16 +135,16 @@ class IdentityLink:
         except NotFound:
             return
 
-    def projects(self) -> AsyncGenerator[ProjectSeen]:
+    def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield every project there is, then each that changes, without end."""
         return self.watch()
 
     async def _in_turn(self, name: str, charge: Charge, body: AllocationWrite | None = None) -> None:
-        path, query = await self._row(charge), TurnQuery(turn=charge.turn)
+        path, query = await self._row(charge), TurnQuery(turn=charge.fencing_token)
         try:
             await self.send.ask(name, path, await self._context(path), body, query)
         except PreconditionFailed:
-            raise Late("Allocation", path.allocation) from None
+            raise StaleTokenError("Allocation", path.allocation) from None
 
     async def _send(
         self,
@@ -158,10 +158,14 @@ class IdentityLink:
         await self.send(name, path, await self._context(path, key=key, actor=actor), body)
 
     async def _context(
-        self, place: Place | ProjectPath | AllocationPath | ReferencePath, *, key: str | None = None, actor: str = ""
+        self,
+        place: ProjectRef | ProjectPath | AllocationPath | ReferencePath,
+        *,
+        key: str | None = None,
+        actor: str = "",
     ) -> Context:
         """Return the context of one request: what is asked later is asked anew, and no answer of before is repeated."""
-        service = (await self.service()).paying(place.organization, place.project)
+        service = (await self.service()).with_payer(place.organization, place.project)
         return Context(
             principal=replace(service, actor=actor) if actor else service,
             operation=random_id(self.randomness),
@@ -177,7 +181,7 @@ class IdentityLink:
         )
 
 
-def _reference(place: Place, reference: str) -> ReferencePath:
+def _reference(place: ProjectRef, reference: str) -> ReferencePath:
     return ReferencePath(organization=place.organization, project=place.project, reference=reference)
 
 
@@ -193,7 +197,7 @@ def _held(found: AllocationRead) -> Held:
     about, spec = found.metadata, found.spec
     return Held(
         name=about.id,
-        payer=Place(about.organization_id, about.project_id),
+        payer=ProjectRef(about.organization_id, about.project_id),
         kind=spec.kind,
         id=spec.id,
         amounts=frozenset(Amount(each.kind, each.committed) for each in spec.allocations if each.committed),
@@ -205,7 +209,7 @@ PROJECTS = Followed("list_all_projects", ProjectRead, read_project)
 """All projects there are."""
 
 
-async def watch_projects(watch: Watch) -> AsyncGenerator[ProjectSeen]:
+async def watch_projects(watch: Watch) -> AsyncGenerator[ProjectState]:
     """Yield every project there is, then each that changes; all of them again when changes are no longer known.
 
     What is gone is not told: a project goes when nothing needs it any more, so there is nobody to tell.
@@ -216,6 +220,8 @@ async def watch_projects(watch: Watch) -> AsyncGenerator[ProjectSeen]:
                 yield _seen(each.item)
 
 
-def _seen(project: ProjectRead) -> ProjectSeen:
+def _seen(project: ProjectRead) -> ProjectState:
     about = project.metadata
-    return ProjectSeen(place=Place(about.organization_id, about.id), is_marked=about.deletion_time is not None)
+    return ProjectState(
+        project=ProjectRef(about.organization_id, about.id), is_deleting=about.deletion_time is not None
+    )

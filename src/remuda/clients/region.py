@@ -37,7 +37,7 @@ from remuda.kernel.errors import Malformed, NotFound
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.region.authorities.schema import AuthorityPath
 from remuda.region.catalogue.schema import FlavorQuery
 from remuda.region.images.schema import ImageQuery, SnapshotCreate, SnapshotCreateSpec, SnapshotPath
@@ -62,9 +62,9 @@ from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import FlavorRead, ImageRead, MetadataWrite, ProjectMetadataRead, RegionRead, TagWire
 
 
-def place_of(metadata: ProjectMetadataRead) -> Place:
+def place_of(metadata: ProjectMetadataRead) -> ProjectRef:
     """Return where something is."""
-    return Place(metadata.organization_id, metadata.project_id)
+    return ProjectRef(metadata.organization_id, metadata.project_id)
 
 
 def see_network(network: NetworkRead, *, is_gone: bool = False) -> NetworkSeen:
@@ -75,7 +75,7 @@ def see_network(network: NetworkRead, *, is_gone: bool = False) -> NetworkSeen:
         name=about.name,
         region=network.status.region_id,
         place=place_of(about),
-        is_marked=about.deletion_time is not None,
+        is_deleting=about.deletion_time is not None,
         is_gone=is_gone,
     )
 
@@ -107,7 +107,7 @@ def see_server(server: ServerRead, *, is_gone: bool = False) -> ServerSeen:
         remade=status.times_made_again,
         replacements=status.replacements,
         revision=status.revision,
-        is_marked=about.deletion_time is not None,
+        is_deleting=about.deletion_time is not None,
         is_gone=is_gone,
     )
 
@@ -260,7 +260,7 @@ class RegionLink:
             return None
         return see_network(found)
 
-    async def servers_of(self, instance: str, place: Place, region: str, network: str) -> Sequence[ServerSeen]:
+    async def servers_of(self, instance: str, place: ProjectRef, region: str, network: str) -> Sequence[ServerSeen]:
         """Return the servers in this scope that say they belong to an instance.
 
         The tag alone finds one or two; where these are is looked at here, which is less than to ask for it.
@@ -268,7 +268,7 @@ class RegionLink:
         found, scope = await self.servers_anywhere(instance, place), (place, region, network)
         return [each for each in found if (each.place, each.region, each.network) == scope]
 
-    async def servers_anywhere(self, instance: str, payer: Place) -> Sequence[ServerSeen]:
+    async def servers_anywhere(self, instance: str, payer: ProjectRef) -> Sequence[ServerSeen]:
         """Return all servers that say they belong to an instance."""
         query = NetworkedQuery(tag=(f"{INSTANCE_TAG}={instance}",))
         found: list[ServerRead] = await self.acting.ask("list_servers", NOTHING, await self._own(payer), query=query)
@@ -290,7 +290,7 @@ class RegionLink:
         path, query = ServerPath(server=wanted.server), RevisionQuery(revision=wanted.revision)
         return see_server(await self.acting.ask("replace_server", path, context, replaced(wanted), query))
 
-    async def delete_server(self, server: str, payer: Place) -> None:
+    async def delete_server(self, server: str, payer: ProjectRef) -> None:
         """Ask for a server to go; one that is not there is fine."""
         try:
             await self.acting("delete_server", ServerPath(server=server), await self._own(payer))
@@ -358,11 +358,11 @@ class RegionLink:
                 if isinstance(each, Told):
                     yield see_network(each.item, is_gone=each.type == "deleted")
 
-    async def _own(self, payer: Place | None, actor: str = "", operation: str | None = None) -> Context:
+    async def _own(self, payer: ProjectRef | None, actor: str = "", operation: str | None = None) -> Context:
         """Return the context of something that the service does by itself."""
         service = await self.service()
         if payer is not None:
-            service = service.paying(payer.organization, payer.project)
+            service = service.with_payer(payer.organization, payer.project)
         return Context(
             principal=replace(service, actor=actor) if actor else service,
             operation=operation or random_id(self.randomness),

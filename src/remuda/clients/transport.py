@@ -12,10 +12,10 @@ import msgspec
 from remuda.access.principal import Context, Principal
 from remuda.http.authentication import acting_for
 from remuda.http.invocation import invocations
-from remuda.http.responses import Collection, Rendered, Shown, Tagged
+from remuda.http.responses import Collection, EtagView, Rendered, Viewed
 from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
 from remuda.http.transport import claim_of
-from remuda.kernel.clock import let_others_run
+from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.secrets import hide
 
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
@@ -70,8 +70,8 @@ class Here:
         """Call the method, and return its result as clients read it."""
         answer = await self._handled(self._routes[name], path, context, body, query)
         match answer:
-            case Shown():
-                return answer.read()
+            case Viewed():
+                return answer.schema()
             case Rendered():
                 return self._decode[name](answer.body)
             case Collection():
@@ -142,13 +142,13 @@ async def _as_caller(context: Context, service: ServiceNow) -> Context:
 
 def _decoder(route: AnyRoute) -> Callable[[bytes], Any]:
     """Return what reads a rendered answer, or a rendered item of a list."""
-    answer = get_args(route.answer_type)[0] if route.is_collection else route.answer_type
+    answer = get_args(route.response_type)[0] if route.is_collection else route.response_type
     return msgspec.json.Decoder(answer, dec_hook=hide).decode
 
 
 async def _pages(collection: Collection[Any, Any], decode: Callable[[bytes], Any]) -> AsyncGenerator[Sequence[Any]]:
     store, view, after = collection.store, collection.view, None
-    read = view.read if isinstance(view, Tagged) else lambda each: decode(view(each))
+    read = view.read if isinstance(view, EtagView) else lambda each: decode(view(each))
     while True:
         page = await store.list(
             collection.kind, labels=collection.labels, index=collection.index, limit=_PAGE, after=after
@@ -158,4 +158,4 @@ async def _pages(collection: Collection[Any, Any], decode: Callable[[bytes], Any
         if page.next is None:
             return
         after = page.next
-        await let_others_run()
+        await yield_to_loop()

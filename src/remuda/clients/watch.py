@@ -20,9 +20,9 @@ from remuda.clients.transport import ServiceNow, by_name
 from remuda.http.invocation import invocations
 from remuda.http.responses import Collection
 from remuda.http.routes import NOTHING, Call, ListQuery, Table
-from remuda.http.watch import in_sight
+from remuda.http.watch import visible_change
 from remuda.kernel.backoff import Backoff
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Gone
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
@@ -133,7 +133,7 @@ class WatchHere:
                     yield Told("added", followed.read(resource))
             if page.next is None:
                 break
-            await let_others_run()
+            await yield_to_loop()
             page = await store.list(kind, labels=labels, index=collection.index, limit=_PAGE, after=page.next)
         yield Synced()
         changes = cast("AsyncGenerator[Any]", store.watch(kind, since=first.version, labels=labels))
@@ -141,7 +141,7 @@ class WatchHere:
             async for event in changes:
                 if (await self._reader()).access != reader.access:
                     return
-                seen = in_sight(collection, event) if isinstance(event, Change) else None
+                seen = visible_change(collection, event) if isinstance(event, Change) else None
                 if seen is not None:
                     type_, resource = seen
                     yield Told(cast("Literal['added', 'modified', 'deleted']", type_), followed.read(resource))

@@ -35,7 +35,7 @@ _SCRIPT = b"#!"
 _TEMPLATE = b"## template: jinja"
 
 
-class Unrecognized(Exception):  # noqa: N818  the name describes the payload
+class UnrecognizedUserData(Exception):  # noqa: N818  the name describes the payload
     """Raised when cloud-init would not recognize a payload; `reason` quotes nothing of it."""
 
     def __init__(self, reason: str) -> None:
@@ -54,10 +54,10 @@ def content_type_of(payload: bytes) -> str | None:
     return FIRST_LINES.get(first_word)
 
 
-def unsupported() -> Unrecognized:
+def unsupported() -> UnrecognizedUserData:
     """Return the error for a payload in an unknown format."""
     known = ", ".join(line.decode() for line in FIRST_LINES)
-    return Unrecognized(
+    return UnrecognizedUserData(
         "unsupported userData format: first line must identify a cloud-init payload "
         f"({known}, or the headers of a MIME multipart message)"
     )
@@ -121,9 +121,9 @@ def read_message(payload: bytes) -> tuple[Entity, Multipart]:
         raise unsupported()
     split = _split(message)
     if b"mime-version:" not in payload[:_VERSION_WITHIN].lower():
-        raise Unrecognized("multipart userData needs a MIME-Version header")
+        raise UnrecognizedUserData("multipart userData needs a MIME-Version header")
     if not _is_utf8(payload):
-        raise Unrecognized("multipart userData is not UTF-8")
+        raise UnrecognizedUserData("multipart userData is not UTF-8")
     return message, split
 
 
@@ -140,7 +140,7 @@ def _walk(split: Multipart, deepest: int) -> Iterator[tuple[Entity, bytes]]:
         if not part.is_multipart:
             yield part, _content(part, number)
         elif deepest == 1:
-            raise Unrecognized("multipart userData is nested too deep")
+            raise UnrecognizedUserData("multipart userData is nested too deep")
         else:
             yield from _walk(_split(part), deepest - 1)
 
@@ -155,7 +155,7 @@ def _content(part: Entity, number: int) -> bytes:
 def _split(message: Entity) -> Multipart:
     boundary = _boundary(message.headers)
     if _word(message.headers, "Content-Transfer-Encoding") not in ("", "7bit", "8bit", "binary"):
-        raise Unrecognized("multipart userData cannot be encoded as a whole")
+        raise UnrecognizedUserData("multipart userData cannot be encoded as a whole")
     start: int | None = None
     parts: list[Entity] = []
     delimiter = re.compile(rb"^--" + re.escape(boundary) + rb"(?P<close>--)?[ \t]*\r?$", re.MULTILINE)
@@ -168,9 +168,9 @@ def _split(message: Entity) -> Multipart:
             raise _too_many()
         start = found.end() + len(b"\n")
     else:
-        raise Unrecognized("multipart userData has no closing boundary")
+        raise UnrecognizedUserData("multipart userData has no closing boundary")
     if not parts:
-        raise Unrecognized("multipart userData has no parts")
+        raise UnrecognizedUserData("multipart userData has no parts")
     return Multipart(boundary, tuple(parts), found.start())
 
 
@@ -192,9 +192,9 @@ def _entity(payload: bytes) -> Entity | None:
 def _boundary(headers: Message) -> bytes:
     boundary = headers.get_boundary() or ""
     if not boundary:
-        raise Unrecognized("multipart userData boundary missing")
+        raise UnrecognizedUserData("multipart userData boundary missing")
     if not boundary.isascii() or not boundary.isprintable():
-        raise Unrecognized("multipart userData boundary is malformed")
+        raise UnrecognizedUserData("multipart userData boundary is malformed")
     return boundary.encode()
 
 
@@ -210,9 +210,9 @@ def _is_utf8(payload: bytes) -> bool:
     return True
 
 
-def _too_many() -> Unrecognized:
-    return Unrecognized(f"multipart userData has more than {_MOST_PARTS} parts")
+def _too_many() -> UnrecognizedUserData:
+    return UnrecognizedUserData(f"multipart userData has more than {_MOST_PARTS} parts")
 
 
-def _unreadable(number: int) -> Unrecognized:
-    return Unrecognized(f"multipart userData part {number} cannot be read")
+def _unreadable(number: int) -> UnrecognizedUserData:
+    return UnrecognizedUserData(f"multipart userData part {number} cannot be read")

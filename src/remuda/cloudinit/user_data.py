@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from remuda.cloudinit.multipart import (
     DEEPEST,
-    Unrecognized,
+    UnrecognizedUserData,
     content_type_of,
     leaves,
     looks_like_headers,
@@ -71,11 +71,11 @@ def _unpacked(data: bytes) -> bytes:
     try:
         content = decompressor.decompress(data, LONGEST_UNPACKED + 1)
     except zlib.error:
-        raise Unrecognized("gzip userData cannot be unpacked") from None
+        raise UnrecognizedUserData("gzip userData cannot be unpacked") from None
     if len(content) > LONGEST_UNPACKED:
-        raise Unrecognized(f"gzip userData has more than {LONGEST_UNPACKED} bytes when it is unpacked")
+        raise UnrecognizedUserData(f"gzip userData has more than {LONGEST_UNPACKED} bytes when it is unpacked")
     if not decompressor.eof or decompressor.unused_data:
-        raise Unrecognized("gzip userData cannot be unpacked")
+        raise UnrecognizedUserData("gzip userData cannot be unpacked")
     return content
 
 
@@ -92,7 +92,7 @@ def read_user_data(text: str) -> bytes:
     try:
         inner = base64.b64decode(data, validate=True)
         parts(inner)
-    except (ValueError, Unrecognized):  # the usual case: data for cloud-init is not base64 itself
+    except (ValueError, UnrecognizedUserData):  # the usual case: data for cloud-init is not base64 itself
         return data
     return inner
 
@@ -112,7 +112,7 @@ def check_user_data(data: bytes, *, with_authority: bool) -> None:
         raise _unrecognized("gzip userData cannot be combined with managed cloud-init augmentation")
     try:
         parts(data, deepest=DEEPEST - 1)  # one level is left for the message that we may wrap around it
-    except Unrecognized as error:
+    except UnrecognizedUserData as error:
         raise _unrecognized(error.reason) from None
 
 

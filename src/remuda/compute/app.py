@@ -29,9 +29,9 @@ from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery as OperationRecovery
 from remuda.operations.saga import AnyBound
 from remuda.operations.service import Operations
-from remuda.reconcile.controller import Driver
-from remuda.service import api_ports, not_begun, operations_of
-from remuda.store.background import Duties
+from remuda.reconcile.controller import Controller
+from remuda.service import api_ports, operations_of, unsynced_controllers
+from remuda.store.background import BackgroundTasks
 from remuda.version import release
 
 TABLE = Table(
@@ -63,16 +63,16 @@ def sagas(ports: ComputePorts) -> Sequence[AnyBound]:
     )
 
 
-def drivers(ports: ComputePorts) -> Mapping[str, Driver]:
+def drivers(ports: ComputePorts) -> Mapping[str, Controller]:
     """Return the controllers of all resource packages, by name."""
     found = (instance_control.driver(ports),)
     return {driver.name: driver for driver in found}
 
 
-def duties(ports: ComputePorts, controllers: Mapping[str, Driver]) -> Iterator[tuple[str, Duty]]:
+def duties(ports: ComputePorts, controllers: Mapping[str, Controller]) -> Iterator[tuple[str, Duty]]:
     """Yield the background tasks beside the controllers, with their names."""
     instances = controllers["instances"]
-    monitor = monitor_of(ports, instances.wake)
+    monitor = monitor_of(ports, instances.enqueue)
     yield "server watch", Following(ports, instances, monitor.strays.suspect).keep
     yield "instance watch", monitor.strays.departures.keep
     yield "network consumer", NetworkConsumer(ports).keep
@@ -112,7 +112,7 @@ def services(ports: ComputePorts, operations: Operations) -> ComputeServices:
         history=History(
             store=store, log=ports.log, clock=clock, sealer=ports.sealer, region=region, operations=operations
         ),
-        recovery=Recovery(breakers=(leftover_breaker(ports.reconciling), stray_breaker(ports.reconciling))),
+        recovery=Recovery(breakers=(leftover_breaker(ports.reconcile_ports), stray_breaker(ports.reconcile_ports))),
     )
 
 
@@ -129,13 +129,13 @@ class ComputeApp:
             TABLE, self.services, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url)
         )
         self.drivers = drivers(ports)
-        self._recovery = OperationRecovery(self.operations, is_alone=ports.is_alone)
-        self._duties = Duties(ports.clock)
+        self._recovery = OperationRecovery(self.operations, is_alone=ports.is_only_process)
+        self._duties = BackgroundTasks(ports.clock)
 
     async def start(self) -> None:
         """Resume unfinished operations, then start the background tasks and the controllers."""
-        self._duties.start("recovery", self._recovery.keep)
-        self._duties.start("forgetting", self._recovery.keep_forgetting)
+        self._duties.start("recovery", self._recovery.run)
+        self._duties.start("forgetting", self._recovery.run_retention)
         for name, duty in duties(self.ports, self.drivers):
             self._duties.start(name, duty)
         for driver in self.drivers.values():
@@ -151,4 +151,4 @@ class ComputeApp:
 
     def check(self) -> Iterable[tuple[str, str]]:
         """Return the reasons why the service is not ready for requests."""
-        return not_begun(self.drivers.values())
+        return unsynced_controllers(self.drivers.values())

@@ -23,7 +23,7 @@ from remuda.compute.instances.service import end_instances_on
 from remuda.compute.kinds import ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.errors import Conflict, NotFound
-from remuda.providers.absence import Absences
+from remuda.providers.absence import AbsenceTracker
 from remuda.reconcile.leader import every
 from remuda.reconcile.sources import names
 from remuda.resources.conventions import ORGANIZATION
@@ -42,7 +42,7 @@ class NetworkConsumer:
         networks = followed(ports.region.networks, "networks", ports.clock, ports.randomness)
         async with aclosing(networks):
             async for seen in networks:
-                if seen.is_marked or seen.is_gone:
+                if seen.is_deleting or seen.is_gone:
                     await end_instances_on(ports.store, seen.id, ports.randomness, controller="networks")
 
 
@@ -51,7 +51,7 @@ class ProjectConsumer:
 
     def __init__(self, ports: ComputePorts) -> None:
         self._ports = ports
-        self._absences = Absences(ports.clock, apart_s=ports.settings.look_again.total_seconds())
+        self._absences = AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds())
 
     async def keep(self) -> None:
         """Watch for ever: a duty."""
@@ -67,8 +67,8 @@ class ProjectConsumer:
                 continue
             organization = policy.metadata.labels.get(ORGANIZATION, "")
             if await self._ports.identity.has_project(organization, project):
-                self._absences.is_there(project)
-            elif self._absences.is_gone(project):
+                self._absences.clear(project)
+            elif self._absences.record_missing(project):
                 await self._end(policy)
 
     async def _follow(self) -> None:
@@ -76,11 +76,11 @@ class ProjectConsumer:
         projects = followed(ports.identity.projects, "projects", ports.clock, ports.randomness)
         async with aclosing(projects):
             async for seen in projects:
-                policy = await find(ports.store, ProjectPolicy, seen.place.project) if seen.is_marked else None
+                policy = await find(ports.store, ProjectPolicy, seen.project.project) if seen.is_deleting else None
                 if policy is not None:
                     await self._end(policy)
 
     async def _end(self, policy: ProjectPolicy) -> None:
-        self._absences.is_there(policy.name)
+        self._absences.clear(policy.name)
         with suppress(NotFound, Conflict):  # it went meanwhile, or somebody made another
             await self._ports.store.delete(ProjectPolicy, policy.name, uid=policy.uid)

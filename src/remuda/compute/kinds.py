@@ -20,7 +20,7 @@ import msgspec
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.status import unsettled_index
-from remuda.resources.conventions import UNSOUGHT, LifecycleStatus, given
+from remuda.resources.conventions import UNINDEXED, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -131,11 +131,11 @@ INSTANCE = Kind(
     version=VERSION,
     plural="computeinstances",
     indexes=(
-        Index(name="operation", values=lambda instance: given(instance.spec.operation)),
-        Index(name="server", values=lambda instance: given(instance.spec.server_id)),
+        Index(name="operation", values=lambda instance: nonempty(instance.spec.operation)),
+        Index(name="server", values=lambda instance: nonempty(instance.spec.server_id)),
         unsettled_index(),
     ),
-    unsought=UNSOUGHT,
+    unindexed=UNINDEXED,
     columns={
         "Status": '.status.conditions[?(@.type=="Available")].reason',
         "Power": ".status.powerState",

@@ -18,12 +18,12 @@ from remuda.access.checks import allow_in_organization, allow_in_project
 from remuda.access.principal import Context, Permission
 from remuda.compute.kinds import POLICY, ComputeInstance, ProjectPolicy, Protection
 from remuda.compute.names import permission
-from remuda.http.responses import Rendered, check_match, etag_of
+from remuda.http.responses import Rendered, check_if_match, etag_of
 from remuda.http.routes import AnyRoute, Id, Parameters, Route, Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from remuda.quota.ports import Ledger
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
-from remuda.resources.crud import find, until_written, witnessed
+from remuda.resources.crud import audit_records, find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -97,15 +97,15 @@ class Policies:
 
         async def write() -> Rendered[PolicyWire]:
             found = await find(self.store, ProjectPolicy, project)
-            check_match(context, _etag(found), kind="ProjectPolicy", name=project)
+            check_if_match(context, _etag(found), kind="ProjectPolicy", name=project)
             return _rendered(await self._write(context, found or _new(organization, project), body))
 
-        return await until_written(write)
+        return await retry_on_conflict(write)
 
     async def _write(self, context: Context, policy: ProjectPolicy, body: PolicyWire) -> ProjectPolicy:
         spec = Protection(deletion=body.deletion, plan=body.plan)
         changed = ProjectPolicy(metadata=policy.metadata, spec=spec)
-        log = witnessed(context, POLICY.plural, changed)
+        log = audit_records(context, POLICY.plural, changed)
         if policy.version:
             return await self.store.update(changed, log=log)
         try:
@@ -147,7 +147,7 @@ ROUTES: list[AnyRoute] = [
         scope="project",
         permission=MAY_READ,
         path_type=PolicyPath,
-        answer_type=PolicyWire,
+        response_type=PolicyWire,
         service=Policies,
         calls=Policies.get,
     ),
@@ -162,7 +162,7 @@ ROUTES: list[AnyRoute] = [
         permission=MAY_WRITE,
         path_type=PolicyPath,
         body_type=PolicyWire,
-        answer_type=PolicyWire,
+        response_type=PolicyWire,
         is_conditional=True,
         service=Policies,
         calls=Policies.put,

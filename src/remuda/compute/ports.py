@@ -15,9 +15,9 @@ from remuda.access.principal import Context
 from remuda.compute.settings import ComputeSettings
 from remuda.http.authentication import Authenticator
 from remuda.kernel.secrets import Secret
-from remuda.quota.ports import Amount, Charge, Ledger, Place, ProjectSeen
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.resync import ScanSettings
+from remuda.quota.ports import Amount, Charge, Ledger, ProjectRef, ProjectState
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.resync import ResyncSettings
 from remuda.resources.schema import FlavorRead, ImageRead, MetadataWrite, RegionRead
 from remuda.service import ServicePorts
 
@@ -33,7 +33,7 @@ class Held:
 
     name: str
     """The allocation's own id."""
-    payer: Place
+    payer: ProjectRef
     kind: str
     """The qualified plural of what it is for."""
     id: str
@@ -50,8 +50,8 @@ class NetworkSeen:
     id: str
     name: str
     region: str
-    place: Place
-    is_marked: bool = False
+    place: ProjectRef
+    is_deleting: bool = False
     """It is being deleted."""
     is_gone: bool = False
 
@@ -69,7 +69,7 @@ class AuthoritySeen:
     """An SSH certificate authority."""
 
     id: str
-    place: Place
+    place: ProjectRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class ServerWanted:
     name: str
     network: str
     facts: ServerFacts
-    payer: Place
+    payer: ProjectRef
     actor: str = ""
     """For whom it is done."""
     revision: str | None = None
@@ -114,7 +114,7 @@ class Replacement:
     image: str
     user_data: Secret | None
     authority: str
-    payer: Place
+    payer: ProjectRef
     operation: str
     """Asked for again under the same one, it is done once."""
     actor: str = ""
@@ -128,7 +128,7 @@ class ServerSeen:
 
     id: str
     name: str
-    place: Place
+    place: ProjectRef
     region: str
     network: str
     instance: str = ""
@@ -154,7 +154,7 @@ class ServerSeen:
     """How often another server was wanted in its place, unless that was taken back."""
     revision: str = ""
     """Another one whenever something else is asked of it."""
-    is_marked: bool = False
+    is_deleting: bool = False
     is_gone: bool = False
     """Only a watch tells of one that is gone."""
 
@@ -173,11 +173,11 @@ class IdentityPort(Ledger, Protocol):
         """Return what is held for something of ours, or None if nothing is."""
         ...
 
-    def held_in(self, place: Place) -> AsyncIterator[Held]:
+    def held_in(self, place: ProjectRef) -> AsyncIterator[Held]:
         """Yield everything that is held in a project, whatever it is for."""
         ...
 
-    async def free_in(self, place: Place) -> Mapping[str, int]:
+    async def free_in(self, place: ProjectRef) -> Mapping[str, int]:
         """Return how much a project may still have, by the kind of quota: of its own and of its organization's."""
         ...
 
@@ -185,7 +185,7 @@ class IdentityPort(Ledger, Protocol):
         """Hold it no more; what is not held is fine."""
         ...
 
-    def projects(self) -> AsyncIterator[ProjectSeen]:
+    def projects(self) -> AsyncIterator[ProjectState]:
         """Yield every project there is, then each that changes, without end; now and then all of them again."""
         ...
 
@@ -234,11 +234,11 @@ class RegionPort(Protocol):
         """Return a network, or None if there is none."""
         ...
 
-    async def servers_of(self, instance: str, place: Place, region: str, network: str) -> Sequence[ServerSeen]:
+    async def servers_of(self, instance: str, place: ProjectRef, region: str, network: str) -> Sequence[ServerSeen]:
         """Return the servers in this scope that say they belong to an instance: one indexed lookup."""
         ...
 
-    async def servers_anywhere(self, instance: str, payer: Place) -> Sequence[ServerSeen]:
+    async def servers_anywhere(self, instance: str, payer: ProjectRef) -> Sequence[ServerSeen]:
         """Return all servers that say they belong to an instance, wherever they are: the same lookup."""
         ...
 
@@ -254,7 +254,7 @@ class RegionPort(Protocol):
         """Put another server in the place of one."""
         ...
 
-    async def delete_server(self, server: str, payer: Place) -> None:
+    async def delete_server(self, server: str, payer: ProjectRef) -> None:
         """Ask for a server to go; one that is not there is fine."""
         ...
 
@@ -306,5 +306,7 @@ class ComputePorts(ServicePorts):
     identity: IdentityPort
     region: RegionPort
     settings: ComputeSettings = field(default_factory=ComputeSettings)
-    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=2.0)))
+    controllers: ControllerSettings = field(
+        default_factory=lambda: ControllerSettings(resync=ResyncSettings(keys_per_s=2.0))
+    )
     """A full scan of 100,000 instances takes hours, and so next to nothing."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission
 from remuda.http.routes import AnyRoute, Route
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import EVERYTHING
 
 MAY_RELEASE = Permission("region:regions", "update")
@@ -20,7 +20,7 @@ MAY_RELEASE = Permission("region:regions", "update")
 class Recovery:
     """The deletion guards of compute."""
 
-    breakers: Sequence[Breaker]
+    breakers: Sequence[DeletionGuard]
 
     async def release(self, context: Context) -> None:
         """Resume the deletion of orphans in every project where a deletion guard has paused it.

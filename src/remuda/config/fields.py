@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 
 from remuda.kernel.ids import is_id
 
-Refusal = str | None
+Problem = str | None
 """Why a value is invalid, with the remedy after a colon; None if it is valid."""
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class Description:
     """Description of a setting, and the check of its value beyond its type."""
 
     text: str
-    check: Callable[[Any], Refusal] | None = None
+    check: Callable[[Any], Problem] | None = None
     """Called with the value; for a list, with each item."""
     shown: str = ""
     """Text for a default that depends on something."""
@@ -38,7 +38,7 @@ class Setting:
 
     path: tuple[str, ...]
     type: Any
-    about: About
+    about: Description
     default: Any
 
     @property
@@ -78,17 +78,17 @@ _ALL_PERCENT = 100
 _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
 
 
-def is_positive(number: int) -> Refusal:
+def check_positive(number: int) -> Problem:
     """Reject zero and negative numbers."""
     return None if number > 0 else "is not positive: write a whole number of at least 1"
 
 
-def is_some(duration: timedelta) -> Refusal:
+def check_not_zero(duration: timedelta) -> Problem:
     """Reject a duration of zero."""
     return None if duration else "is zero: write a duration of at least 1s"
 
 
-def is_network(text: str) -> Refusal:
+def check_network(text: str) -> Problem:
     """Reject a text that is not an address or network."""
     try:
         ip_network(text)
@@ -97,65 +97,65 @@ def is_network(text: str) -> Refusal:
     return None
 
 
-def is_url(text: str) -> Refusal:
+def check_url(text: str) -> Problem:
     """Reject a text that is not a base URL; an empty text means that the URL is derived."""
     if not text or _is_plain_url(text):
         return None
     return "is not a plain URL: write one such as https://cloud.example.com, without a slash at its end"
 
 
-def is_origin(text: str) -> Refusal:
+def check_origin(text: str) -> Problem:
     """Reject a text that is not an origin."""
     if text == "*" or (_is_plain_url(text) and not urlsplit(text).path):
         return None
     return "is not an origin: write one such as https://console.example.com, or * for all"
 
 
-def is_email(text: str) -> Refusal:
+def check_email(text: str) -> Problem:
     """Reject a text that cannot be the address of a local account."""
     if _EMAIL.fullmatch(text):
         return None
     return "is not an e-mail address in lower case: write one such as admin@example.com"
 
 
-def is_name(text: str) -> Refusal:
+def check_name(text: str) -> Problem:
     """Reject an invalid resource name."""
     if _NAME.fullmatch(text):
         return None
     return "is not a name: write up to 63 letters, digits, dashes, dots and underscores"
 
 
-def is_provider_type(text: str) -> Refusal:
+def check_provider_type(text: str) -> Problem:
     """Reject an unknown type of identity provider."""
     if text in {"custom", "google", "microsoft"}:
         return None
     return "is not a type of provider: write google, microsoft, or custom for any other OpenID Connect provider"
 
 
-def is_organization(text: str) -> Refusal:
+def check_organization(text: str) -> Problem:
     """Reject a text that is not an organization's id."""
     if is_id(text):
         return None
     return "is not the id of an organization: write the one that the API shows, not its name"
 
 
-def is_uuid(text: str) -> Refusal:
+def check_uuid(text: str) -> Problem:
     if _UUID.fullmatch(text):
         return None
     return "is not a UUID: write one in lower case, with its four dashes"
 
 
-def is_percentage(number: int) -> Refusal:
+def check_percentage(number: int) -> Problem:
     """Reject a number outside 0 to 100."""
     return None if 0 <= number <= _ALL_PERCENT else "is not a percentage: write a whole number from 0 to 100"
 
 
-def is_vlan(number: int) -> Refusal:
+def check_vlan(number: int) -> Problem:
     """Reject a number that is not a VLAN id."""
     return None if 1 <= number <= _LAST_VLAN else f"is not a VLAN: write a whole number from 1 to {_LAST_VLAN}"
 
 
-def is_gpu_vendor(text: str) -> Refusal:
+def check_gpu_vendor(text: str) -> Problem:
     """Reject an unknown GPU vendor."""
     return None if text in {"NVIDIA", "AMD"} else "is not a vendor of GPUs: write NVIDIA or AMD"
 

@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 
 from remuda.config.fields import Section, Setting
 from remuda.config.schema import SETTINGS, Configuration
-from remuda.config.values import Wrong, from_text, read
+from remuda.config.values import InvalidValue, from_text, read
 from remuda.kernel.errors import Invalid, RemudaError
 from remuda.kernel.text import nearest
 
@@ -42,7 +42,7 @@ _SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SourceValue:
     """A value from one of the sources."""
 
     setting: Setting
@@ -51,17 +51,17 @@ class Given:
     is_text: bool
     origin: str
     """Source of the value, for users."""
-    called: str
+    display_name: str
     """Name of the value in messages."""
     base: Path
     """Directory that relative paths start from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownSetting:
     """A name that is not a setting, with the error message."""
 
-    sentence: str
+    message: str
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
@@ -81,40 +81,46 @@ def read_file(path: Path) -> Mapping[str, Any]:
         raise Invalid(f"The configuration {path}", f"is not TOML ({cause})", remedy="correct the file") from None
 
 
-def from_file(content: Mapping[str, Any], path: Path, above: tuple[str, ...] = ()) -> Iterator[Given | Unknown]:
+def from_file(
+    content: Mapping[str, Any], path: Path, above: tuple[str, ...] = ()
+) -> Iterator[SourceValue | UnknownSetting]:
     for key, value in content.items():
         name = ".".join((*above, key))
         called = f"{name} in {path}"
         if name in SETTINGS:
             base = path.absolute().parent
-            yield Given(setting=SETTINGS[name], value=value, is_text=False, origin=str(path), called=called, base=base)
+            yield SourceValue(
+                setting=SETTINGS[name], value=value, is_text=False, origin=str(path), display_name=called, base=base
+            )
         elif name not in _sections():
-            yield Unknown(f"{called} is not a setting: {_meant(name)}")
+            yield UnknownSetting(f"{called} is not a setting: {_meant(name)}")
         elif isinstance(value, dict):
             yield from from_file(value, path, (*above, key))
         else:
-            yield Unknown(f"{called} is not a table: write its settings below [{name}].")
+            yield UnknownSetting(f"{called} is not a table: write its settings below [{name}].")
 
 
-def from_environment(environment: Mapping[str, str]) -> Iterator[Given | Unknown]:
+def from_environment(environment: Mapping[str, str]) -> Iterator[SourceValue | UnknownSetting]:
     variables = {setting.variable: setting for setting in SETTINGS.values()}
     variables |= {short: SETTINGS[name] for short, name in SHORT.items() if name}
     for variable, text in sorted(environment.items()):
         if variable in variables:
             yield _text(variables[variable], text, variable)
         elif variable.startswith(_PREFIX) and variable not in SHORT and not _is_of_others(variable, text):
-            yield Unknown(f"{variable} in the environment is not a setting: {_meant_variable(variable, variables)}")
+            yield UnknownSetting(
+                f"{variable} in the environment is not a setting: {_meant_variable(variable, variables)}"
+            )
 
 
-def from_flags(flags: Mapping[str, str | None]) -> Iterator[Given]:
+def from_flags(flags: Mapping[str, str | None]) -> Iterator[SourceValue]:
     """Yield the values of the command line, by setting: the flag is the last part of its name."""
     for name, text in flags.items():
         if text is not None:
             yield _text(SETTINGS[name], text, f"--{name.rpartition('.')[2]}")
 
 
-def _text(setting: Setting, text: str, origin: str) -> Given:
-    return Given(setting=setting, value=text, is_text=True, origin=origin, called=origin, base=Path())
+def _text(setting: Setting, text: str, origin: str) -> SourceValue:
+    return SourceValue(setting=setting, value=text, is_text=True, origin=origin, display_name=origin, base=Path())
 
 
 def _sections() -> list[str]:
@@ -168,7 +174,7 @@ class Misconfigured(RemudaError):  # noqa: N818  named like the other errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedConfiguration:
     """A valid configuration."""
 
     configuration: Configuration
@@ -180,7 +186,7 @@ class Loaded:
 
 def load(
     environment: Mapping[str, str], *, file: Path | None = None, flags: Mapping[str, str | None] | None = None
-) -> Loaded:
+) -> LoadedConfiguration:
     """Read the configuration, or raise Misconfigured. `flags` are the values of the command line, by setting."""
     above = [*from_environment(environment), *from_flags(flags or {})]
     data = _values(above)[0].get("server.data") or _default_data(environment)
@@ -194,22 +200,22 @@ def load(
     if named is None and found is not None and data.absolute() != found.absolute().parent:
         remedy = "leave it out, or name the file with --config"
         raise Invalid(f"server.data in {found}", "is not the directory of the file", remedy=remedy)
-    return Loaded(configuration=_built(Configuration, values), origins=origins, file=found)
+    return LoadedConfiguration(configuration=_built(Configuration, values), origins=origins, file=found)
 
 
-def _values(given: Iterable[Given | Unknown]) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
+def _values(given: Iterable[SourceValue | UnknownSetting]) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
     """Return values and origins by setting, and a message for each problem."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     problems: list[str] = []
     for each in given:
-        if isinstance(each, Unknown):
-            problems.append(each.sentence)
+        if isinstance(each, UnknownSetting):
+            problems.append(each.message)
             continue
         name = each.setting.name
         try:
             value = _value(each)
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             end = "" if wrong.problem.endswith("?") else "."
             problems.append(f"{_subject(each, wrong)} {wrong.problem}{end}")
             continue
@@ -219,15 +225,19 @@ def _values(given: Iterable[Given | Unknown]) -> tuple[dict[str, Any], dict[str,
     return values, origins, tuple(problems)
 
 
-def _value(given: Given) -> Any:
+def _value(given: SourceValue) -> Any:
     setting = given.setting
     raw = from_text(setting.type, given.value) if given.is_text else given.value
     return read(setting.type, raw, setting.about, base=given.base)
 
 
-def _subject(given: Given, wrong: Wrong) -> str:
+def _subject(given: SourceValue, wrong: InvalidValue) -> str:
     name = given.setting.name
-    return given.called.replace(name, name + wrong.inside, 1) if name in given.called else given.called + wrong.inside
+    return (
+        given.display_name.replace(name, name + wrong.inside, 1)
+        if name in given.display_name
+        else given.display_name + wrong.inside
+    )
 
 
 def _in(data: Path) -> Path | None:

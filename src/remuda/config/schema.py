@@ -8,25 +8,25 @@ from typing import Annotated
 
 from remuda.compute.settings import ComputeSettings
 from remuda.config.fields import (
-    About,
+    Description,
     Section,
     Setting,
-    is_email,
-    is_gpu_vendor,
-    is_name,
-    is_network,
-    is_organization,
-    is_origin,
-    is_percentage,
-    is_positive,
-    is_provider_type,
-    is_some,
-    is_url,
-    is_uuid,
-    is_vlan,
+    check_email,
+    check_gpu_vendor,
+    check_name,
+    check_network,
+    check_not_zero,
+    check_organization,
+    check_origin,
+    check_percentage,
+    check_positive,
+    check_provider_type,
+    check_url,
+    check_uuid,
+    check_vlan,
     settings_of,
 )
-from remuda.http.server.server import Address
+from remuda.http.server.server import ListenAddress
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
 
@@ -34,314 +34,345 @@ _DEFAULT = ComputeSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compute(Section):
+class ComputeConfig(Section):
     """Settings of compute."""
 
     look_again: Annotated[
         timedelta,
-        About("Shortest time between the two reads that confirm the absence of a server.", is_some),
+        Description("Shortest time between the two reads that confirm the absence of a server.", check_not_zero),
     ] = _DEFAULT.look_again
     check_every: Annotated[
         timedelta,
-        About("Interval at which the monitor compares instances, servers and quota.", is_some),
+        Description("Interval at which the monitor compares instances, servers and quota.", check_not_zero),
     ] = _DEFAULT.check_every
     stuck_after: Annotated[
-        timedelta, About("Time without progress after which the monitor reports an instance.", is_some)
+        timedelta, Description("Time without progress after which the monitor reports an instance.", check_not_zero)
     ] = _DEFAULT.stuck_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGpu:
+class NodeGpuConfig:
     """GPUs of a class of nodes."""
 
-    vendor: Annotated[str, About("The vendor: NVIDIA or AMD.", is_gpu_vendor)]
-    model: Annotated[str, About("The model.")]
-    memory_gib: Annotated[int, About("Memory of each logical GPU.", is_positive)]
-    physical_count: Annotated[int, About("Number of physical GPUs.", is_positive)] = 1
-    logical_count: Annotated[int, About("Number of logical GPUs.", is_positive)] = 1
+    vendor: Annotated[str, Description("The vendor: NVIDIA or AMD.", check_gpu_vendor)]
+    model: Annotated[str, Description("The model.")]
+    memory_gib: Annotated[int, Description("Memory of each logical GPU.", check_positive)]
+    physical_count: Annotated[int, Description("Number of physical GPUs.", check_positive)] = 1
+    logical_count: Annotated[int, Description("Number of logical GPUs.", check_positive)] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterNode:
+class ClusterNodeConfig:
     """A class of nodes, which is a flavor while the cluster has such a node."""
 
-    id: Annotated[str, About("A UUID of your choice: nodes have it in their label for the node class.", is_uuid)]
-    name: Annotated[str, About("Name of the flavor.")]
-    memory_gib: Annotated[int, About("Memory of a node.", is_positive)]
-    disk_gib: Annotated[int, About("Size of its disk.", is_positive)]
-    cpus: Annotated[int | None, About("Number of processors; by default the cluster's value.", is_positive)] = None
-    cpu_family: Annotated[str, About("Name of its processors.")] = ""
-    gpu: Annotated[NodeGpu | None, About("Its GPUs.")] = None
+    id: Annotated[
+        str, Description("A UUID of your choice: nodes have it in their label for the node class.", check_uuid)
+    ]
+    name: Annotated[str, Description("Name of the flavor.")]
+    memory_gib: Annotated[int, Description("Memory of a node.", check_positive)]
+    disk_gib: Annotated[int, Description("Size of its disk.", check_positive)]
+    cpus: Annotated[
+        int | None, Description("Number of processors; by default the cluster's value.", check_positive)
+    ] = None
+    cpu_family: Annotated[str, Description("Name of its processors.")] = ""
+    gpu: Annotated[NodeGpuConfig | None, Description("Its GPUs.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterConfig:
     """A Kubernetes cluster that is a region."""
 
-    kube_config_file: Annotated[Path, About("The file with its kubeconfig, with inline credentials.")]
-    domain_name: Annotated[str, About("The domain of its services.")] = ""
-    nodes: Annotated[tuple[ClusterNode, ...], About("Its classes of nodes.")] = ()
+    kube_config_file: Annotated[Path, Description("The file with its kubeconfig, with inline credentials.")]
+    domain_name: Annotated[str, Description("The domain of its services.")] = ""
+    nodes: Annotated[tuple[ClusterNodeConfig, ...], Description("Its classes of nodes.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VlanRange:
+class VlanRangeConfig:
     """Consecutive VLANs, both ends included."""
 
-    first: Annotated[int, About("The lowest of them.", is_vlan)]
-    last: Annotated[int, About("The highest of them.", is_vlan)]
+    first: Annotated[int, Description("The lowest of them.", check_vlan)]
+    last: Annotated[int, Description("The highest of them.", check_vlan)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhysicalNetwork:
+class PhysicalNetworkConfig:
     """A physical network, of which each network of a region is a VLAN."""
 
-    name: Annotated[str, About("Its name in the cloud.", is_name)]
-    vlans: Annotated[tuple[VlanRange, ...], About("VLANs that may be assigned; all, if none is named.")] = ()
+    name: Annotated[str, Description("Its name in the cloud.", check_name)]
+    vlans: Annotated[
+        tuple[VlanRangeConfig, ...], Description("VLANs that may be assigned; all, if none is named.")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region(Section):
+class RegionConfig(Section):
     """Settings of region: the regions, and how their resources are managed."""
 
-    simulated: Annotated[bool, About("Whether each simulated cloud of the catalogue is a region.")] = True
+    simulated: Annotated[bool, Description("Whether each simulated cloud of the catalogue is a region.")] = True
     catalogue: Annotated[
-        Path | None, About("The TOML file that describes the simulated clouds.", shown="the built-in one")
+        Path | None, Description("The TOML file that describes the simulated clouds.", shown="the built-in one")
     ] = None
-    instant: Annotated[bool, About("Whether simulated clouds work without delays.")] = False
-    kubernetes: Annotated[Mapping[str, Cluster], About("Kubernetes clusters, each of which is a region, by name.")] = (
-        field(default_factory=dict)
-    )
+    instant: Annotated[bool, Description("Whether simulated clouds work without delays.")] = False
+    kubernetes: Annotated[
+        Mapping[str, ClusterConfig], Description("Kubernetes clusters, each of which is a region, by name.")
+    ] = field(default_factory=dict)
     private: Annotated[
         Mapping[str, tuple[str, ...]],
-        About(
+        Description(
             "Regions by name that only some organizations see, with the ids of these organizations.",
-            is_organization,
+            check_organization,
             needs_one=True,
         ),
     ] = field(default_factory=dict)
     physical_networks: Annotated[
-        Mapping[str, PhysicalNetwork],
-        About("Physical networks by the name of the region whose networks are VLANs of it."),
+        Mapping[str, PhysicalNetworkConfig],
+        Description("Physical networks by the name of the region whose networks are VLANs of it."),
     ] = field(default_factory=dict)
     create_attempts: Annotated[
-        int, About("Number of attempts to create a server that its cloud fails to start.", is_positive)
+        int, Description("Number of attempts to create a server that its cloud fails to start.", check_positive)
     ] = 3
-    poll_idle: Annotated[timedelta, About("Poll interval of a cloud in which nothing is in progress.", is_some)] = (
-        timedelta(minutes=5)
-    )
+    poll_idle: Annotated[
+        timedelta, Description("Poll interval of a cloud in which nothing is in progress.", check_not_zero)
+    ] = timedelta(minutes=5)
     poll_busy: Annotated[
         timedelta,
-        About("Poll interval of resources in progress, in a cloud that sends no events.", is_some),
+        Description("Poll interval of resources in progress, in a cloud that sends no events.", check_not_zero),
     ] = timedelta(seconds=2)
     first_looks_per_s: Annotated[
-        int, About("Number of servers per second that are polled for the first time.", is_positive)
+        int, Description("Number of servers per second that are polled for the first time.", check_positive)
     ] = 3
     judged_per_s: Annotated[
-        int, About("Number of resources at a cloud per second that are checked for orphans.", is_positive)
+        int, Description("Number of resources at a cloud per second that are checked for orphans.", check_positive)
     ] = 10
     addresses_low_percent: Annotated[
-        int, About("Share of free addresses below which a network is reported as nearly full.", is_percentage)
+        int, Description("Share of free addresses below which a network is reported as nearly full.", check_percentage)
     ] = 10
     look_again: Annotated[
         timedelta,
-        About("Shortest time between the two reads that confirm the absence of a resource at a cloud.", is_some),
+        Description(
+            "Shortest time between the two reads that confirm the absence of a resource at a cloud.", check_not_zero
+        ),
     ] = timedelta(seconds=1)
-    image_size_gib: Annotated[int, About("Largest size of an imported image.", is_positive)] = 30
+    image_size_gib: Annotated[int, Description("Largest size of an imported image.", check_positive)] = 30
     image_targets: Annotated[
-        tuple[str, ...], About("Private networks from which images may be imported.", is_network)
+        tuple[str, ...], Description("Private networks from which images may be imported.", check_network)
     ] = ()
 
 
 _NOT_GIVEN = Path()
-_HERE = Address("127.0.0.1", 8080)
+_HERE = ListenAddress("127.0.0.1", 8080)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server(Section):
+class ServerConfig(Section):
     """Settings of the process: its address, its data and the limits of its clients."""
 
-    listen: Annotated[Address, About("HOST:PORT to listen on. Port 0 chooses a free port.")] = _HERE
+    listen: Annotated[ListenAddress, Description("HOST:PORT to listen on. Port 0 chooses a free port.")] = _HERE
     data: Annotated[
         Path,
-        About(
+        Description(
             "The directory for all data: the store, its keys and credentials.json. It is created if it does not exist.",
             shown="$XDG_DATA_HOME/remuda, which is ~/.local/share/remuda unless set otherwise",
         ),
     ] = _NOT_GIVEN
     public_url: Annotated[
         str,
-        About(
-            "The URL at which clients reach the process, if there is a proxy in front.", is_url, "http:// and `listen`"
+        Description(
+            "The URL at which clients reach the process, if there is a proxy in front.",
+            check_url,
+            "http:// and `listen`",
         ),
     ] = ""
     cors_origins: Annotated[
-        tuple[str, ...], About("The origins whose web pages may use the APIs; `*` is any.", is_origin, needs_one=True)
+        tuple[str, ...],
+        Description("The origins whose web pages may use the APIs; `*` is any.", check_origin, needs_one=True),
     ] = ("*",)
     trusted_proxies: Annotated[
-        tuple[str, ...], About("Networks of proxies whose headers about client certificates are trusted.", is_network)
+        tuple[str, ...],
+        Description("Networks of proxies whose headers about client certificates are trusted.", check_network),
     ] = ()
-    rate_limit: Annotated[int, About("Requests per minute for each caller.", is_positive)] = 6_000
-    connections: Annotated[int, About("Largest number of open connections.", is_positive)] = 10_000
-    body_limit: Annotated[int, About("Largest size of a request body in bytes.", is_positive)] = 262_144
-    head_timeout: Annotated[timedelta, About("Timeout for the head of a request.", is_some)] = timedelta(seconds=10)
-    body_timeout: Annotated[timedelta, About("Timeout for the body of a request.", is_some)] = timedelta(seconds=10)
-    request_timeout: Annotated[
-        timedelta, About("Timeout for the processing of a request; streams are exempt.", is_some)
-    ] = timedelta(seconds=30)
-    idle_timeout: Annotated[timedelta, About("Timeout of an idle connection.", is_some)] = timedelta(seconds=75)
-    read_timeout: Annotated[timedelta, About("Timeout for a client that does not read its response.", is_some)] = (
-        timedelta(seconds=20)
+    rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
+    connections: Annotated[int, Description("Largest number of open connections.", check_positive)] = 10_000
+    body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
+    head_timeout: Annotated[timedelta, Description("Timeout for the head of a request.", check_not_zero)] = timedelta(
+        seconds=10
     )
+    body_timeout: Annotated[timedelta, Description("Timeout for the body of a request.", check_not_zero)] = timedelta(
+        seconds=10
+    )
+    request_timeout: Annotated[
+        timedelta, Description("Timeout for the processing of a request; streams are exempt.", check_not_zero)
+    ] = timedelta(seconds=30)
+    idle_timeout: Annotated[timedelta, Description("Timeout of an idle connection.", check_not_zero)] = timedelta(
+        seconds=75
+    )
+    read_timeout: Annotated[
+        timedelta, Description("Timeout for a client that does not read its response.", check_not_zero)
+    ] = timedelta(seconds=20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubjectRoles:
+class SubjectRolesConfig:
     """Roles that a user has everywhere."""
 
     subject: Annotated[
-        str, About("An e-mail address in lower case; `*` is every user of an external issuer, with read access.")
+        str, Description("An e-mail address in lower case; `*` is every user of an external issuer, with read access.")
     ]
-    roles: Annotated[tuple[str, ...], About("Names of roles.")]
-    issuer: Annotated[str, About("The issuer of the user; `uni` is this system.")] = LOCAL_ISSUER
+    roles: Annotated[tuple[str, ...], Description("Names of roles.")]
+    issuer: Annotated[str, Description("The issuer of the user; `uni` is this system.")] = LOCAL_ISSUER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRoles:
+class GroupRolesConfig:
     """Roles that the members of an external issuer's group have everywhere."""
 
-    issuer: Annotated[str, About("The URL of the issuer.")]
-    group: Annotated[str, About("The issuer's name of the group.")]
-    roles: Annotated[tuple[str, ...], About("Names of roles.")]
+    issuer: Annotated[str, Description("The URL of the issuer.")]
+    group: Annotated[str, Description("The issuer's name of the group.")]
+    roles: Annotated[tuple[str, ...], Description("Names of roles.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class SystemAccountConfig:
     """A service account of the system."""
 
-    role: Annotated[str, About("The role that it has everywhere.")]
-    public_key: Annotated[str, About("The public key, as PEM, that verifies its signatures.")] = ""
-    public_key_file: Annotated[Path | None, About("The file with that public key.")] = None
+    role: Annotated[str, Description("The role that it has everywhere.")]
+    public_key: Annotated[str, Description("The public key, as PEM, that verifies its signatures.")] = ""
+    public_key_file: Annotated[Path | None, Description("The file with that public key.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class BearerTrustConfig:
     """Trust in the tokens of an identity provider."""
 
-    audience: Annotated[str, About("The audience that its tokens must have in `aud`.")]
+    audience: Annotated[str, Description("The audience that its tokens must have in `aud`.")]
     allow_external_identity: Annotated[
-        bool, About("Accept users that are unknown here, with the roles that are bound to them, if any.")
+        bool, Description("Accept users that are unknown here, with the roles that are bound to them, if any.")
     ] = False
     skip_email_verification: Annotated[
-        bool, About("Accept e-mail addresses that the provider does not mark as verified.")
+        bool, Description("Accept e-mail addresses that the provider does not mark as verified.")
     ] = False
-    require_authz_claim: Annotated[bool, About("Accept only users whom the provider assigns to an organization.")] = (
-        False
-    )
-    signing_algorithms: Annotated[tuple[str, ...], About("Allowed signature algorithms; empty means RS256.")] = ()
-    groups_claim: Annotated[str, About("The claim with the user's groups, for `group_bindings`: a URL.")] = ""
+    require_authz_claim: Annotated[
+        bool, Description("Accept only users whom the provider assigns to an organization.")
+    ] = False
+    signing_algorithms: Annotated[tuple[str, ...], Description("Allowed signature algorithms; empty means RS256.")] = ()
+    groups_claim: Annotated[str, Description("The claim with the user's groups, for `group_bindings`: a URL.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class IdentityProviderConfig:
     """An external identity provider."""
 
-    issuer: Annotated[str, About("Its URL, exactly as in its tokens.")]
-    type: Annotated[str, About("The type of the provider.", is_provider_type)] = "custom"
-    client_id: Annotated[str, About("Our client id there, if users log in there.")] = ""
-    client_secret: Annotated[Secret | None, About("The client secret.")] = None
-    client_secret_file: Annotated[Path | None, About("The file with that secret.")] = None
-    bearer_trust: Annotated[Trust | None, About("Trust in its own tokens; without it they are not accepted.")] = None
+    issuer: Annotated[str, Description("Its URL, exactly as in its tokens.")]
+    type: Annotated[str, Description("The type of the provider.", check_provider_type)] = "custom"
+    client_id: Annotated[str, Description("Our client id there, if users log in there.")] = ""
+    client_secret: Annotated[Secret | None, Description("The client secret.")] = None
+    client_secret_file: Annotated[Path | None, Description("The file with that secret.")] = None
+    bearer_trust: Annotated[
+        BearerTrustConfig | None, Description("Trust in its own tokens; without it they are not accepted.")
+    ] = None
 
 
-def _services() -> dict[str, Account]:
+def _services() -> dict[str, SystemAccountConfig]:
     return {
-        "unikorn-region": Account(role="region-service"),
-        "unikorn-kubernetes": Account(role="kubernetes-service"),
-        "unikorn-compute": Account(role="compute-service"),
-        "uni-storage": Account(role="storage-service"),
+        "unikorn-region": SystemAccountConfig(role="region-service"),
+        "unikorn-kubernetes": SystemAccountConfig(role="kubernetes-service"),
+        "unikorn-compute": SystemAccountConfig(role="compute-service"),
+        "uni-storage": SystemAccountConfig(role="storage-service"),
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bootstrap(Section):
+class BootstrapConfig(Section):
     """Objects that the first start creates.
 
     Later changes have no effect, except that the administrator stays one while named.
     """
 
     administrator: Annotated[
-        str, About("The e-mail address of the first user, who is a platform administrator.", is_email)
+        str, Description("The e-mail address of the first user, who is a platform administrator.", check_email)
     ] = "admin@remuda.local"
     password: Annotated[
-        Secret | None, About("The first user's password.", shown="a random one, printed at the first start")
+        Secret | None, Description("The first user's password.", shown="a random one, printed at the first start")
     ] = None
-    organization: Annotated[str, About("Name of the first organization.", is_name)] = "default"
-    project: Annotated[str, About("Name of the first project.", is_name)] = "default"
+    organization: Annotated[str, Description("Name of the first organization.", check_name)] = "default"
+    project: Annotated[str, Description("Name of the first project.", check_name)] = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity(Section):
+class IdentityConfig(Section):
     """Settings of identity: roles, login, tokens and quotas."""
 
     issuer: Annotated[
         str,
-        About(
+        Description(
             "Identity's own URL as clients reach it; it is the issuer of its tokens.",
-            is_url,
+            check_url,
             "`server.public_url` with /identity",
         ),
     ] = ""
-    access_token_life: Annotated[timedelta, About("Lifetime of an access token.", is_some)] = timedelta(hours=1)
+    access_token_life: Annotated[timedelta, Description("Lifetime of an access token.", check_not_zero)] = timedelta(
+        hours=1
+    )
     refresh_token_life: Annotated[
-        timedelta, About("Time after the login in which a session can be refreshed.", is_some)
+        timedelta, Description("Time after the login in which a session can be refreshed.", check_not_zero)
     ] = timedelta(days=90)
-    service_account_token_life: Annotated[timedelta, About("Lifetime of a service account's token.", is_some)] = (
-        timedelta(days=90)
+    service_account_token_life: Annotated[
+        timedelta, Description("Lifetime of a service account's token.", check_not_zero)
+    ] = timedelta(days=90)
+    code_life: Annotated[timedelta, Description("Lifetime of an authorization code.", check_not_zero)] = timedelta(
+        minutes=1
     )
-    code_life: Annotated[timedelta, About("Lifetime of an authorization code.", is_some)] = timedelta(minutes=1)
-    device_code_life: Annotated[timedelta, About("Lifetime of a device code.", is_some)] = timedelta(minutes=10)
-    passport_life: Annotated[timedelta, About("Lifetime of an exchanged token.", is_some)] = timedelta(minutes=1)
-    signing_key_life: Annotated[timedelta, About("Time after which the signing key is replaced.", is_some)] = timedelta(
-        days=90
+    device_code_life: Annotated[timedelta, Description("Lifetime of a device code.", check_not_zero)] = timedelta(
+        minutes=10
     )
+    passport_life: Annotated[timedelta, Description("Lifetime of an exchanged token.", check_not_zero)] = timedelta(
+        minutes=1
+    )
+    signing_key_life: Annotated[
+        timedelta, Description("Time after which the signing key is replaced.", check_not_zero)
+    ] = timedelta(days=90)
     platform_administrators: Annotated[
-        tuple[str, ...], About("Users, by e-mail address, with all permissions everywhere.", is_email)
+        tuple[str, ...], Description("Users, by e-mail address, with all permissions everywhere.", check_email)
     ] = ()
     role_bindings: Annotated[
-        tuple[SubjectRoles, ...], About("Users with roles everywhere; they have no other roles.")
+        tuple[SubjectRolesConfig, ...], Description("Users with roles everywhere; they have no other roles.")
     ] = ()
     group_bindings: Annotated[
-        tuple[GroupRoles, ...], About("Groups of external issuers whose members have roles everywhere.")
+        tuple[GroupRolesConfig, ...], Description("Groups of external issuers whose members have roles everywhere.")
     ] = ()
     system_accounts: Annotated[
-        Mapping[str, Account],
-        About(
+        Mapping[str, SystemAccountConfig],
+        Description(
             "Services by name, which authenticate with a client certificate or a signed token. Yours are added.",
             shown="`unikorn-region`, `unikorn-kubernetes`, `unikorn-compute`, `uni-storage`, each with its own role",
         ),
     ] = field(default_factory=_services)
     providers: Annotated[
-        Mapping[str, Provider],
-        About("External OpenID providers by name, where users can log in, or whose tokens are trusted."),
+        Mapping[str, IdentityProviderConfig],
+        Description("External OpenID providers by name, where users can log in, or whose tokens are trusted."),
     ] = field(default_factory=dict)
     intent_life: Annotated[
-        timedelta, About("Time after which a quota reservation that was not confirmed expires.", is_some)
+        timedelta, Description("Time after which a quota reservation that was not confirmed expires.", check_not_zero)
     ] = timedelta(minutes=10)
-    usage_kept: Annotated[timedelta, About("Retention of the usage history.", is_some)] = timedelta(days=400)
+    usage_kept: Annotated[timedelta, Description("Retention of the usage history.", check_not_zero)] = timedelta(
+        days=400
+    )
     logins_per_minute: Annotated[
-        int, About("Login attempts per minute for each address; ten times as many for each account.", is_positive)
+        int,
+        Description("Login attempts per minute for each address; ten times as many for each account.", check_positive),
     ] = 10
-    bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration(Section):
     """The whole configuration."""
 
-    server: Server = field(default_factory=Server)
-    identity: Identity = field(default_factory=Identity)
-    region: Region = field(default_factory=Region)
-    compute: Compute = field(default_factory=Compute)
+    server: ServerConfig = field(default_factory=ServerConfig)
+    identity: IdentityConfig = field(default_factory=IdentityConfig)
+    region: RegionConfig = field(default_factory=RegionConfig)
+    compute: ComputeConfig = field(default_factory=ComputeConfig)
 
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in settings_of(Configuration)}

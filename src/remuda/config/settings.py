@@ -10,27 +10,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.compute.settings import ComputeSettings
-from remuda.config.fields import is_name
+from remuda.config.fields import check_name
 from remuda.config.loader import Misconfigured
 from remuda.config.schema import (
-    Account,
-    Cluster,
-    ClusterNode,
+    BearerTrustConfig,
+    ClusterConfig,
+    ClusterNodeConfig,
     Configuration,
-    Identity,
-    NodeGpu,
-    PhysicalNetwork,
-    Provider,
-    Region,
-    Server,
-    Trust,
+    IdentityConfig,
+    IdentityProviderConfig,
+    NodeGpuConfig,
+    PhysicalNetworkConfig,
+    RegionConfig,
+    ServerConfig,
+    SystemAccountConfig,
 )
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.cors import Cors
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.connection import Patience
-from remuda.http.server.server import Address
+from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
 from remuda.identity.federation.providers import check_providers
 from remuda.identity.kinds.oauth import BearerTrust
@@ -40,7 +40,7 @@ from remuda.identity.settings import GroupBinding, IdentitySettings, PlatformPro
 from remuda.kernel.errors import Invalid, Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest
-from remuda.providers.simulated.catalogue import Catalogue, instant, load_catalogues
+from remuda.providers.simulated.catalogue import SimCatalogue, load_catalogues, without_delays
 from remuda.region.kinds.common import GIB, Cpu, Gpu
 from remuda.region.kinds.regions import (
     KubernetesNode,
@@ -70,15 +70,15 @@ _SAME = (
 _NO_DELAY = timedelta(0)
 
 
-def catalogues(section: Region) -> Mapping[str, Catalogue]:
+def catalogues(section: RegionConfig) -> Mapping[str, SimCatalogue]:
     """Return the configured simulated clouds by name, or raise Misconfigured."""
     if not section.simulated:
         return {}
     try:
         found = load_catalogues(section.catalogue)
     except Invalid as error:
-        raise Misconfigured((f"region.catalogue: {error.sentence}",)) from None
-    return {name: instant(each) if section.instant else each for name, each in found.items()}
+        raise Misconfigured((f"region.catalogue: {error.message}",)) from None
+    return {name: without_delays(each) if section.instant else each for name, each in found.items()}
 
 
 def region_settings(configuration: Configuration, *, url: str) -> RegionSettings:
@@ -117,14 +117,14 @@ def _region(name: str, spec: RegionSpec, organizations: tuple[str, ...]) -> Conf
     return ConfiguredRegion(name=name, spec=replace(spec, security=security))
 
 
-def _check_names(section: Region, names: Iterable[str]) -> None:
+def _check_names(section: RegionConfig, names: Iterable[str]) -> None:
     """Reject an invalid name of a region, and a setting for a region that does not exist.
 
     A misspelt private region would otherwise be public.
     """
     known = list(names)
     for name in known:
-        if (problem := is_name(name)) is not None:
+        if (problem := check_name(name)) is not None:
             raise _wrong(f"kubernetes.{name}" if name in section.kubernetes else f"catalogue: clouds.{name}", problem)
     for setting in ("private", "physical_networks"):
         for name in getattr(section, setting):
@@ -139,7 +139,7 @@ def _meant(found: str | None, known: list[str]) -> str:
     return f"there are {', '.join(known)}" if known else "configure it, or leave this out"
 
 
-def _physical(location: str, section: PhysicalNetwork) -> RegionOpenstack:
+def _physical(location: str, section: PhysicalNetworkConfig) -> RegionOpenstack:
     """Return a physical network as regions store it: in the OpenStack section, whatever the provider is."""
     for number, each in enumerate(section.vlans):
         if each.last < each.first:
@@ -152,7 +152,7 @@ def _physical(location: str, section: PhysicalNetwork) -> RegionOpenstack:
     return RegionOpenstack(endpoint="", network=Networks(provider_networks=provider))
 
 
-def _cluster(name: str, cluster: Cluster) -> RegionKubernetes:
+def _cluster(name: str, cluster: ClusterConfig) -> RegionKubernetes:
     location, path = f"kubernetes.{name}.kube_config_file", cluster.kube_config_file
     return RegionKubernetes(
         kube_config=Secret(_read(location, path)),
@@ -161,7 +161,7 @@ def _cluster(name: str, cluster: Cluster) -> RegionKubernetes:
     )
 
 
-def _node(node: ClusterNode) -> KubernetesNode:
+def _node(node: ClusterNodeConfig) -> KubernetesNode:
     return KubernetesNode(
         id=node.id,
         name=node.name,
@@ -172,7 +172,7 @@ def _node(node: ClusterNode) -> KubernetesNode:
     )
 
 
-def _gpu(gpu: NodeGpu) -> Gpu:
+def _gpu(gpu: NodeGpuConfig) -> Gpu:
     return Gpu(
         vendor=gpu.vendor,  # type: ignore[arg-type]  # checked when it was read
         model=gpu.model,
@@ -210,14 +210,14 @@ def _wrong(location: str, problem: str) -> Misconfigured:
     return Misconfigured((f"region.{location} {problem}{end}",))
 
 
-def public_url(server: Server, address: Address) -> str:
+def public_url(server: ServerConfig, address: ListenAddress) -> str:
     """Return the URL at which clients reach the process that listens on this address."""
     return server.public_url or f"http://{address.reachable}"
 
 
-def patience(server: Server) -> Patience:
+def connection_limits(server: ServerConfig) -> ConnectionLimits:
     """Return the limits of connections."""
-    return Patience(
+    return ConnectionLimits(
         head_s=server.head_timeout.total_seconds(),
         read_stall_s=server.read_timeout.total_seconds(),
         idle_s=server.idle_timeout.total_seconds(),
@@ -225,7 +225,7 @@ def patience(server: Server) -> Patience:
     )
 
 
-def api_settings(server: Server) -> ApiSettings:
+def api_settings(server: ServerConfig) -> ApiSettings:
     """Return the settings of every API."""
     return ApiSettings(
         body_limit=server.body_limit,
@@ -236,7 +236,7 @@ def api_settings(server: Server) -> ApiSettings:
     )
 
 
-def rate_limit(server: Server) -> RateLimit:
+def rate_limit(server: ServerConfig) -> RateLimit:
     return RateLimit(quota=server.rate_limit)
 
 
@@ -284,19 +284,19 @@ def check(configuration: Configuration) -> None:
         check_bootstrap(bootstrap_settings(configuration))
     except Invalid as error:
         section = "identity.bootstrap" if error.field == "password" else "identity"
-        raise Misconfigured((f"{section}.{error.sentence.removeprefix('identity.')}",)) from None
+        raise Misconfigured((f"{section}.{error.message.removeprefix('identity.')}",)) from None
 
 
 _CONVERTED = {"issuer", "platform_administrators", "role_bindings", "group_bindings", "system_accounts", "providers"}
 
 
-def _same(section: Identity) -> dict[str, Any]:
+def _same(section: IdentityConfig) -> dict[str, Any]:
     """Return the values that have the same name and form on both sides."""
     names = {each.name for each in dataclasses.fields(IdentitySettings)} - _CONVERTED
     return {name: getattr(section, name) for name in names}
 
 
-def _account(name: str, account: Account) -> SystemAccount:
+def _account(name: str, account: SystemAccountConfig) -> SystemAccount:
     if account.public_key_file is None:
         return SystemAccount(role=account.role, public_key=account.public_key)
     location = f"system_accounts.{name}"
@@ -316,7 +316,7 @@ def _check_key(name: str, pem: str) -> None:
         raise Invalid(f"system_accounts.{name}.public_key", "is not a supported key", remedy=remedy) from None
 
 
-def _provider(name: str, provider: Provider) -> PlatformProvider:
+def _provider(name: str, provider: IdentityProviderConfig) -> PlatformProvider:
     return PlatformProvider(
         issuer=provider.issuer,
         type=provider.type,  # type: ignore[arg-type]  # checked when it was read
@@ -326,7 +326,7 @@ def _provider(name: str, provider: Provider) -> PlatformProvider:
     )
 
 
-def _client_secret(location: str, provider: Provider) -> Secret | None:
+def _client_secret(location: str, provider: IdentityProviderConfig) -> Secret | None:
     if provider.client_secret_file is None:
         return provider.client_secret
     if provider.client_secret is not None:
@@ -339,7 +339,7 @@ def _client_secret(location: str, provider: Provider) -> Secret | None:
     return Secret(read.strip())
 
 
-def _trust(trust: Trust) -> BearerTrust:
+def _trust(trust: BearerTrustConfig) -> BearerTrust:
     return BearerTrust(**{each.name: getattr(trust, each.name) for each in dataclasses.fields(trust)})
 
 

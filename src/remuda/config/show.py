@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from remuda.config.fields import Setting
-from remuda.config.loader import DEFAULT, Loaded
+from remuda.config.loader import DEFAULT, LoadedConfiguration
 from remuda.config.schema import SETTINGS
 from remuda.config.values import plain
 
@@ -19,11 +19,11 @@ _WIDTH = 100
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def as_toml(loaded: Loaded) -> str:
+def as_toml(loaded: LoadedConfiguration) -> str:
     return "\n".join(_lines(loaded)) + "\n"
 
 
-def _lines(loaded: Loaded) -> Iterator[str]:
+def _lines(loaded: LoadedConfiguration) -> Iterator[str]:
     yield f"# File: {loaded.file or 'none'}. The environment overrides it, and the command line overrides both."
     table = ""
     for setting in SETTINGS.values():

@@ -22,13 +22,13 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.access.principal import Principal
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
-from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.pages import answer_page
+from remuda.http.errors import NO_CACHE, error_response
+from remuda.http.pages import page_response
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.request import Observation, observation_of
-from remuda.http.responses import JSON, Answer, Collection, Page, wire_headers
+from remuda.http.responses import JSON, Collection, HtmlPage, Response, wire_headers
 from remuda.http.server.health import DOCS, PAGES, Mounted, ProcessPages
-from remuda.http.watch import WatchPorts, answer_watch
+from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthenticated, Unavailable
 from remuda.version import ServiceDescriptor
 
@@ -54,21 +54,21 @@ class ConsolePages:
             "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
         )
 
-    def front(self, *, known: str, problems: Sequence[tuple[str, str]], pages: Mapping[str, str]) -> Page:
+    def front(self, *, known: str, problems: Sequence[tuple[str, str]], pages: Mapping[str, str]) -> HtmlPage:
         """Return the page for a logged-in user, or the start page (`known` is empty then)."""
         readiness = "Remuda is not ready" if problems else "Remuda is ready"
         title = "Your instances" if known else readiness
         html = self._template.render(title=title, known=known, problems=problems, pages=pages, **self._about)
-        return Page(html, headers={"Content-Security-Policy": self._policy})
+        return HtmlPage(html, headers={"Content-Security-Policy": self._policy})
 
 
-def script() -> Answer:
+def script() -> Response:
     """Return the script. The browser revalidates it each time, so that it never runs one of an earlier release."""
     return _script()
 
 
 @cache
-def _script() -> Answer:
+def _script() -> Response:
     content = files("remuda.console").joinpath("static", _SCRIPT).read_bytes()
     headers = {
         "Content-Type": "text/javascript; charset=utf-8",
@@ -76,7 +76,7 @@ def _script() -> Answer:
         "Cross-Origin-Resource-Policy": "same-origin",
         "X-Content-Type-Options": "nosniff",
     }
-    return Answer(200, content, tuple(wire_headers(headers)))
+    return Response(200, content, tuple(wire_headers(headers)))
 
 
 def _digest(style: str) -> str:
@@ -120,7 +120,7 @@ class Console:
 
     def __init__(self, ports: ConsolePorts, otherwise: ProcessPages) -> None:
         self._ports, self._otherwise = ports, otherwise
-        self._routes: Mapping[str, Callable[[Headers, Observation], Awaitable[Answer]]] = {
+        self._routes: Mapping[str, Callable[[Headers, Observation], Awaitable[Response]]] = {
             "/": self._front,
             "/console/console.js": self._script,
             "/console/session": self._session,
@@ -141,32 +141,32 @@ class Console:
             response = await handle(dict(scope["headers"]), seen)
         except RemudaError as error:
             seen.error_code = error.code
-            response = answer_to(error, trace_id=seen.trace_id)
+            response = error_response(error, trace_id=seen.trace_id)
         if scope["method"] == "HEAD":
             await response.send_head(send)
         else:
             await response.send(send, receive=receive)
 
-    async def _front(self, headers: Headers, seen: Observation) -> Answer:
+    async def _front(self, headers: Headers, seen: Observation) -> Response:
         try:
-            known = (await self._viewer(headers, seen)).who
+            known = (await self._viewer(headers, seen)).actor_name
         except (Unauthenticated, Unavailable):  # also while the store fails, which the page reports
             known = ""
         problems = self._otherwise.problems()
-        return answer_page(self._ports.pages.front(known=known, problems=problems, pages={**PAGES, **DOCS}))
+        return page_response(self._ports.pages.front(known=known, problems=problems, pages={**PAGES, **DOCS}))
 
-    async def _script(self, _headers: Headers, _seen: Observation) -> Answer:
+    async def _script(self, _headers: Headers, _seen: Observation) -> Response:
         return script()
 
-    async def _session(self, headers: Headers, seen: Observation) -> Answer:
+    async def _session(self, headers: Headers, seen: Observation) -> Response:
         """Return the user's name: a script cannot read why its stream was rejected."""
         viewer = await self._same_site_viewer(headers, seen)
-        return Answer(HTTPStatus.OK, msgspec.json.encode({"subject": viewer.who}), (JSON, NO_CACHE))
+        return Response(HTTPStatus.OK, msgspec.json.encode({"subject": viewer.actor_name}), (JSON, NO_CACHE))
 
-    async def _stream(self, headers: Headers, seen: Observation) -> Answer:
+    async def _stream(self, headers: Headers, seen: Observation) -> Response:
         principal = await self._same_site_viewer(headers, seen)
         last = headers.get(b"last-event-id", b"").decode("latin-1")
-        response = await answer_watch(
+        response = await watch_response(
             await self._ports.instances(principal),
             last_event_id=last or None,
             principal=principal,
@@ -183,8 +183,8 @@ class Console:
 
     async def _viewer(self, headers: Headers, seen: Observation) -> Principal:
         principal = await self._ports.viewer(_cookies(headers))
-        seen.principal = principal.who
-        self._ports.limiter.take(principal.who)
+        seen.principal = principal.actor_name
+        self._ports.limiter.take(principal.actor_name)
         return principal
 
 

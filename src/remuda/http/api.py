@@ -33,16 +33,16 @@ from remuda.http.audit import Audit, Component
 from remuda.http.authentication import Authenticator, Credentials, TrustedProxies, read_credentials
 from remuda.http.cors import Cors
 from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
-from remuda.http.docs import Pages
+from remuda.http.docs import DocsPages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE
-from remuda.http.idempotency import REPLAYED, Idempotency, holder_of
+from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
-from remuda.http.pagination import PageTokens, Places, answer_list
+from remuda.http.pagination import Cursors, PageTokens, list_response
 from remuda.http.ratelimit import OverLimit, RateLimiter, anonymous
 from remuda.http.request import (
     NO_HEADERS,
-    Inbound,
+    InboundRequest,
     Observation,
     read_body,
     read_declared,
@@ -50,11 +50,11 @@ from remuda.http.request import (
     read_if_match,
     read_key,
 )
-from remuda.http.responses import Answer, Collection
+from remuda.http.responses import Collection, Response
 from remuda.http.routes import NOTHING, Call, Table
-from remuda.http.watch import WatchPorts, answer_watch
+from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, TimedOut, Unauthenticated
+from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, ResponseNotStored, TimedOut, Unauthenticated
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.logs import Log
@@ -134,8 +134,8 @@ def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any
 
 
 async def answer_collection(
-    inbound: Inbound, context: Context, collection: Collection[Any, Any], ports: ApiPorts
-) -> Answer:
+    inbound: InboundRequest, context: Context, collection: Collection[Any, Any], ports: ApiPorts
+) -> Response:
     """Answer with what there is, within the time that a request has, or with what happens, for as long as it does."""
     last_event_id = read_header(inbound.headers, "Last-Event-ID")
     if inbound.query.watch:
@@ -145,26 +145,28 @@ async def answer_collection(
     return answer.with_headers(NO_CACHE)
 
 
-async def _list(inbound: Inbound, principal: Principal, collection: Collection[Any, Any], ports: ApiPorts) -> Answer:
+async def _list(
+    inbound: InboundRequest, principal: Principal, collection: Collection[Any, Any], ports: ApiPorts
+) -> Response:
     tokens = PageTokens(ports.sealer, path=whole_path_of(inbound.scope), caller=principal.caller)
     query_string = inbound.scope["query_string"].decode("latin-1")
-    return await answer_list(collection, inbound.query, tokens, Places(principal.access), query_string=query_string)
+    return await list_response(collection, inbound.query, tokens, Cursors(principal.access), query_string=query_string)
 
 
 async def _watch(
-    inbound: Inbound,
+    inbound: InboundRequest,
     principal: Principal,
     collection: Collection[Any, Any],
     last_event_id: str | None,
     ports: ApiPorts,
-) -> Answer:
+) -> Response:
     async def renew() -> Principal:
         if inbound.credentials is None:
             return ANONYMOUS
         asked = ports.authenticator.authenticate(inbound.credentials)
         return await within(ports.settings.time_limit_s, asked)
 
-    return await answer_watch(
+    return await watch_response(
         collection, last_event_id=last_event_id, principal=principal, renew=renew, ports=ports.watch
     )
 
@@ -183,13 +185,13 @@ class Api:
             (route.method, route.path, Endpoint(route, services, action=table.action_of(route)))
             for route in table.routes
         )
-        self._pages = Pages(table, self._component.version)
+        self._pages = DocsPages(table, self._component.version)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         seen: Observation = scope.get("remuda") or self._unobserved(scope)
         seen.service = self._component.name
-        inbound = Inbound(scope, receive, seen)
+        inbound = InboundRequest(scope, receive, seen)
         try:
             answer = await self._answer(inbound)
         except ClientDisconnect:
@@ -197,27 +199,27 @@ class Api:
         except Exception as error:  # noqa: BLE001  whatever it was, the caller is told that it was
             answer = self._refusal(error, inbound)
         if scope["method"] == "HEAD":
-            await answer.send_head(send, inbound.more)
+            await answer.send_head(send, inbound.extra_headers)
         else:
-            await answer.send(send, inbound.more, receive=receive)
+            await answer.send(send, inbound.extra_headers, receive=receive)
 
-    async def _answer(self, inbound: Inbound) -> Answer:
+    async def _answer(self, inbound: InboundRequest) -> Response:
         scope = inbound.scope
         path = path_of(scope)
         match = self._tree.find(path)
         if match is None and path not in self._pages:
             raise NotFound("path", path)
-        inbound.more = self._settings.cors.headers(inbound.headers.get(b"origin"))
+        inbound.extra_headers = self._settings.cors.headers(inbound.headers.get(b"origin"))
         method = scope["method"]
         if match is None:
             if method not in {"GET", "HEAD"}:
                 return self._without_endpoint(inbound, {"GET"})
-            return self._pages.answer(path, mounted_at=scope.get("root_path", ""))
+            return self._pages.response(path, mounted_at=scope.get("root_path", ""))
         endpoint = match.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             return self._without_endpoint(inbound, match.methods)
         inbound.endpoint = endpoint
-        inbound.seen.route = endpoint.route.name
+        inbound.observation.route = endpoint.route.name
         inbound.values = match.parameters
         inbound.path = endpoint.bind_path(match.parameters)
         inbound.query = endpoint.bind_query(scope["query_string"])
@@ -226,22 +228,22 @@ class Api:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
             # A read makes nothing that could be named after its operation.
-            trace_id, placed = inbound.seen.trace_id, endpoint.place(principal, match.parameters)
+            trace_id, placed = inbound.observation.trace_id, endpoint.place(principal, match.parameters)
             context = Context(principal=placed, operation=trace_id, trace_id=trace_id)
             return await self._handle(inbound, context, NOTHING)
         return await self._write(inbound, principal)
 
-    def _without_endpoint(self, inbound: Inbound, methods: Many[str]) -> Answer:
+    def _without_endpoint(self, inbound: InboundRequest, methods: Many[str]) -> Response:
         allowed = sorted({*methods, "OPTIONS", *(("HEAD",) if "GET" in methods else ())})
         if inbound.scope["method"] == "OPTIONS":
             return self._settings.cors.preflight(inbound.headers.get(b"access-control-request-method"), allowed)
         raise NotAllowed(allowed)
 
-    async def _principal(self, inbound: Inbound) -> Principal:
+    async def _principal(self, inbound: InboundRequest) -> Principal:
         """Return who asks, after charging the request to that one, or to its address if it is nobody."""
-        peer, take = inbound.seen.peer, self._ports.limiter.take
+        peer, take = inbound.observation.peer, self._ports.limiter.take
         if inbound.endpoint.is_public:
-            inbound.more += take(anonymous(inbound.client(self._settings.proxies)))
+            inbound.extra_headers += take(anonymous(inbound.client(self._settings.proxies)))
             return ANONYMOUS
         try:
             credentials = read_credentials(
@@ -254,14 +256,14 @@ class Api:
             asked = self._ports.authenticator.authenticate(credentials)
             principal = await within(self._settings.time_limit_s, asked)
         except Unauthenticated:
-            inbound.more += take(anonymous(inbound.client(self._settings.proxies)))
+            inbound.extra_headers += take(anonymous(inbound.client(self._settings.proxies)))
             raise
         inbound.credentials = credentials
-        inbound.seen.principal = principal.who
-        inbound.more += take(principal.who)
+        inbound.observation.principal = principal.actor_name
+        inbound.extra_headers += take(principal.actor_name)
         return principal
 
-    def _check_stranger(self, inbound: Inbound, credentials: Credentials) -> None:
+    def _check_stranger(self, inbound: InboundRequest, credentials: Credentials) -> None:
         """Refuse who is not known at an address that has no requests left, before a signature is looked at for it."""
         try:
             self._ports.limiter.check(anonymous(inbound.client(self._settings.proxies)))
@@ -269,7 +271,7 @@ class Api:
             if not self._ports.authenticator.knows(credentials):
                 raise
 
-    async def _write(self, inbound: Inbound, principal: Principal) -> Answer:
+    async def _write(self, inbound: InboundRequest, principal: Principal) -> Response:
         """Carry a write out, with a record of it. Of what strangers do, whoever lets them do it keeps the records."""
         endpoint = inbound.endpoint
         audit = Audit(
@@ -279,7 +281,7 @@ class Api:
             operation=endpoint.operation,
             path=dict(zip(endpoint.parameters, inbound.values, strict=True)),
             success=endpoint.route.success,
-            trace_id=inbound.seen.trace_id,
+            trace_id=inbound.observation.trace_id,
             is_everywhere=endpoint.route.scope == "everywhere",
         )
         if endpoint.is_public:
@@ -297,8 +299,8 @@ class Api:
         await audit.finish(answer.status, replayed=REPLAYED in answer.headers)
         return answer
 
-    async def _carry_out(self, inbound: Inbound, principal: Principal, audit: Audit) -> Answer:
-        endpoint, settings, trace_id = inbound.endpoint, self._settings, inbound.seen.trace_id
+    async def _carry_out(self, inbound: InboundRequest, principal: Principal, audit: Audit) -> Response:
+        endpoint, settings, trace_id = inbound.endpoint, self._settings, inbound.observation.trace_id
         raw = b""
         if endpoint.has_body:
             sent = inbound.scope["headers"]
@@ -308,30 +310,32 @@ class Api:
         key = read_key(inbound.headers, is_public=endpoint.is_public)
         placed = endpoint.place(principal, inbound.values)
 
-        async def work(operation: str) -> Answer:
+        async def work(operation: str) -> Response:
             context = Context(
                 principal=placed,
                 operation=operation,
                 key=key,
                 trace_id=trace_id,
                 if_match=if_match,
-                witness=audit.witness,
+                audit=audit.record_success,
             )
             return await self._handle(inbound, context, body)
 
-        idempotency, holder = self._ports.idempotency, holder_of(principal)
+        idempotency, holder = self._ports.idempotency, key_owner(principal)
         if endpoint.route.is_idempotent:
             return await work(idempotency.operation(key, who=holder))
         keep, fingerprint = not endpoint.route.holds_secret, inbound.fingerprint(raw)
         try:
-            return await idempotency.once(key, who=holder, fingerprint=fingerprint, keep=keep, work=work)
-        except AnswerNotKept:
+            return await idempotency.execute_once(key, who=holder, fingerprint=fingerprint, keep=keep, work=work)
+        except ResponseNotStored:
             if endpoint.repeat is None:
                 raise
             again = Context(principal=placed, operation=idempotency.operation(key, who=holder), trace_id=trace_id)
             return (await self._handle(inbound, again, body, endpoint.repeat)).with_headers(REPLAYED)
 
-    async def _handle(self, inbound: Inbound, context: Context, body: Any, invoke: Invocation | None = None) -> Answer:
+    async def _handle(
+        self, inbound: InboundRequest, context: Context, body: Any, invoke: Invocation | None = None
+    ) -> Response:
         endpoint, peer = inbound.endpoint, inbound.client(self._settings.proxies)
         call: Call[Any, Any, Any] = Call(
             context=context,
@@ -346,8 +350,8 @@ class Api:
             return await answer_collection(inbound, context, reply, self._ports)
         return endpoint.answer(reply)
 
-    def _refusal(self, error: Exception, inbound: Inbound) -> Answer:
-        seen = inbound.seen
+    def _refusal(self, error: Exception, inbound: InboundRequest) -> Response:
+        seen = inbound.observation
         seen.error_code = error.code if isinstance(error, RemudaError) else "internal"
         if not isinstance(error, RemudaError):
             structlog.get_logger().exception(
@@ -355,9 +359,9 @@ class Api:
             )
         elif error.status >= _DEFECTS:
             structlog.get_logger().error(
-                "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, cause=error.sentence
+                "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, cause=error.message
             )
-        return inbound.refusal(error, self._settings.url or inbound.url(self._settings.proxies))
+        return inbound.error_response(error, self._settings.url or inbound.url(self._settings.proxies))
 
     def _unobserved(self, scope: Scope) -> Observation:
         """Return what `Observe` would have put there, for an API that stands alone."""

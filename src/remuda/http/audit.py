@@ -54,7 +54,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     service: str | None = None
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AuditOperation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requested operation: the method and the path template."""
 
     verb: str
@@ -63,14 +63,14 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Action on the object, if the path ends in one, such as `stop`; otherwise the method says it."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class AuditTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Object of a request: the plural, as in paths, and the id, which is empty if there is none yet."""
 
     type: str
     id: str = ""
 
 
-class Result(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Outcome of a request; `replayed` if nothing was executed for it."""
 
     status: int
@@ -82,11 +82,11 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     component: Component
     actor: Actor
-    operation: Operation
+    operation: AuditOperation
     scope: Mapping[str, str]
     """Path parameters, and the paying organization and project."""
-    resource: Target
-    result: Result
+    resource: AuditTarget
+    result: AuditResult
     trace_id: str
 
 
@@ -99,7 +99,7 @@ class Audit:
         *,
         component: Component,
         principal: Principal,
-        operation: Operation,
+        operation: AuditOperation,
         path: Mapping[str, str],
         success: int,
         trace_id: str,
@@ -116,17 +116,17 @@ class Audit:
         self._written_in: str | None = None
         """Organization of the object that was written."""
 
-    def witness(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
+    def record_success(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the transaction that executes the request."""
         self._is_recorded, self._written_in = True, organization
-        return (self._record(Result(self._success), Target(type=plural, id=name)),)
+        return (self._record(AuditResult(self._success), AuditTarget(type=plural, id=name)),)
 
-    async def finish(self, status: int, target: Target | None = None, *, replayed: bool = False) -> None:
+    async def finish(self, status: int, target: AuditTarget | None = None, *, replayed: bool = False) -> None:
         """Store a record of the outcome, unless the write's transaction did so."""
         if self._is_recorded and status < _FIRST_ERROR:
             return
         about = target or audited_target(self._operation, self._path)
-        record = self._record(Result(status, replayed), about)
+        record = self._record(AuditResult(status, replayed), about)
         try:
             await self._log.append([record])
         except RemudaError as error:
@@ -137,7 +137,7 @@ class Audit:
                 "audit record not stored", record=bytes(record.data).decode(), cause=error.code
             )
 
-    def _record(self, result: Result, target: Target) -> Record:
+    def _record(self, result: AuditResult, target: AuditTarget) -> Record:
         who = self._principal
         paying = {"organization": who.organization, "project": who.project}
         record = AuditRecord(
@@ -171,8 +171,8 @@ def audit_record(
     *,
     component: str,
     actor: Actor,
-    operation: Operation,
-    resource: Target,
+    operation: AuditOperation,
+    resource: AuditTarget,
     status: int,
     trace_id: str,
     organization: str | None = None,
@@ -190,7 +190,7 @@ def audit_record(
         operation=operation,
         scope=scope or {},
         resource=resource,
-        result=Result(status),
+        result=AuditResult(status),
         trace_id=trace_id,
     )
     return _stored(record, subject_of_organization(organization))
@@ -210,7 +210,7 @@ def _belongs_to(who: Principal, organization: str) -> bool:
     return bool(who.access.everywhere) or organization in known
 
 
-def audited_target(operation: Operation, path: Mapping[str, str]) -> Target:
+def audited_target(operation: AuditOperation, path: Mapping[str, str]) -> AuditTarget:
     """Return the object of a request as far as its path tells: the last `/plural/{id}`, or the last plural alone.
 
     An action at the end does not count. Of two parameters in a row the first is the object's type.
@@ -221,4 +221,4 @@ def audited_target(operation: Operation, path: Mapping[str, str]) -> Target:
             plural, name = name or plural, path.get(segment[1:-1], "")
         else:
             plural, name = segment, ""
-    return Target(type=plural, id=name)
+    return AuditTarget(type=plural, id=name)

@@ -33,7 +33,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, RSAKey
 from msgspec.structs import replace
 
-from remuda.access.principal import AccessList, Principal, both
+from remuda.access.principal import AccessList, Principal, intersection
 from remuda.http.responses import Header
 from remuda.kernel import encoding as base64url
 from remuda.kernel.errors import Malformed, Unauthenticated
@@ -214,7 +214,7 @@ def _bearer_credentials(headers: Mapping[bytes, bytes], token: str) -> Credentia
         claim = None if header is None else read_claim_of_bearer(header)
         return Credentials(token=token, claim=claim, impersonate=_impersonates(headers))
     except Malformed as error:
-        return Credentials(token=token, fault=error.sentence)
+        return Credentials(token=token, fault=error.message)
 
 
 def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> Credentials:
@@ -265,13 +265,13 @@ def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | N
         organization=claim.organization,
         project=claim.project,
         organizations=claim.organizations,
-        access=service.access if impersonated is None else both(service.access, impersonated),
+        access=service.access if impersonated is None else intersection(service.access, impersonated),
         issuer=claim.issuer,
-        vouched_by=claim.vouched_by,
+        member_of_only=claim.vouched_by,
     )
 
 
-def carried_by(
+def presented_by(
     bearer: Principal, service: Principal, claim: Claim, *, impersonated: AccessList | None = None
 ) -> Principal:
     """Return the principal of a token that a service presents besides its own certificate.
@@ -286,8 +286,8 @@ def carried_by(
         actor=claim.actor,
         organization=claim.organization,
         project=claim.project,
-        access=bearer.access if impersonated is None else both(bearer.access, impersonated),
+        access=bearer.access if impersonated is None else intersection(bearer.access, impersonated),
         issuer=claim.issuer or bearer.issuer,
-        vouched_by=bearer.vouched_by or claim.vouched_by,
+        member_of_only=bearer.member_of_only or claim.vouched_by,
         expires=min(filter(None, (bearer.expires, service.expires)), default=None),
     )

@@ -80,7 +80,7 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
 }
 
 
-Change = Callable[[Any], Any]
+IdNormalizer = Callable[[Any], Any]
 """Converts the ids in a value to lower case; returns the same object if they are already."""
 
 _, _OF_ID = get_args(Id)
@@ -91,7 +91,7 @@ def is_id(annotation: Any) -> bool:
     return any(_OF_ID in metadata for _, metadata in _alternatives(annotation))
 
 
-def in_small_letters(annotation: Any) -> Change | None:
+def lower_case_ids(annotation: Any) -> IdNormalizer | None:
     """Return the function that converts the ids in values of a type to lower case; None if it has none."""
     if is_id(annotation):
         return _lowered
@@ -110,11 +110,11 @@ def _alternatives(annotation: Any, metadata: tuple[Any, ...] = ()) -> Iterator[t
         yield annotation, metadata
 
 
-def _within(kind: Any) -> Change | None:
+def _within(kind: Any) -> IdNormalizer | None:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return _of_struct(kind)
     if get_origin(kind) in {tuple, list, frozenset}:
-        change = in_small_letters(get_args(kind)[0])
+        change = lower_case_ids(get_args(kind)[0])
         return None if change is None else _of_each(get_origin(kind), change)
     return None
 
@@ -127,8 +127,8 @@ def _lowered(value: Any) -> Any:
 
 
 @cache  # msgspec computes the fields of a type on each call, and types share types
-def _of_struct(kind: type[msgspec.Struct]) -> Change | None:
-    within = [(each.name, change) for each in msgspec.structs.fields(kind) if (change := in_small_letters(each.type))]
+def _of_struct(kind: type[msgspec.Struct]) -> IdNormalizer | None:
+    within = [(each.name, change) for each in msgspec.structs.fields(kind) if (change := lower_case_ids(each.type))]
 
     def change_struct(value: Any) -> Any:
         if not isinstance(value, kind):
@@ -139,7 +139,7 @@ def _of_struct(kind: type[msgspec.Struct]) -> Change | None:
     return change_struct if within else None
 
 
-def _of_each(kind: Any, change: Change) -> Change:
+def _of_each(kind: Any, change: IdNormalizer) -> IdNormalizer:
     def change_each(value: Any) -> Any:
         if not isinstance(value, kind):
             return value
@@ -149,7 +149,7 @@ def _of_each(kind: Any, change: Change) -> Change:
     return change_each
 
 
-def _chain(changes: list[Change]) -> Change:
+def _chain(changes: list[IdNormalizer]) -> IdNormalizer:
     def change_all(value: Any) -> Any:
         for change in changes:
             value = change(value)
@@ -183,13 +183,13 @@ class Binder(Generic[ParametersT]):
     """Binder of the parameters of one route."""
 
     def __init__(
-        self, parameters: type[ParametersT], order: Iterable[str] = (), *, refused: Iterable[str] = ()
+        self, parameters: type[ParametersT], order: Iterable[str] = (), *, rejected: Iterable[str] = ()
     ) -> None:
         """Take the type; for a path the names in their order, and for a query the names that are rejected."""
         self._type = parameters
         self._fields = _fields(parameters)
         self._in_path = tuple(self._fields[name] for name in order)
-        self._rejected = frozenset(refused)
+        self._rejected = frozenset(rejected)
         self._nothing = None if any(each.is_required for each in self._fields.values()) else parameters()
 
     def bind_path(self, values: tuple[str, ...]) -> ParametersT:

@@ -27,7 +27,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from jsonschema_rs import Draft202012Validator, ValidationError
 
-from remuda.http.binding import Change, in_small_letters
+from remuda.http.binding import IdNormalizer, lower_case_ids
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret, hide
 
@@ -72,7 +72,7 @@ class Explainer:
         self._validator = Draft202012Validator(schema, validate_formats=True)
         self._forms = {each["pattern"]: each for each in _patterned(schema)}
 
-    def fits(self, document: Any) -> bool:
+    def is_valid(self, document: Any) -> bool:
         """Tell whether a document is valid."""
         return self._validator.is_valid(document)
 
@@ -238,13 +238,13 @@ class BodyReader(Generic[BodyT]):
 
     def _fits(self, document: Any) -> bool:
         try:
-            return self._explainer.fits(document)
+            return self._explainer.is_valid(document)
         except ValueError:  # as above
             raise _unreadable() from None
 
     @cached_property
-    def _lower(self) -> Change | None:
-        return in_small_letters(self._type)
+    def _lower(self) -> IdNormalizer | None:
+        return lower_case_ids(self._type)
 
     @cached_property
     def _explainer(self) -> Explainer:
@@ -333,7 +333,7 @@ class FormReader(Generic[FormT]):
         except msgspec.ValidationError:
             raise self._invalid(found) from None
         # Python's `$` matches before a final newline, that of JSON Schema does not: so use its validator, too.
-        if b"%0a" in body.lower() and not self._explainer.fits(found):
+        if b"%0a" in body.lower() and not self._explainer.is_valid(found):
             raise self._invalid(found)
         return value
 

@@ -25,13 +25,13 @@ from remuda.http.bodies import FORM
 from remuda.http.routes import ListQuery, PageQuery, Parameters, Route
 from remuda.http.sse import Received
 from remuda.http.transport import (
-    Caller,
+    ClientCredentials,
     ClientSettings,
-    Credentials,
-    Request,
+    HttpTransport,
+    OutboundRequest,
     encode_body,
     encode_form,
-    read_answer,
+    read_response,
     target_of,
 )
 from remuda.kernel.clock import Clock
@@ -44,14 +44,14 @@ QueryT = TypeVar("QueryT", bound=Parameters)
 PageQueryT = TypeVar("PageQueryT", bound=PageQuery)
 ListQueryT = TypeVar("ListQueryT", bound=ListQuery)
 BodyT = TypeVar("BodyT")
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 ItemT = TypeVar("ItemT")
 
 _KEYS = "c0a7f9f2-5d0a-4a34-8a0b-6d1d9b7c2e51"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[ItemT]):
+class WatchEvent(Generic[ItemT]):
     """An event of a watch. `synced`: the initial objects are complete. `bookmark`: nothing happened up to here."""
 
     type: Literal["added", "modified", "deleted", "synced", "bookmark"]
@@ -68,7 +68,7 @@ class Client:
         self,
         server: str,
         *,
-        credentials: Credentials,
+        credentials: ClientCredentials,
         clock: Clock,
         randomness: Randomness,
         settings: ClientSettings | None = None,
@@ -77,7 +77,7 @@ class Client:
         """Take the server's URL, as in `https://identity.example:6080`, and the TLS settings for https."""
         self._settings = settings or ClientSettings()
         self._clock, self._randomness = clock, randomness
-        self._caller = Caller(
+        self._caller = HttpTransport(
             server, credentials=credentials, clock=clock, randomness=randomness, settings=self._settings, tls=tls
         )
 
@@ -96,32 +96,32 @@ class Client:
 
     async def send(
         self,
-        route: Route[Any, PathT, QueryT, BodyT, AnswerT],
+        route: Route[Any, PathT, QueryT, BodyT, ResponseT],
         *,
         path: PathT | None = None,
         query: QueryT | None = None,
         body: BodyT | None = None,
         context: Context | None = None,
         if_match: str | None = None,
-    ) -> AnswerT:
+    ) -> ResponseT:
         """Send a request and return its response, or raise the server's error."""
         content = await self._send(route, path, query, body, context, if_match)
-        return read_answer(content, route.answer_type, server=self._caller.server)
+        return read_response(content, route.response_type, server=self._caller.server)
 
-    async def send_for_other(
+    async def send_for_other_response(
         self,
         route: Route[Any, PathT, QueryT, BodyT, Any],
-        kind: type[AnswerT],
+        kind: type[ResponseT],
         *,
         path: PathT | None = None,
         query: QueryT | None = None,
         body: BodyT | None = None,
         context: Context | None = None,
         if_match: str | None = None,
-    ) -> AnswerT:
+    ) -> ResponseT:
         """Send a request for the alternative response of a route (`Route.other`), and return that."""
         content = await self._send(route, path, query, body, context, if_match)
-        return read_answer(content, kind, server=self._caller.server)
+        return read_response(content, kind, server=self._caller.server)
 
     async def _send(
         self,
@@ -150,7 +150,7 @@ class Client:
         request_query = msgspec.structs.replace(request_query, limit=request_query.limit or self._settings.page)
         while True:
             response = await self._caller.exchange(self._request(route, path, request_query, context, {}))
-            yield read_answer(response.content, route.answer_type, server=self._caller.server)
+            yield read_response(response.content, route.response_type, server=self._caller.server)
             more = response.headers.get("x-continue")
             if more is None:
                 return
@@ -176,14 +176,14 @@ class Client:
         context: Context | None = None,
         since: str | None = None,
         heard: Callable[[], None] | None = None,
-    ) -> AsyncGenerator[Seen[ItemT]]:
+    ) -> AsyncGenerator[WatchEvent[ItemT]]:
         """Yield the present objects and then changes, or the changes after a version, without end.
 
         `heard` is called whenever the server has sent something, even a heartbeat, and all of it was yielded.
         """
         request_query = msgspec.structs.replace(query or route.query_type(), watch=True)
         request = self._request(route, path, request_query, context, {"Accept": "text/event-stream"})
-        item_type, failures = get_args(route.answer_type)[0], 0
+        item_type, failures = get_args(route.response_type)[0], 0
         while True:
             failure: RemudaError | None = None
             has_begun = False
@@ -205,13 +205,13 @@ class Client:
             failures += 1
             await self._clock.sleep(self._caller.retries.pause_s(failures, failure))
 
-    def _watch_event(self, event: Received, item_type: Any) -> Seen[Any]:
+    def _watch_event(self, event: Received, item_type: Any) -> WatchEvent[Any]:
         version = event.id or None
         match event.type:
             case "added" | "modified" | "deleted" as kind:
-                return Seen(kind, read_answer(event.data, item_type, server=self._caller.server), version)
+                return WatchEvent(kind, read_response(event.data, item_type, server=self._caller.server), version)
             case _:
-                return Seen("synced" if b"synced" in event.data else "bookmark", None, version)
+                return WatchEvent("synced" if b"synced" in event.data else "bookmark", None, version)
 
     def _request(
         self,
@@ -222,13 +222,15 @@ class Client:
         headers: Mapping[str, str],
         *,
         body: bytes | None = None,
-    ) -> Request:
+    ) -> OutboundRequest:
         target = target_of(route, path or route.path_type(), query or route.query_type())
         if route.form:
             headers = {**headers, "Content-Type": FORM}
         if route.takes_key:
             headers = {**headers, "Idempotency-Key": self._key(route.method, target, body, context)}
-        return Request(name=route.name, method=route.method, target=target, body=body, headers=headers, context=context)
+        return OutboundRequest(
+            name=route.name, method=route.method, target=target, body=body, headers=headers, context=context
+        )
 
     def _key(self, method: str, target: str, body: bytes | None, context: Context | None) -> str:
         """Return the idempotency key of a write: within one operation, unique for each request.

@@ -6,7 +6,7 @@ it must name a method that the path has.
 
 from collections.abc import Iterable, Sequence
 
-from remuda.http.responses import Answer, Header
+from remuda.http.responses import Header, Response
 from remuda.kernel.errors import Malformed, NotAllowed
 
 REQUEST_HEADERS = (
@@ -62,11 +62,11 @@ class Cors:
         """Return the response headers for a page of this origin, or for a caller that is not a page."""
         return self._without_origin if origin is None else self._by_origin.get(origin, self._other)
 
-    def preflight(self, method: bytes | None, methods: Sequence[str]) -> Answer:
+    def preflight(self, method: bytes | None, methods: Sequence[str]) -> Response:
         """Return the response to OPTIONS on a path that has these methods."""
         if method is None:
             raise Malformed("OPTIONS needs the header Access-Control-Request-Method: name the method to ask about")
         if method.decode("latin-1") not in methods:
             raise NotAllowed(methods)
         allowed = ", ".join(methods).encode()
-        return Answer(204, b"", ((b"access-control-allow-methods", allowed), _ALLOW_HEADERS, self._max_age))
+        return Response(204, b"", ((b"access-control-allow-methods", allowed), _ALLOW_HEADERS, self._max_age))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.responses import Tagged
+from remuda.http.responses import EtagView
 from remuda.http.routes import AnyRoute, ListQuery, Nothing, Parameters, Route, Scope
 
 Operation = Literal["list", "create", "get", "update", "delete"]
@@ -32,7 +32,7 @@ def crud(
     noun: str,
     permission: Callable[[Verb], Permission],
     read: type,
-    view: Tagged[Any, Any] | None = None,
+    view: EtagView[Any, Any] | None = None,
     create: type | None = None,
     update: type | None = None,
     query: type[ListQuery] = ListQuery,
@@ -56,7 +56,7 @@ def crud(
     plural = nouns or f"{noun.removeprefix('a ').removeprefix('an ')}s"
     many = {"path": path, "path_type": parent}
     one = {"path": f"{path}/{{{_own_parameter(item, parent)}}}", "path_type": item}
-    viewed = {"answer_type": read, "view": view}
+    viewed = {"response_type": read, "view": view}
     accepted = {"success": 202, "is_conditional": True}
     found: dict[Operation, dict[str, Any]] = {
         "list": {**many, "method": "GET", "summary": f"List the {plural} that the caller may see"},
@@ -65,7 +65,7 @@ def crud(
         "update": {**one, **viewed, **accepted, "method": "PUT", "summary": f"Update {noun}", "body_type": update},
         "delete": {**one, **accepted, "method": "DELETE", "summary": f"Delete {noun}"},
     }
-    found["list"] |= {"name": f"list_{names or f'{name}s'}", "query_type": query, "answer_type": _list_of(read)}
+    found["list"] |= {"name": f"list_{names or f'{name}s'}", "query_type": query, "response_type": _list_of(read)}
     found["create"] |= {"success": 201, "errors": (404,)}
     texts, changed = descriptions or {}, overrides or {}
     return [

@@ -17,10 +17,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from remuda.http.errors import NO_CACHE
 from remuda.http.openapi import document
-from remuda.http.responses import HTML, JSON, Answer
+from remuda.http.responses import HTML, JSON, Response
 from remuda.http.routes import Table
 
-Node = Mapping[str, Any]
+JsonMapping = Mapping[str, Any]
 
 _DEEPEST = 6
 _PREFIX = "#/components/schemas/"
@@ -37,7 +37,9 @@ class FieldRow:
     about: str
 
 
-def field_rows(schema: Node, components: Mapping[str, Node], prefix: str = "", depth: int = 0) -> Iterator[FieldRow]:
+def field_rows(
+    schema: JsonMapping, components: Mapping[str, JsonMapping], prefix: str = "", depth: int = 0
+) -> Iterator[FieldRow]:
     """Yield the fields of an object, or of each item of an array, with those of nested objects."""
     node = _resolved(schema, components)
     if depth > _DEEPEST:
@@ -54,7 +56,7 @@ def field_rows(schema: Node, components: Mapping[str, Node], prefix: str = "", d
         yield from field_rows(option, components, prefix, depth + 1)
 
 
-def type_text(schema: Node, components: Mapping[str, Node]) -> str:
+def type_text(schema: JsonMapping, components: Mapping[str, JsonMapping]) -> str:
     """Return a short description of a type, with its bounds."""
     node = _resolved(schema, components)
     if options := _options(node):
@@ -67,7 +69,7 @@ def type_text(schema: Node, components: Mapping[str, Node]) -> str:
     return ", ".join([kind, *_bounds(node)])
 
 
-def _bounds(node: Node) -> Iterator[str]:
+def _bounds(node: JsonMapping) -> Iterator[str]:
     words = {
         "format": "{}",
         "minimum": "from {}",
@@ -80,12 +82,12 @@ def _bounds(node: Node) -> Iterator[str]:
         yield f"matching {node['pattern']}"
 
 
-def _options(node: Node) -> list[Node]:
+def _options(node: JsonMapping) -> list[JsonMapping]:
     """Return the alternatives of a value, without null: an optional field is shown as not required."""
     return [option for option in node.get("anyOf", ()) if option != {"type": "null"}]
 
 
-def _resolved(schema: Node, components: Mapping[str, Node]) -> Node:
+def _resolved(schema: JsonMapping, components: Mapping[str, JsonMapping]) -> JsonMapping:
     while "$ref" in schema:
         schema = components[schema["$ref"].removeprefix(_PREFIX)]
     options = _options(schema)
@@ -118,13 +120,13 @@ class _Operation:
     errors: list[str]
 
 
-class Pages:
+class DocsPages:
     """Documentation pages of one API, by path: `/openapi.json`, `/docs`, and its root, which redirects there."""
 
     def __init__(self, table: Table, version: str) -> None:
         self._table, self._version = table, version
-        self._cache: dict[tuple[str, str], Answer] = {}
-        self._makers: Mapping[str, Callable[[str], Answer]] = {
+        self._cache: dict[tuple[str, str], Response] = {}
+        self._makers: Mapping[str, Callable[[str], Response]] = {
             "/openapi.json": self._openapi,
             "/docs": self._docs,
             "/": _to_docs,
@@ -134,23 +136,23 @@ class Pages:
     def __contains__(self, path: str) -> bool:
         return path in self._makers
 
-    def answer(self, path: str, *, mounted_at: str = "") -> Answer:
+    def response(self, path: str, *, mounted_at: str = "") -> Response:
         """Return the response to a GET of one of these paths."""
         if (path, mounted_at) not in self._cache:
             self._cache[path, mounted_at] = self._makers[path](mounted_at)
         return self._cache[path, mounted_at]
 
-    def _openapi(self, mounted_at: str) -> Answer:
+    def _openapi(self, mounted_at: str) -> Response:
         content = document(self._table, version=self._version, server=mounted_at or "/")
-        return Answer(200, msgspec.json.encode(content), (JSON, NO_CACHE))
+        return Response(200, msgspec.json.encode(content), (JSON, NO_CACHE))
 
-    def _docs(self, mounted_at: str) -> Answer:
+    def _docs(self, mounted_at: str) -> Response:
         html, policy = render_docs(document(self._table, version=self._version, server=mounted_at or "/"))
-        return Answer(200, html, (HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
+        return Response(200, html, (HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
 
 
-def _to_docs(mounted_at: str) -> Answer:
-    return Answer(307, b"", ((b"location", quote(f"{mounted_at}/docs").encode()), NO_CACHE))
+def _to_docs(mounted_at: str) -> Response:
+    return Response(307, b"", ((b"location", quote(f"{mounted_at}/docs").encode()), NO_CACHE))
 
 
 def render_docs(api: Document) -> tuple[bytes, str]:

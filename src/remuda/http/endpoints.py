@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.audit import Operation
+from remuda.http.audit import AuditOperation
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader, FormReader
-from remuda.http.errors import NO_CACHE, NO_STORE, Refused, refuse, refuse_in_oauth, unkept
+from remuda.http.errors import NO_CACHE, NO_STORE, RejectedRequest, reject, reject_in_oauth, uncached
 from remuda.http.invocation import invocation, repeat_invocation
-from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
-from remuda.http.responses import JSON, Answer, Header, Other, Redirect, Rendered, Shown, wire_headers
+from remuda.http.pages import page_response, redirect_response, reject_with_page
+from remuda.http.responses import JSON, Header, OtherResponse, Redirect, Rendered, Response, Viewed, wire_headers
 from remuda.http.routes import NOTHING, AnyRoute
 from remuda.kernel.secrets import reveal
 
@@ -42,7 +42,7 @@ class Endpoint:
         "is_read",
         "operation",
         "parameters",
-        "refuse",
+        "reject",
         "repeat",
         "route",
     )
@@ -53,18 +53,18 @@ class Endpoint:
         self.invoke, self.repeat = invocation(route, services), repeat_invocation(route, services)
         self.is_read, self.is_public = route.method == "GET", route.scope == "public"
         self.parameters = route.parameters
-        self.operation = Operation(verb=route.method, route=route.path, action=action)
+        self.operation = AuditOperation(verb=route.method, route=route.path, action=action)
         self.bind_path = Binder(route.path_type, route.parameters).bind_path
-        self.bind_query = Binder(route.query_type, refused=("watch",) if _refuses_watch(route) else ()).bind_query
+        self.bind_query = Binder(route.query_type, rejected=("watch",) if _refuses_watch(route) else ()).bind_query
         self._body = _body_reader(route)
         self.declared = frozenset(name.encode() for name in route.headers)
         self._organization_at, self._project_at = (_place(route, name) for name in ("organizationID", "projectID"))
         encoder = msgspec.json.Encoder(enc_hook=reveal) if route.holds_secret else msgspec.json.Encoder()
         self._encode: Callable[[Any], bytes] = encoder.encode
-        self._is_empty = route.answer_type is NoneType
+        self._is_empty = route.response_type is NoneType
         self._success = route.success
         self._filled = _headers(route)
-        self.answer, self.refuse = self._manners()
+        self.answer, self.reject = self._manners()
 
     @property
     def has_body(self) -> bool:
@@ -84,30 +84,30 @@ class Endpoint:
             return principal  # another one pays, and a project of this one is none of its
         if project is None and self._project_at is not None:
             project = values[self._project_at]
-        return principal.paying(organization, project)
+        return principal.with_payer(organization, project)
 
-    def _manners(self) -> tuple[Callable[[Any], Answer], Callable[[Exception, Refused], Answer]]:
+    def _manners(self) -> tuple[Callable[[Any], Response], Callable[[Exception, RejectedRequest], Response]]:
         """Return how a handler's reply goes to the wire, and how an error does; collections are somebody else's."""
         if self.route.page:
-            return answer_page, refuse_with_page
+            return page_response, reject_with_page
         if self.route.oauth:
-            return (lambda reply: unkept(self._answer(reply))), refuse_in_oauth
-        return (self._answer_or_redirect if self.route.may_redirect else self._answer), refuse
+            return (lambda reply: uncached(self._answer(reply))), reject_in_oauth
+        return (self._answer_or_redirect if self.route.may_redirect else self._answer), reject
 
-    def _answer(self, reply: Any) -> Answer:
+    def _answer(self, reply: Any) -> Response:
         if self._is_empty:
-            return Answer(self._success, b"", _EMPTY)
-        if isinstance(reply, Other):
+            return Response(self._success, b"", _EMPTY)
+        if isinstance(reply, OtherResponse):
             assert self.route.other is not None, "a route that answers otherwise says so"
-            return Answer(self.route.other.status, self._encode(reply.answer), _FILLED)
-        if isinstance(reply, Shown):
+            return Response(self.route.other.status, self._encode(reply.response), _FILLED)
+        if isinstance(reply, Viewed):
             reply = reply.rendered()
         if isinstance(reply, Rendered):
-            return Answer(self._success, reply.body, (*self._filled, *_rendered_headers(reply)))
-        return Answer(self._success, self._encode(reply), self._filled)
+            return Response(self._success, reply.body, (*self._filled, *_rendered_headers(reply)))
+        return Response(self._success, self._encode(reply), self._filled)
 
-    def _answer_or_redirect(self, reply: Any) -> Answer:
-        return answer_redirect(reply) if isinstance(reply, Redirect) else self._answer(reply)
+    def _answer_or_redirect(self, reply: Any) -> Response:
+        return redirect_response(reply) if isinstance(reply, Redirect) else self._answer(reply)
 
 
 def _refuses_watch(route: AnyRoute) -> bool:

@@ -17,12 +17,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from remuda.http.responses import JSON, Answer, Header
+from remuda.http.responses import JSON, Header, Response
 from remuda.kernel.errors import (
     AlreadyExists,
     NotAllowed,
     NotFound,
-    OAuthRefusal,
+    OAuthError,
     OutcomeUnknown,
     RemudaError,
     TimedOut,
@@ -141,7 +141,7 @@ class _Body(_ErrorFields, frozen=True, kw_only=True, omit_defaults=True):
 _ENCODER = msgspec.json.Encoder()
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RejectedRequest(msgspec.Struct, frozen=True):
     """Request that an error responds to."""
 
     trace_id: str
@@ -150,26 +150,26 @@ class Refused(msgspec.Struct, frozen=True):
     """Base URL at which the client reaches the API, if it is known."""
 
 
-def refuse(error: Exception, request: Refused) -> Answer:
+def reject(error: Exception, request: RejectedRequest) -> Response:
     """Return the error response of most routes."""
-    return answer_to(error, trace_id=request.trace_id, url=request.url)
+    return error_response(error, trace_id=request.trace_id, url=request.url)
 
 
-def refuse_in_oauth(error: Exception, request: Refused) -> Answer:
+def reject_in_oauth(error: Exception, request: RejectedRequest) -> Response:
     """Return the error response of an OAuth2 route, which no cache may store."""
-    if not isinstance(error, OAuthRefusal):
-        return unkept(refuse(error, request))
-    body = OAuth2Error(error=error.error, error_description=error.sentence)
-    return Answer(error.status, _ENCODER.encode(body), (JSON, *NO_STORE, *error.headers))
+    if not isinstance(error, OAuthError):
+        return uncached(reject(error, request))
+    body = OAuth2Error(error=error.error, error_description=error.message)
+    return Response(error.status, _ENCODER.encode(body), (JSON, *NO_STORE, *error.headers))
 
 
-def unkept(response: Answer) -> Answer:
+def uncached(response: Response) -> Response:
     """Return a response that no cache may store."""
     others = [header for header in response.headers if header not in {NO_CACHE, *NO_STORE}]
-    return Answer(response.status, response.body, (*others, *NO_STORE))
+    return Response(response.status, response.body, (*others, *NO_STORE))
 
 
-def answer_to(error: Exception, *, trace_id: str, url: str = "") -> Answer:
+def error_response(error: Exception, *, trace_id: str, url: str = "") -> Response:
     """Return the response to an error; an unexpected exception reveals nothing but that it happened."""
     status = error.status if isinstance(error, RemudaError) else _DEFECT
     description = description_of(error)
@@ -184,7 +184,7 @@ def answer_to(error: Exception, *, trace_id: str, url: str = "") -> Answer:
     headers = (JSON, NO_CACHE, *_headers(error))
     if status == _UNKNOWN_CALLER:
         headers = (*headers, challenge(description, url))
-    return Answer(status, _ENCODER.encode(body), headers)
+    return Response(status, _ENCODER.encode(body), headers)
 
 
 def challenge(description: str, url: str) -> Header:
@@ -197,13 +197,13 @@ def challenge(description: str, url: str) -> Header:
 
 def description_of(error: Exception) -> str:
     """Return the text for an error that any caller may see."""
-    if isinstance(error, OAuthRefusal):
-        return error.sentence  # written for clients, whatever its status
+    if isinstance(error, OAuthError):
+        return error.message  # written for clients, whatever its status
     if not isinstance(error, RemudaError) or error.status == _DEFECT:
         return INTERNAL
     if error.status == _DOWN and type(error) not in _WITH_OWN_MESSAGE:
         return _UNAVAILABLE
-    return _FIXED.get(type(error), error.sentence)
+    return _FIXED.get(type(error), error.message)
 
 
 def _headers(error: Exception) -> Sequence[Header]:

@@ -24,14 +24,14 @@ import msgspec
 import structlog
 
 from remuda.access.principal import Principal
-from remuda.http.responses import Answer, Header
+from remuda.http.responses import Header, Response
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, AnswerNotKept, InFlight, KeyReused, Malformed, RemudaError
+from remuda.kernel.errors import AlreadyExists, InFlight, KeyReused, Malformed, RemudaError, ResponseNotStored
 from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.logs import Entry, Log, Record
 
-Work = Callable[[str], Awaitable[Answer]]
+Work = Callable[[str], Awaitable[Response]]
 """Executes a request under an operation id. An error that it raises releases the key."""
 
 STREAM = "idempotency"
@@ -48,9 +48,9 @@ _SERVER_ERROR = 500
 _WAIT_S = 1
 
 
-def holder_of(principal: Principal) -> str:
+def key_owner(principal: Principal) -> str:
     """Return the owner of a caller's keys. The name alone is ambiguous across issuers and services."""
-    identity = (principal.subject, principal.who, principal.service, principal.issuer, principal.vouched_by)
+    identity = (principal.subject, principal.actor_name, principal.service, principal.issuer, principal.member_of_only)
     return msgspec.json.encode(identity).decode()
 
 
@@ -100,7 +100,7 @@ class Idempotency:
         self._running: set[str] = set()
         self._logger = structlog.get_logger()
 
-    async def once(self, key: str | None, *, who: str, fingerprint: bytes, keep: bool, work: Work) -> Answer:
+    async def execute_once(self, key: str | None, *, who: str, fingerprint: bytes, keep: bool, work: Work) -> Response:
         """Execute a request, unless it was executed or is running: then return its response, or raise an error."""
         operation, print_ = self.operation(key, who=who), hashlib.sha256(fingerprint).hexdigest()
         if key is None:
@@ -108,7 +108,7 @@ class Idempotency:
         if await self._begin(f"{operation}/0", print_):
             return await self._run(f"{operation}/0", print_, work(operation), keep=keep)
         earlier = await self._follow(operation, print_)
-        if isinstance(earlier, Answer):
+        if isinstance(earlier, Response):
             return earlier
         if not await self._begin(earlier, print_):  # another process was faster, or its record is not visible yet
             raise InFlight(_WAIT_S)
@@ -133,7 +133,7 @@ class Idempotency:
             raise
         return True
 
-    async def _run(self, subject: str, fingerprint: str, work: Awaitable[Answer], *, keep: bool) -> Answer:
+    async def _run(self, subject: str, fingerprint: str, work: Awaitable[Response], *, keep: bool) -> Response:
         try:
             try:
                 response = await work
@@ -153,9 +153,9 @@ class Idempotency:
         try:
             await self._note(subject, note)
         except RemudaError as error:
-            self._logger.warning("response not stored for its idempotency key", subject=subject, cause=error.sentence)
+            self._logger.warning("response not stored for its idempotency key", subject=subject, cause=error.message)
 
-    async def _follow(self, operation: str, fingerprint: str) -> Answer | str:
+    async def _follow(self, operation: str, fingerprint: str) -> Response | str:
         """Read the earlier attempts; return the response of one, or the subject of the next attempt."""
         for attempt in count():
             subject = f"{operation}/{attempt}"
@@ -170,9 +170,9 @@ class Idempotency:
             match note:
                 case _Answered(status=status, headers=headers, body=body):
                     stored = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
-                    return Answer(status, body, (*stored, REPLAYED))
+                    return Response(status, body, (*stored, REPLAYED))
                 case _Done():
-                    raise AnswerNotKept
+                    raise ResponseNotStored
                 case _Begun(boot=boot):
                     self._check_dead(page.entries[-1], boot)
         raise AssertionError("there is always another attempt")
@@ -197,7 +197,7 @@ def _operation(who: str, key: str) -> str:
     return derived_id(_OPERATIONS, msgspec.json.encode((who, key)).decode())
 
 
-def _outcome(response: Answer, fingerprint: str, *, keep: bool) -> _Note:
+def _outcome(response: Response, fingerprint: str, *, keep: bool) -> _Note:
     if response.status >= _SERVER_ERROR:
         return _Failed(fingerprint)
     if not keep or not isinstance(response.body, bytes) or len(response.body) > _LARGEST_BODY:

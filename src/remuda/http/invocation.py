@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any
 
-from remuda.http.responses import Shown, untag
+from remuda.http.responses import Viewed, split_etag
 from remuda.http.routes import AnyRoute, Call, Table
 from remuda.http.signatures import Arguments, Method, returns_nothing
 from remuda.store.objects import Resource
@@ -69,7 +69,7 @@ def _invocation(route: AnyRoute, method: Method, arguments: Arguments, services:
     service = service_for(route, services)
     call = _call(getattr(service, method.__name__), arguments)
     invoke = call if iscoroutinefunction(method) else _awaited(call)
-    if route.answer_type is NoneType:
+    if route.response_type is NoneType:
         return invoke if returns_nothing(method) else _without_result(invoke)
     if route.view is None:
         return invoke
@@ -113,7 +113,7 @@ def _without_result(call: Invocation) -> Invocation:
 def _viewed(call: Invocation, view: Any) -> Invocation:
     async def invoke(values: Call[Any, Any, Any]) -> Any:
         result = await call(values)
-        return Shown(view, result) if isinstance(result, Resource) else result
+        return Viewed(view, result) if isinstance(result, Resource) else result
 
     return invoke
 
@@ -125,6 +125,6 @@ def _read_view(call: Invocation, store: Any, view: Any) -> Invocation:
         result = await call(values)
         if not isinstance(result, Resource):
             return result
-        return untag(await store.get_view(type(result), result.name, view))
+        return split_etag(await store.get_view(type(result), result.name, view))
 
     return invoke

@@ -16,7 +16,7 @@ from remuda.http.bodies import FORM, form_schema, wire_schema
 from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OAuth2Error, OtherErrorBody
 from remuda.http.pages import PAGE_HEADERS
 from remuda.http.request import HEADER_PATTERN
-from remuda.http.routes import AnyRoute, OtherAnswer, Parameters, Table
+from remuda.http.routes import AnyRoute, OtherResponseType, Parameters, Table
 
 HEADERS: Mapping[str, str] = {
     "Access-Control-Allow-Origin": "The origins whose pages may use the API.",
@@ -80,10 +80,10 @@ _ABOUT: Mapping[int, str] = {
     500: "An internal error.",
     503: "The service is temporarily unavailable: try again later.",
 }
-Node = dict[str, Any]
+JsonObject = dict[str, Any]
 
-_HTML: Node = {"text/html": {"schema": {"type": "string"}}}
-_EVENT: Node = {
+_HTML: JsonObject = {"text/html": {"schema": {"type": "string"}}}
+_EVENT: JsonObject = {
     "description": "One of the events of the stream.",
     "type": "object",
     "properties": {
@@ -99,7 +99,7 @@ _EVENT: Node = {
 }
 
 
-def route_responses(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
+def route_responses(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject:
     """Return every response of a route by status; the success comes first."""
     responses = {str(route.success): _success_response(route, schemas)}
     if route.other is not None:
@@ -108,7 +108,7 @@ def route_responses(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
         responses["302"] = _redirect_response()
     references = {status: f"#/components/responses/{status}{_variant(route)}" for status in _error_statuses(route)}
     shared = {str(status): {"$ref": name} for status, name in references.items()}
-    own = {str(status): _own_error_response(status, schemas[body]) for status, body in route.refusals.items()}
+    own = {str(status): _own_error_response(status, schemas[body]) for status, body in route.error_bodies.items()}
     return responses | shared | own
 
 
@@ -133,7 +133,7 @@ def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
     yield 422
 
 
-def error_responses(routes: Iterable[AnyRoute], schemas: Mapping[Any, Node]) -> dict[str, Node]:
+def error_responses(routes: Iterable[AnyRoute], schemas: Mapping[Any, JsonObject]) -> dict[str, JsonObject]:
     """Return the shared description of each error, by its name in the document's components.
 
     Page routes and OAuth2 have others, references after the status and `-page` or `-oauth`.
@@ -148,7 +148,7 @@ def _variant(route: AnyRoute) -> str:
     return "-page" if route.page else "-oauth" if route.oauth else ""
 
 
-def _error_response(status: int, variant: str, schemas: Mapping[Any, Node]) -> Node:
+def _error_response(status: int, variant: str, schemas: Mapping[Any, JsonObject]) -> JsonObject:
     content = {"application/json": {"schema": schemas[_body_type(status)]}}
     headers = _BY_STATUS.get(status, ())
     if variant == "-page":
@@ -158,27 +158,30 @@ def _error_response(status: int, variant: str, schemas: Mapping[Any, Node]) -> N
     return {"description": _ABOUT[status], "headers": _headers(*headers), "content": content}
 
 
-def _own_error_response(status: int, schema: Node) -> Node:
+def _own_error_response(status: int, schema: JsonObject) -> JsonObject:
     content = {"application/json": {"schema": schema}}
     return {"description": _ABOUT[status], "headers": _headers(*_BY_STATUS.get(status, ())), "content": content}
 
 
-def _other_response(route: AnyRoute, other: OtherAnswer, schemas: Mapping[Any, Node]) -> Node:
+def _other_response(route: AnyRoute, other: OtherResponseType, schemas: Mapping[Any, JsonObject]) -> JsonObject:
     headers = _headers(*(("Idempotency-Replayed",) if route.replays else ()))
-    content = {"application/json": {"schema": schemas[other.answer_type]}}
+    content = {"application/json": {"schema": schemas[other.response_type]}}
     return {"description": other.about, "headers": headers, "content": content}
 
 
-def _redirect_response() -> Node:
+def _redirect_response() -> JsonObject:
     return {"description": HTTPStatus.FOUND.phrase, "headers": _headers("Location", *_ON_PAGES)}
 
 
-def _success_response(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
-    response: Node = {"description": HTTPStatus(route.success).phrase, "headers": _headers(*_success_headers(route))}
+def _success_response(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject:
+    response: JsonObject = {
+        "description": HTTPStatus(route.success).phrase,
+        "headers": _headers(*_success_headers(route)),
+    }
     if route.page:
         response["content"] = _HTML
-    elif route.answer_type is not NoneType:
-        response["content"] = {"application/json": {"schema": schemas[route.answer_type]}}
+    elif route.response_type is not NoneType:
+        response["content"] = {"application/json": {"schema": schemas[route.response_type]}}
     if route.is_collection:
         response["content"]["text/event-stream"] = {"schema": _EVENT}
     return response
@@ -193,7 +196,7 @@ def _success_headers(route: AnyRoute) -> Iterator[str]:
         yield from ("Link", "X-Continue")
     if route.is_collection:
         yield from ("X-Accel-Buffering", "X-Resource-Version")
-    elif route.answer_type is not NoneType and not route.page:
+    elif route.response_type is not NoneType and not route.page:
         yield "ETag"
     if route.replays:
         yield "Idempotency-Replayed"
@@ -203,32 +206,32 @@ def _body_type(status: int) -> type[ErrorBody | OtherErrorBody]:
     return ErrorBody if status in CONTRACT_WORDS else OtherErrorBody
 
 
-def _headers(*names: str) -> dict[str, Node]:
+def _headers(*names: str) -> dict[str, JsonObject]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in sorted({*_EVERYWHERE, *names})}
 
 
 _ELSEWHERE = {"accept", "authorization", "content-type", "cookie"}
 """Headers that OpenAPI describes elsewhere."""
 _REF = "#/components/schemas/{name}"
-_IDEMPOTENCY_KEY: Node = {
+_IDEMPOTENCY_KEY: JsonObject = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "Identifies this request: if it is sent again with the same key, it is executed once.",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
 }
-_IF_MATCH: Node = {
+_IF_MATCH: JsonObject = {
     "name": "If-Match",
     "in": "header",
     "description": "The ETag of a read: the write is executed only if nothing has changed since.",
     "schema": {"type": "string", "pattern": HEADER_PATTERN},
 }
-_LAST_EVENT_ID: Node = {
+_LAST_EVENT_ID: JsonObject = {
     "name": "Last-Event-ID",
     "in": "header",
     "description": "With `watch`: the id of the last event that was received, to resume after it.",
     "schema": {"type": "string", "pattern": HEADER_PATTERN},
 }
-_OF_SERVICES: Node = {
+_OF_SERVICES: JsonObject = {
     "X-Principal": {
         "name": "X-Principal",
         "in": "header",
@@ -244,7 +247,7 @@ _OF_SERVICES: Node = {
     },
 }
 """Not listed with the operations: callers other than services do not use them."""
-_SCHEMES: Node = {
+_SCHEMES: JsonObject = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "service": {
         "type": "mutualTLS",
@@ -254,7 +257,7 @@ _SCHEMES: Node = {
 }
 
 
-def document(table: Table, *, version: str, server: str = "/") -> Node:
+def document(table: Table, *, version: str, server: str = "/") -> JsonObject:
     """Return the document of a service that is mounted at `server`."""
     schemas, components = _schemas(table)
     return {
@@ -279,27 +282,27 @@ def _about(table: Table) -> str:
     return f"{table.description} Every path with GET also supports HEAD.".lstrip()
 
 
-def _schemas(table: Table) -> tuple[Mapping[Any, Node], Node]:
+def _schemas(table: Table) -> tuple[Mapping[Any, JsonObject], JsonObject]:
     """Return the schema of each type on the wire, and the components that these refer to."""
     bodies = [route.body_type for route in table.routes if route.has_body and not route.form]
-    answers = [route.answer_type for route in table.routes if not route.page]
-    others = [route.other.answer_type for route in table.routes if route.other is not None]
-    own_errors = [body for route in table.routes for body in route.refusals.values()]
+    answers = [route.response_type for route in table.routes if not route.page]
+    others = [route.other.response_type for route in table.routes if route.other is not None]
+    own_errors = [body for route in table.routes for body in route.error_bodies.values()]
     errors = [ErrorBody, OtherErrorBody, *(OAuth2Error for route in table.routes if route.oauth)]
     kinds = list(dict.fromkeys([*errors, *bodies, *answers, *others, *own_errors]))
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=wire_schema, ref_template=_REF)
     return dict(zip(kinds, schemas, strict=True)), components
 
 
-def _paths(table: Table, schemas: Mapping[Any, Node]) -> Node:
-    paths: Node = {}
+def _paths(table: Table, schemas: Mapping[Any, JsonObject]) -> JsonObject:
+    paths: JsonObject = {}
     for route in table.routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
     return paths
 
 
-def _operation(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
-    operation: Node = {"operationId": route.name, "summary": route.summary, "tags": [route.heading]}
+def _operation(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject:
+    operation: JsonObject = {"operationId": route.name, "summary": route.summary, "tags": [route.heading]}
     if route.description:
         operation["description"] = route.description
     if parameters := [
@@ -318,14 +321,14 @@ def _operation(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
     return operation
 
 
-def _body(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
+def _body(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject:
     if not route.form:
         return {"required": True, "content": {"application/json": {"schema": schemas[route.body_type]}}}
     schema = form_schema(route.body_type)
     return {"required": "required" in schema, "content": {FORM: {"schema": schema}}}
 
 
-def _parameters(kind: type[Parameters], location: str) -> Iterator[Node]:
+def _parameters(kind: type[Parameters], location: str) -> Iterator[JsonObject]:
     for field in msgspec.structs.fields(kind):
         schema = _without_null(msgspec.json.schema(field.type))
         if location == "path" and schema.get("type") == "string" and "pattern" not in schema:
@@ -342,7 +345,7 @@ def _parameters(kind: type[Parameters], location: str) -> Iterator[Node]:
         }
 
 
-def _without_null(schema: Node) -> Node:
+def _without_null(schema: JsonObject) -> JsonObject:
     """Return the schema of the text that is sent: an optional parameter is left out, never null."""
     options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) != 1:
@@ -350,7 +353,7 @@ def _without_null(schema: Node) -> Node:
     return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
 
 
-def _header_parameters(route: AnyRoute) -> Iterator[Node]:
+def _header_parameters(route: AnyRoute) -> Iterator[JsonObject]:
     if route.is_collection:
         yield _LAST_EVENT_ID
     if route.takes_key:

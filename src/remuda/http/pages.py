@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from remuda.http.errors import Refused, answer_to, description_of
-from remuda.http.responses import HTML, Answer, Header, Page, Redirect, wire_headers
+from remuda.http.errors import RejectedRequest, description_of, error_response
+from remuda.http.responses import HTML, Header, HtmlPage, Redirect, Response, wire_headers
 
 PAGE_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -32,23 +32,23 @@ _FOUND, _OURS = 302, 500
 _IN_A_URL = "!#$%&'()*+,-./:;=?@[]_~"
 
 
-def answer_page(result: Page | Redirect) -> Answer:
+def page_response(result: HtmlPage | Redirect) -> Response:
     """Return the response for a page or a redirect."""
     if isinstance(result, Redirect):
-        return answer_redirect(result)
-    return Answer(result.status, result.html.encode(), (HTML, *_headers(result.headers, result.cookies)))
+        return redirect_response(result)
+    return Response(result.status, result.html.encode(), (HTML, *_headers(result.headers, result.cookies)))
 
 
-def answer_redirect(result: Redirect) -> Answer:
+def redirect_response(result: Redirect) -> Response:
     """Return the response for a redirect. Invalid characters are percent-encoded; a line break is a defect."""
     wire_headers({"Location": result.location})
     location = quote(result.location, safe=_IN_A_URL).encode()
-    return Answer(_FOUND, b"", ((b"location", location), *_headers(result.headers, result.cookies)))
+    return Response(_FOUND, b"", ((b"location", location), *_headers(result.headers, result.cookies)))
 
 
-def refuse_with_page(error: Exception, request: Refused) -> Answer:
+def reject_with_page(error: Exception, request: RejectedRequest) -> Response:
     """Return an error as a page, or as JSON to a client that asks for that."""
-    response = answer_to(error, trace_id=request.trace_id, url=request.url)
+    response = error_response(error, trace_id=request.trace_id, url=request.url)
     accepted = request.headers.get(b"accept", b"")
     if b"application/json" in accepted and b"text/html" not in accepted:
         return response
@@ -60,7 +60,7 @@ def refuse_with_page(error: Exception, request: Refused) -> Answer:
         trace_id=request.trace_id,
     )
     kept = [header for header in response.headers if header[0] not in {b"content-type", b"cache-control"}]
-    return Answer(response.status, html.encode(), (HTML, *kept, *_headers({}, ())))
+    return Response(response.status, html.encode(), (HTML, *kept, *_headers({}, ())))
 
 
 def _headers(own: Mapping[str, str], cookies: tuple[str, ...]) -> list[Header]:

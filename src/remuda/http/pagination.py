@@ -25,9 +25,9 @@ from urllib.parse import parse_qsl, quote, urlencode
 import msgspec
 
 from remuda.access.principal import AccessList, Permission
-from remuda.http.responses import JSON, Answer, Collection, Header, bare, bare_all
+from remuda.http.responses import JSON, Collection, Header, Response, without_etag, without_etags
 from remuda.http.routes import ListQuery, PageQuery
-from remuda.kernel.clock import let_others_run
+from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, Malformed, NotFound, RemudaError, Unsealable
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
@@ -82,7 +82,7 @@ _CURSOR = re.compile(r"(.+)-([0-9a-f]{16})")
 _DIGEST_BYTES = 8
 
 
-class SeenOtherwise(Gone):
+class CursorAccessChanged(Gone):
     """Raised when a cursor was issued under other permissions; list again, then watch from that list."""
 
     def __init__(self, kind: str, version: str) -> None:
@@ -94,7 +94,7 @@ class SeenOtherwise(Gone):
         )
 
 
-class Places:
+class Cursors:
     """Cursors of readers with these permissions."""
 
     __slots__ = ("_digest",)
@@ -110,16 +110,16 @@ class Places:
         """Return the version of a cursor, under whichever permissions; raise Malformed if it is invalid."""
         found = _CURSOR.fullmatch(cursor)
         if found is None:
-            raise bad_place()
+            raise invalid_cursor()
         return found[1]
 
     def check(self, cursor: str, kind: str) -> None:
         """Raise Gone if a cursor was issued under other permissions."""
         if not cursor.endswith(f"-{self._digest}"):
-            raise SeenOtherwise(kind, self.read(cursor))
+            raise CursorAccessChanged(kind, self.read(cursor))
 
 
-def bad_place() -> Malformed:
+def invalid_cursor() -> Malformed:
     """Return the error for an invalid cursor."""
     problem = "is not an id of this stream"
     return Malformed(f"Last-Event-ID {problem}: leave it out to start over.", [("Last-Event-ID", problem)])
@@ -158,14 +158,14 @@ _READS_PER_ITEM = 10
 """Number of objects that a page may read for each that it may return."""
 
 
-async def answer_list(
+async def list_response(
     collection: Collection[Any, Any],
     query: ListQuery,
     tokens: PageTokens,
-    cursors: Places,
+    cursors: Cursors,
     *,
     query_string: str = "",
-) -> Answer:
+) -> Response:
     """Return the response with a page or the complete list."""
     if query.limit is None and query.continue_ is None:
         return await _everything(collection, cursors)
@@ -182,7 +182,7 @@ async def answer_list(
     if page.next is not None:
         more = tokens.write(collection, page.next)
         headers += [(b"x-continue", more.encode()), (b"link", _link(tokens.path, query_string, limit, more))]
-    return Answer(200, _body(collection, last), tuple(headers))
+    return Response(200, _body(collection, last), tuple(headers))
 
 
 async def read_items(collection: Collection[Any, Any], *, limit: int, after: str | None = None) -> Page[bytes]:
@@ -198,7 +198,7 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
     items = []
     for number, resource in enumerate(found.items):
         if number % _STREAMED == 0:
-            await let_others_run()
+            await yield_to_loop()
         if visible(resource):
             try:
                 items.append(await store.get_view(kind, resource.name, view))
@@ -207,15 +207,15 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
     return Page(items, found.version, found.next)
 
 
-async def _everything(collection: Collection[Any, Any], cursors: Places) -> Answer:
+async def _everything(collection: Collection[Any, Any], cursors: Cursors) -> Response:
     first = await read_items(collection, limit=_WHOLE if collection.visible is None else SLICE)
-    return Answer(200, _body(collection, first), (JSON, _version(first, cursors)))
+    return Response(200, _body(collection, first), (JSON, _version(first, cursors)))
 
 
 def _body(collection: Collection[Any, Any], first: Page[bytes]) -> bytes | AsyncIterator[bytes]:
     """Return a page and the rest of the list: whole, or in parts if that could use much memory."""
     if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
-        return _array(bare_all(collection.view, first.items))
+        return _array(without_etags(collection.view, first.items))
     return _chunks(collection, first)
 
 
@@ -228,7 +228,7 @@ async def _chunks(collection: Collection[Any, Any], page: Page[bytes]) -> AsyncI
             opening = b","
         if page.next is None:
             break
-        await let_others_run()
+        await yield_to_loop()
         page = await read_items(collection, limit=_STREAMED, after=page.next)
     yield b"]" if opening == b"," else b"[]"
 
@@ -238,11 +238,11 @@ def batches(view: View[Any], items: Sequence[bytes], size: int) -> Iterator[list
     start, size_so_far = 0, 0
     for end, item in enumerate(items):
         if size_so_far and size_so_far + len(item) > size:
-            yield [bare(view, each) for each in items[start:end]]
+            yield [without_etag(view, each) for each in items[start:end]]
             start, size_so_far = end, 0
         size_so_far += len(item)
     if size_so_far:
-        yield [bare(view, each) for each in items[start:]]
+        yield [without_etag(view, each) for each in items[start:]]
 
 
 async def _page(collection: Collection[Any, Any], limit: int, after: str | None) -> Page[bytes]:
@@ -257,7 +257,7 @@ async def _page(collection: Collection[Any, Any], limit: int, after: str | None)
         read, after = read + count, page.next
         if page.next is None or 2 * len(items) >= limit or read >= _READS_PER_ITEM * limit:
             return Page(items, page.version, page.next)
-        await let_others_run()
+        await yield_to_loop()
 
 
 def _array(items: Sequence[bytes]) -> bytes:
@@ -268,7 +268,7 @@ def _array(items: Sequence[bytes]) -> bytes:
     return b",".join([b"[" + first, *others[:-1], others[-1] + b"]"]) if others else b"[" + first + b"]"
 
 
-def _version(page: Page[bytes], cursors: Places) -> Header:
+def _version(page: Page[bytes], cursors: Cursors) -> Header:
     return b"x-resource-version", cursors.write(page.version).encode()
 
 

@@ -16,8 +16,8 @@ from remuda.http.asgi import ClientDisconnect, Receive, Scope
 from remuda.http.authentication import Credentials, TrustedProxies
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
-from remuda.http.errors import Refused, refuse
-from remuda.http.responses import Answer, Header
+from remuda.http.errors import RejectedRequest, reject
+from remuda.http.responses import Header, Response
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
 
@@ -30,7 +30,7 @@ class Observation:
     __slots__ = (
         "bytes",
         "error_code",
-        "is_cut",
+        "is_aborted",
         "is_stream",
         "peer",
         "principal",
@@ -57,7 +57,7 @@ class Observation:
         """Length of the response body so far."""
         self.is_stream = False
         """Whether the response is an event stream, which lasts as long as the client wants."""
-        self.is_cut = False
+        self.is_aborted = False
         """Whether the client disconnected before the response was complete."""
 
 
@@ -69,19 +69,19 @@ def observation_of(scope: Scope) -> Observation:
 _HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
 
 
-class Inbound:
+class InboundRequest:
     """A request in the pipeline. Each stage adds what it finds out, and headers for the response."""
 
     __slots__ = (
         "credentials",
         "endpoint",
+        "extra_headers",
         "headers",
-        "more",
+        "observation",
         "path",
         "query",
         "receive",
         "scope",
-        "seen",
         "values",
     )
 
@@ -91,16 +91,16 @@ class Inbound:
     path: Any
     query: Any
 
-    def __init__(self, scope: Scope, receive: Receive, seen: Observation) -> None:
-        self.scope, self.receive, self.seen = scope, receive, seen
+    def __init__(self, scope: Scope, receive: Receive, observation: Observation) -> None:
+        self.scope, self.receive, self.observation = scope, receive, observation
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.more: tuple[Header, ...] = ()
+        self.extra_headers: tuple[Header, ...] = ()
         """Further headers of the response."""
         self.credentials: Credentials | None = None
 
     def client(self, proxies: TrustedProxies) -> tuple[str, int] | None:
         """Return the client's address: the peer of the connection or, if that is a trusted proxy, its client."""
-        peer = self.seen.peer
+        peer = self.observation.peer
         if peer is None or b"x-forwarded-for" not in self.headers:
             return peer
         return proxies.client_of(peer[0], self.headers[b"x-forwarded-for"]), 0
@@ -113,7 +113,7 @@ class Inbound:
 
     def url(self, proxies: TrustedProxies) -> str:
         """Return the base URL at which the client reaches this API, or an empty string if its host is invalid."""
-        host, peer = self.headers.get(b"host", b""), self.seen.peer
+        host, peer = self.headers.get(b"host", b""), self.observation.peer
         if not _HOST.fullmatch(host):
             return ""
         scheme: str = self.scope.get("scheme", "http")
@@ -121,10 +121,10 @@ class Inbound:
             scheme = "https"
         return f"{scheme}://{host.decode()}{self.scope.get('root_path', '')}"
 
-    def refusal(self, error: Exception, url: str) -> Answer:
+    def error_response(self, error: Exception, url: str) -> Response:
         """Return the error response in the form of the request's route, once that is known."""
-        respond = self.endpoint.refuse if hasattr(self, "endpoint") else refuse
-        return respond(error, Refused(self.seen.trace_id, self.headers, url))
+        respond = self.endpoint.reject if hasattr(self, "endpoint") else reject
+        return respond(error, RejectedRequest(self.observation.trace_id, self.headers, url))
 
 
 HEADER_PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"

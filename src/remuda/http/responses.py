@@ -38,7 +38,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = frozenset({204, 304})
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True):
     """An HTTP response."""
 
     status: int
@@ -71,7 +71,7 @@ class Answer(msgspec.Struct, frozen=True):
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    def with_headers(self, *headers: Header) -> "Answer":
+    def with_headers(self, *headers: Header) -> "Response":
         """Return the response with further headers."""
         return msgspec.structs.replace(self, headers=(*self.headers, *headers))
 
@@ -126,11 +126,11 @@ async def _close(chunks: AsyncIterator[bytes]) -> None:
         await close()
 
 
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 """Type of a route's response."""
 
 
-class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
+class Rendered(msgspec.Struct, Generic[ResponseT], frozen=True):
     """A response that is JSON already, as `Store.get_view` returns it."""
 
     body: bytes
@@ -138,13 +138,13 @@ class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
     headers: Mapping[str, str] = {}
 
 
-class Other(msgspec.Struct, Generic[AnswerT], frozen=True):
+class OtherResponse(msgspec.Struct, Generic[ResponseT], frozen=True):
     """The alternative response of a route (`Route.other`), such as that of a dry run."""
 
-    answer: AnswerT
+    response: ResponseT
 
 
-class Page(msgspec.Struct, frozen=True):
+class HtmlPage(msgspec.Struct, frozen=True):
     """An HTML page."""
 
     html: str
@@ -165,7 +165,7 @@ class Redirect(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collection(Generic[ResourceT, AnswerT]):
+class Collection(Generic[ResourceT, ResponseT]):
     """Stored objects to be listed, paged or watched. The query decides which, and all three see the same objects."""
 
     store: Store
@@ -191,7 +191,7 @@ def etag_of(uid: str, writable: msgspec.Struct) -> str:
     return f'"{state[:_DIGITS]}"'
 
 
-class Tagged(Generic[ResourceT, AnswerT]):
+class EtagView(Generic[ResourceT, ResponseT]):
     """A view that renders the ETag before the JSON.
 
     The store caches by this object: create one per view, not per call.
@@ -199,7 +199,7 @@ class Tagged(Generic[ResourceT, AnswerT]):
 
     __slots__ = ("_writable", "read")
 
-    def __init__(self, read: Callable[[ResourceT], AnswerT], writable: Callable[[ResourceT], msgspec.Struct]) -> None:
+    def __init__(self, read: Callable[[ResourceT], ResponseT], writable: Callable[[ResourceT], msgspec.Struct]) -> None:
         self.read = read
         """Converts an object into its schema."""
         self._writable = writable
@@ -209,43 +209,43 @@ class Tagged(Generic[ResourceT, AnswerT]):
         return etag_of(resource.uid, self._writable(resource)).encode() + msgspec.json.encode(self.read(resource))
 
 
-def tagged(
-    read: Callable[[ResourceT], AnswerT], writable: Callable[[ResourceT], msgspec.Struct]
-) -> Tagged[ResourceT, AnswerT]:
+def etag_view(
+    read: Callable[[ResourceT], ResponseT], writable: Callable[[ResourceT], msgspec.Struct]
+) -> EtagView[ResourceT, ResponseT]:
     """Return a view whose bytes begin with the ETag of what `writable` returns. Create it once."""
-    return Tagged(read, writable)
+    return EtagView(read, writable)
 
 
-class Shown(msgspec.Struct, Generic[AnswerT], frozen=True):
+class Viewed(msgspec.Struct, Generic[ResponseT], frozen=True):
     """An object with its view. A caller in this process gets the schema; only an HTTP response renders JSON."""
 
-    view: Tagged[Any, AnswerT]
+    view: EtagView[Any, ResponseT]
     resource: Resource
 
-    def read(self) -> AnswerT:
+    def schema(self) -> ResponseT:
         return self.view.read(self.resource)
 
-    def rendered(self) -> Rendered[AnswerT]:
+    def rendered(self) -> Rendered[ResponseT]:
         """Return the JSON and the ETag."""
-        return untag(self.view(self.resource))
+        return split_etag(self.view(self.resource))
 
 
-def untag(rendered: bytes) -> Rendered[Any]:
+def split_etag(rendered: bytes) -> Rendered[Any]:
     """Separate the ETag and the JSON of an `EtagView`."""
     return Rendered(rendered[_WIDTH:], etag=rendered[:_WIDTH].decode())
 
 
-def bare(view: View[Any], rendered: bytes) -> bytes:
+def without_etag(view: View[Any], rendered: bytes) -> bytes:
     """Return what a view rendered, without the ETag if there is one."""
-    return rendered[_WIDTH:] if isinstance(view, Tagged) else rendered
+    return rendered[_WIDTH:] if isinstance(view, EtagView) else rendered
 
 
-def bare_all(view: View[Any], rendered: Sequence[bytes]) -> Sequence[bytes]:
+def without_etags(view: View[Any], rendered: Sequence[bytes]) -> Sequence[bytes]:
     """Return what a view rendered for many objects, without ETags."""
-    return [item[_WIDTH:] for item in rendered] if isinstance(view, Tagged) else rendered
+    return [item[_WIDTH:] for item in rendered] if isinstance(view, EtagView) else rendered
 
 
-def check_match(context: Context, etag: str, *, kind: str, name: str) -> None:
+def check_if_match(context: Context, etag: str, *, kind: str, name: str) -> None:
     """Raise PreconditionFailed unless If-Match is absent or matches this ETag."""
     expected = context.if_match
     if expected is None or expected.strip() == "*":

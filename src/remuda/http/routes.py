@@ -24,7 +24,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
 import msgspec
 
 from remuda.access.principal import Context, Permission, Principal
-from remuda.http.responses import Collection, Other, Rendered, Shown, Tagged
+from remuda.http.responses import Collection, EtagView, OtherResponse, Rendered, Viewed
 from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
@@ -80,7 +80,7 @@ ServiceT = TypeVar("ServiceT")
 PathT = TypeVar("PathT", bound=Parameters)
 QueryT = TypeVar("QueryT", bound=Parameters)
 BodyT = TypeVar("BodyT")
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 
 
 class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=True):
@@ -102,24 +102,26 @@ class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherAnswer:
+class OtherResponseType:
     """What a route answers when it does something else than usual: a handler says so by returning `Other`."""
 
     status: int
-    answer_type: type
+    response_type: type
     about: str
     """When that is."""
 
 
 Handler = Callable[
     [ServiceT, Call[PathT, QueryT, BodyT]],
-    Coroutine[Any, Any, AnswerT | Rendered[AnswerT] | Shown[AnswerT] | Other[Any] | Collection[Any, AnswerT]],
+    Coroutine[
+        Any, Any, ResponseT | Rendered[ResponseT] | Viewed[ResponseT] | OtherResponse[Any] | Collection[Any, ResponseT]
+    ],
 ]
 """Takes the service and the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
+class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
     """One operation of an API."""
 
     method: Method
@@ -133,21 +135,21 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """The class whose instance is called."""
     calls: Callable[..., Any] | None = None
     """The method of `service` that does it. Its arguments are bound by name."""
-    view: Tagged[Any, AnswerT] | None = None
+    view: EtagView[Any, ResponseT] | None = None
     """Renders a stored object that the method returns. A GET responds with the bytes that the store has cached."""
-    handler: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT] | None = None
+    handler: Handler[ServiceT, PathT, QueryT, BodyT, ResponseT] | None = None
     """In place of `calls`, for a route that reads headers, cookies or the peer."""
     permission: Permission | None = None
     path_type: type[PathT] = Nothing  # type: ignore[assignment]  # the handler's type decides
     query_type: type[QueryT] = Nothing  # type: ignore[assignment]  # the handler's type decides
     body_type: type[BodyT] = Nothing  # type: ignore[assignment]  # the handler's type decides
-    answer_type: type[AnswerT] = NoneType  # type: ignore[assignment]  # the handler's type decides
+    response_type: type[ResponseT] = NoneType  # type: ignore[assignment]  # the handler's type decides
     success: int = 200
     errors: tuple[int, ...] = ()
     """The statuses this route can answer beside those that the kernel adds to every route."""
-    other: OtherAnswer | None = None
+    other: OtherResponseType | None = None
     """What it answers when it does something else than usual."""
-    refusals: Mapping[int, type] = field(default_factory=dict)
+    error_bodies: Mapping[int, type] = field(default_factory=dict)
     """The bodies of errors that say more than they do elsewhere, by status."""
     is_conditional: bool = False
     """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
@@ -164,7 +166,7 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     redirects: bool = False
     """It may answer with 302, whatever its success is."""
     oauth: bool = False
-    """It refuses in the words of OAuth2 (`OAuthRefusal`), and nobody may keep what it answers."""
+    """It refuses in the words of OAuth2 (`OAuthError`), and nobody may keep what it answers."""
     max_age_s: int = 0
     """A client may keep what it is answered for so long, for itself alone; it asks each time if this is nothing."""
     headers: tuple[str, ...] = ()
@@ -206,7 +208,7 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     @property
     def is_list(self) -> bool:
         """It answers with an array."""
-        return get_origin(self.answer_type) in {list, tuple}
+        return get_origin(self.response_type) in {list, tuple}
 
     @property
     def is_paged(self) -> bool:
@@ -279,7 +281,7 @@ class Table:
             return ""
         others = [each.path for each in self.routes if each is not route]
         is_thing = any(f"{path}/".startswith(f"{route.path}/") for path in others)
-        is_done = place.endswith("}") or route.answer_type is NoneType
+        is_done = place.endswith("}") or route.response_type is NoneType
         return last if is_done and not is_thing else ""
 
 
@@ -316,8 +318,8 @@ def _check_method(route: AnyRoute, method: Callable[..., Any], *, is_repeat: boo
     if getattr(route.service, method.__name__, None) is not method:
         raise ValueError(f"is no method of the route's service {getattr(route.service, '__name__', None)}")
     _ = route.repeat_arguments if is_repeat else route.arguments
-    other = None if route.other is None else route.other.answer_type
-    check_result(method, response=route.answer_type, other=other, has_view=route.view is not None)
+    other = None if route.other is None else route.other.response_type
+    check_result(method, response=route.response_type, other=other, has_view=route.view is not None)
 
 
 def _faults(route: AnyRoute) -> Iterator[str]:
@@ -331,7 +333,7 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         == (route.permission is None),
         "has a body, which a GET or DELETE must not": not (route.has_body and route.method in {"GET", "DELETE"}),
         "is conditional, which only a write can be": not (route.is_conditional and route.method == "GET"),
-        "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
+        "answers something with a 204": route.success != _NO_CONTENT or route.response_type is NoneType,
         "has another answer with the status of its usual one": route.other is None
         or route.other.status != route.success,
         "answers repeats anew, and keeps what it answers": route.repeat_calls is None or route.holds_secret,

@@ -12,7 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from remuda.access.principal import Context
-from remuda.http.responses import Collection, Other, Page, Redirect, Rendered, Shown
+from remuda.http.responses import Collection, HtmlPage, OtherResponse, Redirect, Rendered, Viewed
 from remuda.store.objects import Resource
 
 Method = Callable[..., Any]
@@ -170,11 +170,11 @@ def _is_response(returned: Any, response: Any, other: Any, *, has_view: bool) ->
         return True
     if _is_stored(returned):
         return has_view
-    if origin in {Collection, Rendered, Shown}:
+    if origin in {Collection, Rendered, Viewed}:
         return _accepts(response, arguments[-1])
-    if origin is Other:
+    if origin is OtherResponse:
         return other is not None and _accepts(other, arguments[0])
-    if returned in {Page, Redirect}:
+    if returned in {HtmlPage, Redirect}:
         return True
     return _accepts(Sequence[get_args(response)] if get_origin(response) is list else response, returned)  # type: ignore[misc]  # made at run time
 

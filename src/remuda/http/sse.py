@@ -16,7 +16,7 @@ _LONGEST = 16 << 20
 """Largest accepted event in bytes: many times the largest object."""
 
 
-def event(kind: str, data: bytes, *, cursor: str | None = None) -> bytes:
+def sse_event(kind: str, data: bytes, *, cursor: str | None = None) -> bytes:
     """Return an event. An empty `cursor` clears the reader's cursor; None leaves it unchanged."""
     resume = "" if cursor is None else f"id: {cursor}\n"
     return b"event: %b\n%bdata: %b\n\n" % (kind.encode(), resume.encode(), _one_line(data))

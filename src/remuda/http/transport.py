@@ -31,10 +31,10 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret, hide, reveal
 from remuda.outbound.client import load, new_client, transport_errors
 
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 
 
-class Credentials(Protocol):
+class ClientCredentials(Protocol):
     """Credentials of a client."""
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
@@ -42,7 +42,7 @@ class Credentials(Protocol):
         ...
 
 
-class Bearer:
+class BearerCredentials:
     """A bearer token, read for each request, because tokens are renewed."""
 
     def __init__(self, token: Callable[[], Secret]) -> None:
@@ -52,7 +52,7 @@ class Bearer:
         return {"Authorization": f"Bearer {self._token().reveal()}"}
 
 
-class Service:
+class ServiceCredentials:
     """A service that acts for the principal of the context. Its certificate is part of the TLS settings."""
 
     def __init__(self, name: str, *, impersonate: bool = False) -> None:
@@ -68,13 +68,13 @@ class Service:
 def claim_of(principal: Principal) -> Claim:
     """Return the claim of a service that acts for this principal."""
     return Claim(
-        actor=principal.who,
+        actor=principal.actor_name,
         type=principal.type,
         organization=principal.organization,
         project=principal.project,
         organizations=principal.organizations,
         issuer=principal.issuer,
-        vouched_by=principal.vouched_by,
+        vouched_by=principal.member_of_only,
     )
 
 
@@ -130,12 +130,12 @@ def encode_form(form: Any) -> bytes | None:
     return urlencode([*_spread([(name, value) for name, value in fields.items() if value is not None])]).encode()
 
 
-def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> AnswerT:
+def read_response(body: bytes, response_type: type[ResponseT], *, server: str) -> ResponseT:
     """Return a response as its type, or raise ServerUnreachable if it does not match."""
-    if answer_type is type(None):
+    if response_type is type(None):
         return None
     try:
-        return msgspec.json.decode(body, type=answer_type, dec_hook=hide)
+        return msgspec.json.decode(body, type=response_type, dec_hook=hide)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise ServerUnreachable(server, "its response does not match the route") from None
 
@@ -168,7 +168,7 @@ class ClientSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class OutboundRequest:
     """A request, without the headers that each attempt adds."""
 
     name: str
@@ -185,14 +185,14 @@ class Request:
         return self.method == "GET" or "Idempotency-Key" in self.headers
 
 
-class Caller:
+class HttpTransport:
     """Connections to one server."""
 
     def __init__(
         self,
         server: str,
         *,
-        credentials: Credentials,
+        credentials: ClientCredentials,
         clock: Clock,
         randomness: Randomness,
         settings: ClientSettings,
@@ -219,7 +219,7 @@ class Caller:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def exchange(self, request: Request) -> httpx2.Response:
+    async def exchange(self, request: OutboundRequest) -> httpx2.Response:
         """Send a request until it is answered, and return a success or raise the error that was told."""
 
         async def attempt() -> httpx2.Response:
@@ -244,7 +244,7 @@ class Caller:
         raise error
 
     async def events(
-        self, request: Request, since: str | None, heard: Callable[[], None] | None = None
+        self, request: OutboundRequest, since: str | None, heard: Callable[[], None] | None = None
     ) -> AsyncGenerator[Received | RemudaError]:
         """Yield the events of one stream until it ends; if it fails temporarily, yield that error last.
 
@@ -270,7 +270,7 @@ class Caller:
         except AttemptFailed as failure:
             yield failure.error(self.server)
 
-    def _built(self, request: Request, more: Mapping[str, str] | None = None, **options: Any) -> httpx2.Request:
+    def _built(self, request: OutboundRequest, more: Mapping[str, str] | None = None, **options: Any) -> httpx2.Request:
         headers = {"Accept": "application/json", **request.headers, **(more or {})}
         if request.body is not None:
             headers.setdefault("Content-Type", "application/json")

@@ -26,17 +26,17 @@ from typing import Any, cast
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.pagination import SLICE, Places, bad_place, batches, read_items
-from remuda.http.responses import Answer, Collection, Header, bare
-from remuda.http.sse import HEARTBEAT, added_events, event
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.http.pagination import SLICE, Cursors, batches, invalid_cursor, read_items
+from remuda.http.responses import Collection, Header, Response, without_etag
+from remuda.http.sse import HEARTBEAT, added_events, sse_event
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, RemudaError
 from remuda.store.contract import Bookmark, Change, Event
 
 _SLOTS = 16
 
 
-class Pulse:
+class Heartbeat:
     """Heartbeat for many streams: wakes each once in an interval, and all when `closing` is set.
 
     One ticker wakes all idle streams, a few at each tick, so a thousand streams need one timer and do not wake
@@ -82,7 +82,7 @@ class Pulse:
                 wakeup.set()
 
 
-def in_sight(collection: Collection[Any, Any], change: Change[Any]) -> tuple[str, Any] | None:
+def visible_change(collection: Collection[Any, Any], change: Change[Any]) -> tuple[str, Any] | None:
     """Return the type of a change for readers who see only some objects, and the state to send.
 
     None if it is invisible.
@@ -120,31 +120,31 @@ class WatchPorts:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Ends every stream when it is set."""
     heartbeat_s: float = 15.0
-    pulse: Pulse = field(init=False)
+    heartbeat: Heartbeat = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pulse", Pulse(self.clock, self.closing, self.heartbeat_s))
+        object.__setattr__(self, "heartbeat", Heartbeat(self.clock, self.closing, self.heartbeat_s))
 
 
 Renew = Callable[[], Awaitable[Principal]]
 
 
-async def answer_watch(
+async def watch_response(
     collection: Collection[Any, Any],
     *,
     last_event_id: str | None,
     principal: Principal,
     renew: Renew,
     ports: WatchPorts,
-) -> Answer:
+) -> Response:
     """Return the response with a stream, or raise Gone if it cannot resume from the reader's cursor."""
-    cursors, since = Places(principal.access), None
+    cursors, since = Cursors(principal.access), None
     if last_event_id:
         since = cursors.read(last_event_id)
         await _check_resumable(collection, since)
         cursors.check(last_event_id, collection.kind.__name__)
     stream = _Stream(collection, _AccessCheck(principal, renew, ports), cursors, ports)
-    return Answer(200, stream.events(since), _HEADERS)
+    return Response(200, stream.events(since), _HEADERS)
 
 
 async def _check_resumable(collection: Collection[Any, Any], version: str) -> None:
@@ -164,7 +164,7 @@ async def _check_resumable(collection: Collection[Any, Any], version: str) -> No
         try:
             attempt.result()
         except Invalid:
-            raise bad_place() from None
+            raise invalid_cursor() from None
 
 
 @asynccontextmanager
@@ -209,7 +209,7 @@ class _Stream:
     """Stream of one reader."""
 
     def __init__(
-        self, collection: Collection[Any, Any], access: _AccessCheck, cursors: Places, ports: WatchPorts
+        self, collection: Collection[Any, Any], access: _AccessCheck, cursors: Cursors, ports: WatchPorts
     ) -> None:
         self._collection, self._access, self._cursors, self._ports = collection, access, cursors, ports
         self._read_up_to: str | None = None
@@ -229,7 +229,7 @@ class _Stream:
                 async for chunk in changes:
                     yield chunk
         except Gone as error:
-            yield event("gone", msgspec.json.encode({"reason": error.sentence}), cursor="")
+            yield sse_event("gone", msgspec.json.encode({"reason": error.message}), cursor="")
         except _EndedError as ended:
             yield self._end(ended.reason)
         except RemudaError as error:
@@ -237,7 +237,7 @@ class _Stream:
 
     def _end(self, reason: str) -> bytes:
         cursor = "" if reason == _ACCESS_CHANGED else self._read_up_to and self._cursors.write(self._read_up_to)
-        return event("end", msgspec.json.encode({"reason": reason}), cursor=cursor)
+        return sse_event("end", msgspec.json.encode({"reason": reason}), cursor=cursor)
 
     async def _present(self) -> AsyncGenerator[bytes]:
         page = await read_items(self._collection, limit=SLICE)
@@ -246,17 +246,17 @@ class _Stream:
                 yield events
             if page.next is None:
                 break
-            await let_others_run()
+            await yield_to_loop()
             await self._check_open(at_once=False)
             page = await read_items(self._collection, limit=SLICE, after=page.next)
         self._read_up_to = self._sent = page.version
-        yield event("bookmark", b'{"synced":true}', cursor=self._cursors.write(page.version))
+        yield sse_event("bookmark", b'{"synced":true}', cursor=self._cursors.write(page.version))
 
     async def _changes(self) -> AsyncGenerator[bytes]:
         """Yield changes from now on."""
         assert self._read_up_to is not None, "a stream follows from a version"
         async with _watching(self._collection, self._read_up_to) as changes:
-            with self._ports.pulse.wakeup() as wakeup:
+            with self._ports.heartbeat.wakeup() as wakeup:
                 while True:
                     pull = asyncio.create_task(_next(changes))
                     pull.add_done_callback(lambda _: wakeup.set())
@@ -289,20 +289,20 @@ class _Stream:
         if self._read_up_to is None or self._read_up_to == self._sent:
             return HEARTBEAT
         self._sent = self._read_up_to
-        return event("bookmark", b"{}", cursor=self._cursors.write(self._read_up_to))
+        return sse_event("bookmark", b"{}", cursor=self._cursors.write(self._read_up_to))
 
     def _event(self, change: Event[Any]) -> bytes | None:
         """Return the event for a change, if there is one."""
         self._read_up_to = change.version
         if isinstance(change, Bookmark):
             return self._heartbeat()
-        visible = in_sight(self._collection, change)
+        visible = visible_change(self._collection, change)
         if visible is None:
             return None
         self._sent = change.version
         kind, resource = visible
         view = self._collection.view
-        return event(kind, bare(view, view(resource)), cursor=self._cursors.write(change.version))
+        return sse_event(kind, without_etag(view, view(resource)), cursor=self._cursors.write(change.version))
 
 
 class _EndedError(Exception):

@@ -69,9 +69,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.operations.recovery import Recovery
 from remuda.operations.service import Operations
-from remuda.reconcile.controller import Driver
-from remuda.service import api_ports, not_begun, operations_of
-from remuda.store.background import Duties
+from remuda.reconcile.controller import Controller
+from remuda.service import api_ports, operations_of, unsynced_controllers
+from remuda.store.background import BackgroundTasks
 from remuda.store.contract import Store
 from remuda.version import release
 
@@ -349,8 +349,8 @@ class IdentityApp:
         self.drivers = self._drivers()
         self._monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
         self._retention = Retention(store, clock=clock, leader=ports.leader, usage_kept=settings.usage_kept)
-        self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
-        self._duties = Duties(clock)
+        self._recovery = Recovery(self.operations, is_alone=ports.is_only_process)
+        self._duties = BackgroundTasks(clock)
 
     async def start(self) -> None:
         """Write what is built in, take up what was left, and begin."""
@@ -359,8 +359,8 @@ class IdentityApp:
         await seed_clients(self.ports.store)
         await seed_providers(self.ports.store, self.ports.settings.providers)
         await self.services.rights.check()
-        self._duties.start("recovery", self._recovery.keep)
-        self._duties.start("forgetting", self._recovery.keep_forgetting)
+        self._duties.start("recovery", self._recovery.run)
+        self._duties.start("forgetting", self._recovery.run_retention)
         self._duties.start("quota monitor", self._monitor.keep)
         self._duties.start("usage retention", self._retention.keep)
         for driver in self.drivers:
@@ -376,14 +376,14 @@ class IdentityApp:
 
     def check(self) -> Iterable[tuple[str, str]]:
         """Return what speaks against sending requests here."""
-        return not_begun(self.drivers)
+        return unsynced_controllers(self.drivers)
 
-    def _drivers(self) -> Sequence[Driver]:
+    def _drivers(self) -> Sequence[Controller]:
         ports, tokens = self.ports, self.tokens
-        reconciling = ports.reconciling
+        reconciling = ports.reconcile_ports
         return (
-            *tenancy_controllers.drivers(reconciling, self.ledger.heads, settings=ports.control),
-            *people_controllers.drivers(reconciling, tokens.tokens, settings=ports.control),
-            *quota_controllers.drivers(reconciling, self.ledger, settings=ports.control),
-            *token_controllers.drivers(reconciling, tokens.sessions, tokens.keys, settings=ports.control),
+            *tenancy_controllers.drivers(reconciling, self.ledger.heads, settings=ports.controllers),
+            *people_controllers.drivers(reconciling, tokens.tokens, settings=ports.controllers),
+            *quota_controllers.drivers(reconciling, self.ledger, settings=ports.controllers),
+            *token_controllers.drivers(reconciling, tokens.sessions, tokens.keys, settings=ports.controllers),
         )

@@ -18,12 +18,21 @@ import msgspec
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.principal import Context
-from remuda.http.audit import STREAM, Actor, AuditRecord, Component, Operation, Result, Target, subject_of_organization
+from remuda.http.audit import (
+    STREAM,
+    Actor,
+    AuditOperation,
+    AuditRecord,
+    AuditResult,
+    AuditTarget,
+    Component,
+    subject_of_organization,
+)
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Rendered
 from remuda.http.routes import AnyRoute, Id, PageQuery, Route, Wire
 from remuda.identity.names import ORGANIZATION, OrganizationPath, permission
-from remuda.kernel.clock import let_others_run
+from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.sealing import Sealer
 from remuda.store.logs import Entry, Log
 
@@ -66,9 +75,9 @@ class EntryRead(Wire, frozen=True):
         Actor,
         msgspec.Meta(description="Whose credentials; for whom, if for somebody else; the service that acted."),
     ]
-    operation: Operation
-    resource: Target
-    result: Result
+    operation: AuditOperation
+    resource: AuditTarget
+    result: AuditResult
     scope: Annotated[
         Mapping[str, str], msgspec.Meta(description="Where: the parameters of the path, and who pays if that was said.")
     ]
@@ -168,7 +177,7 @@ class Auditing:
             place, left = page.next, left - len(page.entries)
             if place is None or left == 0:
                 return found, place
-            await let_others_run()
+            await yield_to_loop()
 
 
 _ABOUT = (
@@ -189,7 +198,7 @@ ROUTES: list[AnyRoute] = [
         permission=READ,
         path_type=OrganizationPath,
         query_type=AuditQuery,
-        answer_type=list[EntryRead],
+        response_type=list[EntryRead],
         service=Auditing,
         calls=Auditing.of_organization,
     ),
@@ -202,7 +211,7 @@ ROUTES: list[AnyRoute] = [
         scope="everywhere",
         permission=READ,
         query_type=SystemAuditQuery,
-        answer_type=list[EntryRead],
+        response_type=list[EntryRead],
         service=Auditing,
         calls=Auditing.of_system,
     ),

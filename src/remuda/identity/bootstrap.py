@@ -38,7 +38,7 @@ from remuda.kernel.errors import AlreadyExists, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import until_written
+from remuda.resources.crud import retry_on_conflict
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
@@ -224,7 +224,7 @@ class FirstStart:
             account = await self.store.get(ServiceAccount, name)
             await self.store.update(rules.rotated(account, issued, _WHO, self.clock.now()))
 
-        await until_written(write)
+        await retry_on_conflict(write)
 
     async def _made(self, wanted: ResourceT) -> ResourceT:
         try:

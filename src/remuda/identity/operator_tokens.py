@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 
 from remuda.access.principal import Context
-from remuda.http.audit import Actor, Operation, Target, audit_record
+from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.http.routes import AnyRoute, Route, Wire
 from remuda.identity.kinds.users import USER, User, user_id
 from remuda.identity.lookups import organizations_to_tell
@@ -160,8 +160,8 @@ def _record(request: OperatorRequest, user: User, trace_id: str, organization: s
     return audit_record(
         component="identity",
         actor=Actor(subject=f"operator {request.operator}", actor=user.spec.subject),
-        operation=Operation(verb="POST", route=PATH),
-        resource=Target(type=USER.plural, id=user.name),
+        operation=AuditOperation(verb="POST", route=PATH),
+        resource=AuditTarget(type=USER.plural, id=user.name),
         status=_OK,
         trace_id=trace_id,
         organization=organization,
@@ -181,7 +181,7 @@ ROUTES: list[AnyRoute] = [
         service=Operators,
         calls=Operators.issue_sealed,
         body_type=OperatorTokenWrite,
-        answer_type=OperatorTokenRead,
+        response_type=OperatorTokenRead,
         errors=(401,),
         holds_secret=True,
         tag="operator",

@@ -44,6 +44,6 @@ class SystemClock:
 
 
 @coroutine
-def let_others_run() -> Any:
+def yield_to_loop() -> Any:
     """Suspend the caller for one iteration of the event loop. No time passes, so no clock is involved."""
     yield

@@ -11,7 +11,7 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 
-class TakenError(Exception):
+class NameTakenError(Exception):
     """There is already a record with this name. Unlike AlreadyExists, no step can raise it."""
 
 
@@ -26,7 +26,7 @@ class Journal:
         try:
             written = await self._store.create(operation, log=self._reporter.records(operation))
         except AlreadyExists:
-            raise TakenError from None
+            raise NameTakenError from None
         self._reporter.started(written)
         return written
 

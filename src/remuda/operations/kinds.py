@@ -162,7 +162,7 @@ def attempt_id(request: str, attempt: int) -> str:
 def failure_of(error: BaseException) -> Failure:
     """Return the readable part of an error: of one that is not ours only its type, since its text may be secret."""
     if isinstance(error, RemudaError):
-        return Failure(code=error.code, sentence=error.sentence)
+        return Failure(code=error.code, sentence=error.message)
     return Failure(
         code="internal", sentence=f"The operation failed unexpectedly ({type(error).__name__}): see the log."
     )

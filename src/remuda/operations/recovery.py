@@ -56,11 +56,11 @@ class Recovery:
         self._began = operations.clock.now()
         self._last = _Scan()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Scan at once and then at an interval, for ever: a background task."""
         while True:
             await self.recover()
-            await self._operations.clock.sleep(self._operations.settings.look_s)
+            await self._operations.clock.sleep(self._operations.settings.recovery_interval_s)
 
     async def recover(self) -> None:
         """Scan once; return when every operation that was found has been attempted once."""
@@ -72,13 +72,13 @@ class Recovery:
         self._operations.reporter.open(scan.open)
         self._operations.reporter.obstructed(scan.obstructed, self._operations.sagas)
 
-    async def keep_forgetting(self) -> None:
+    async def run_retention(self) -> None:
         """Delete old records at once and then at an interval, for ever: a background task."""
         while True:
-            await self.forget()
+            await self.delete_old()
             await self._operations.clock.sleep(_RETENTION_INTERVAL_S)
 
-    async def forget(self) -> None:
+    async def delete_old(self) -> None:
         """Delete the closed records whose retention has passed."""
         before = self._operations.clock.now() - self._operations.settings.retention
         unreadable: list[str] = []
@@ -105,7 +105,7 @@ class Recovery:
         except NotFound:
             return
         except Unreadable as error:
-            self._record_obstacle(scan, name, "unreadable", error.sentence)
+            self._record_obstacle(scan, name, "unreadable", error.message)
             return
         if not operation.is_open:
             return  # closed since the page was read
@@ -119,12 +119,12 @@ class Recovery:
         except ObstructedError as error:
             self._record_obstacle(scan, operation.name, error.obstacle, error.failure.sentence)
             await self._mark_stuck(operation, error)
-        if len(scan.tries) >= self._operations.settings.together:
+        if len(scan.tries) >= self._operations.settings.concurrency:
             _, scan.tries = await asyncio.wait(scan.tries, return_when=asyncio.FIRST_COMPLETED)
 
     def _is_orphaned(self, operation: Operation) -> bool:
         operations = self._operations
-        if operations.is_stopping or operation.name in operations.in_hand:
+        if operations.is_stopping or operation.name in operations.running:
             return False
         is_known = operations.sagas.get(operation.spec.saga) is not None
         if is_known and (self._is_alone or operation.spec.process == operations.process):

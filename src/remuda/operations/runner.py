@@ -22,7 +22,7 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.operations.journal import Journal, TakenError
+from remuda.operations.journal import Journal, NameTakenError
 from remuda.operations.kinds import Failure, Obstacle, Operation, failure_of
 from remuda.operations.reporter import Reporter
 from remuda.operations.saga import AnyBound, AnyStep, Work
@@ -61,11 +61,11 @@ class Run:
         self.error: BaseException | None = None
         """The reason why it is undone."""
         self.attempts = operation.status.undo_attempts
-        self.answer: asyncio.Future[Operation] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[Operation] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
         self.tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Resolved at the end of the current attempt to undo, or of the first one."""
-        self.wake = asyncio.Event()
+        self.retry = asyncio.Event()
         """Set to end the delay before the next attempt."""
         self.pause_s = 0.0
         """The delay before the next attempt."""
@@ -78,7 +78,7 @@ class Run:
         self._is_interrupted = False
 
     @property
-    def owes_undo(self) -> bool:
+    def needs_undo(self) -> bool:
         """Whether it is open, or was overtaken: then later effects of this process are still to be undone."""
         return self.operation.is_open or (self.is_live and self.operation.phase == "undone")
 
@@ -119,26 +119,26 @@ class Run:
         if not self.tried.done():
             self.tried.set_result(None)
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """Skip the delay before the next attempt."""
         if self.is_pausing:
             self.begin_try()
-        self.wake.set()
+        self.retry.set()
 
     def end(self) -> None:
         """Make no further attempt, because the process stops."""
         self.is_ending = True
-        self.wake.set()
+        self.retry.set()
 
     def succeed(self) -> None:
         """Return success to the caller."""
-        if not self.answer.done():
-            self.answer.set_result(self.operation)
+        if not self.result.done():
+            self.result.set_result(self.operation)
 
     def fail(self, error: BaseException) -> None:
         """Raise an error at the caller, if there is one."""
-        if self.is_live and not self.answer.done():
-            self.answer.set_exception(error)
+        if self.is_live and not self.result.done():
+            self.result.set_exception(error)
 
     def _withdraw_cancellation(self) -> bool:
         """Withdraw the cancellation by `stop`; return whether there was one, and no other."""
@@ -164,9 +164,9 @@ class OperationSettings:
     """Maximum delay between two attempts, also of a stuck operation."""
     stuck_after: int = 8
     """Failed attempts after which an operation is stuck, about a minute after the first."""
-    look_s: float = 15.0
+    recovery_interval_s: float = 15.0
     """The interval at which recovery scans for open operations that no process works on."""
-    together: int = 32
+    concurrency: int = 32
     """The number of operations that recovery takes over concurrently."""
     retention: timedelta = timedelta(days=30)
     """Retention of closed operations: longer than of idempotency keys, so that a repeated request does not run again.
@@ -203,7 +203,7 @@ class Runner:
         """Do the steps of a run, or undo them if one fails."""
         try:
             run.operation = await self._journal.begin(run.operation)
-        except (RemudaError, TakenError) as error:
+        except (RemudaError, NameTakenError) as error:
             run.fail(error)
             return
         run.error = await self._do(run) or await self._close(run, log)
@@ -288,7 +288,7 @@ class Runner:
                 error=_failure(run),
                 turned=self._clock.now(),
             )
-        if not run.owes_undo:
+        if not run.needs_undo:
             return
         async with _within(self._settings.undo_s):
             for step in reversed(run.saga.steps[: run.started]):
@@ -320,8 +320,8 @@ class Runner:
         run.is_pausing = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(run.pause_s):
-                await run.wake.wait()
-        run.wake.clear()
+                await run.retry.wait()
+        run.retry.clear()
         run.is_pausing = False
 
     def _resolve(self, run: Run) -> None:

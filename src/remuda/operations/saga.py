@@ -67,7 +67,7 @@ class Saga(Generic[PortsT, InputT]):
     subject: Callable[[InputT], tuple[str, str]]
     """The qualified plural and name of the object the operation is about."""
     steps: tuple[Step[PortsT, InputT], ...]
-    holds_secret: bool = False
+    has_secret: bool = False
     """Whether its input contains a secret, so that the record stores it sealed."""
 
 
@@ -113,7 +113,7 @@ class Sagas:
 
 def stored_input(saga: AnySaga, input: msgspec.Struct) -> tuple[str, Secret | None]:  # noqa: A002  as in `Operations.run`
     """Return an input as a record stores it: the readable text, and the secret to seal."""
-    if not saga.holds_secret:
+    if not saga.has_secret:
         return msgspec.json.encode(input).decode(), None
     return "", Secret(msgspec.json.encode(input, enc_hook=Secret.reveal).decode())
 

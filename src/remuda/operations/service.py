@@ -25,11 +25,11 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.operations.journal import Journal, TakenError
+from remuda.operations.journal import Journal, NameTakenError
 from remuda.operations.kinds import Operation, OperationSpec, attempt_id
 from remuda.operations.reporter import Reporter
 from remuda.operations.runner import ObstructedError, OperationSettings, Run, Runner
@@ -92,7 +92,7 @@ class Operations:
             name = attempt_id(id, attempt)
             try:
                 return await self._attempt(bound, Work(name, input, actor), spec, log)
-            except TakenError:
+            except NameTakenError:
                 done = await self._found(name, spec)
             if done is not None:
                 return done
@@ -108,7 +108,7 @@ class Operations:
         except ObstructedError as error:
             raise Invalid(f"the operation {id}", error.problem, remedy=error.remedy) from None
         if run.is_pausing:
-            run.hurry()
+            run.retry_now()
         await asyncio.wait([run.tried])
         return await self.journal.read(id)
 
@@ -124,11 +124,11 @@ class Operations:
             remedy = "abandon one that is stuck or undoing"
             raise Invalid(f"the operation {id}", f"is {abandoned.phase}", remedy=remedy)
         if id in self._runs:
-            self._runs[id].hurry()
+            self._runs[id].retry_now()
         return abandoned
 
     @property
-    def in_hand(self) -> Collection[str]:
+    def running(self) -> Collection[str]:
         """The operations that this process is running."""
         return self._runs.keys()
 
@@ -190,11 +190,11 @@ class Operations:
     async def _attempt(self, bound: AnyBound, work: Work[Any], spec: OperationSpec, log: Sequence[Record]) -> Operation:
         self._check_going()
         if work.id in self._runs:
-            raise TakenError
+            raise NameTakenError
         run = Run(bound, work, Operation(metadata=Metadata(name=work.id), spec=spec), is_live=True)
         self._start(run, self._runner.run(run, log))
         try:
-            return await run.answer
+            return await run.result
         except asyncio.CancelledError:
             run.stop()
             raise
@@ -240,7 +240,7 @@ class Operations:
             while any(
                 run.task in done for run in self._runs.values()
             ):  # `_ended` is called in a later iteration of the loop
-                await let_others_run()
+                await yield_to_loop()
 
     def _check_going(self) -> None:
         if self.is_stopping:

@@ -20,10 +20,10 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Protocol, TypeAlias
 from urllib.parse import urljoin
 
-Address: TypeAlias = IPv4Address | IPv6Address
+IpAddress: TypeAlias = IPv4Address | IPv6Address
 """An IP address."""
 
-Network: TypeAlias = IPv4Network | IPv6Network
+IpNetwork: TypeAlias = IPv4Network | IPv6Network
 """An IP network."""
 
 _INSIDE_IPV4 = (
@@ -55,26 +55,26 @@ _TUNNELLED = IPv6Network("2002::/16")
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AddressPolicy:
     """Policy of allowed addresses: the public Internet, and the networks that an operator has allowed."""
 
-    allowed: tuple[Network, ...] = ()
+    allowed: tuple[IpNetwork, ...] = ()
 
-    def permits(self, address: Address) -> bool:
+    def allows(self, address: IpAddress) -> bool:
         """Tell whether requests to this address are allowed."""
         plain = unmapped(address)
         return self._is_allowed(plain) or all(map(_is_public, _with_embedded(plain)))
 
-    def _is_allowed(self, address: Address) -> bool:
+    def _is_allowed(self, address: IpAddress) -> bool:
         return any(address in network for network in self.allowed)
 
 
-def unmapped(address: Address) -> Address:
+def unmapped(address: IpAddress) -> IpAddress:
     """Return the IPv4 address of an IPv4-mapped IPv6 address, or the address itself."""
     return _embedded(address) if isinstance(address, IPv6Address) and address in _MAPPED else address
 
 
-def _with_embedded(address: Address) -> Iterator[Address]:
+def _with_embedded(address: IpAddress) -> Iterator[IpAddress]:
     if isinstance(address, IPv6Address) and address in _TRANSLATED:
         yield _embedded(address)
         return
@@ -87,20 +87,20 @@ def _embedded(address: IPv6Address) -> IPv4Address:
     return IPv4Address(address.packed[-4:])
 
 
-def _is_public(address: Address) -> bool:
+def _is_public(address: IpAddress) -> bool:
     if isinstance(address, IPv4Address):
         return not _is_in(address, _INSIDE_IPV4)
     return address.scope_id is None and _is_in(address, _OUTSIDE_IPV6) and not _is_in(address, _INSIDE_IPV6)
 
 
-def _is_in(address: Address, networks: tuple[str, ...]) -> bool:
+def _is_in(address: IpAddress, networks: tuple[str, ...]) -> bool:
     return any(address in ipaddress.ip_network(network) for network in networks)
 
 
 class Resolver(Protocol):
     """Port that resolves names; a simulation and tests implement their own."""
 
-    async def __call__(self, host: str, port: int) -> Sequence[Address]:
+    async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
         """Return all IP addresses of a host, best first, or raise OSError."""
         ...
 
@@ -108,7 +108,7 @@ class Resolver(Protocol):
 class SystemResolver:
     """Resolver of the operating system."""
 
-    async def __call__(self, host: str, port: int) -> Sequence[Address]:
+    async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
         """Resolve a host."""
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
@@ -137,7 +137,7 @@ class Target:
     host: str
     port: int
     path: str
-    literal: Address | None = None
+    literal: IpAddress | None = None
 
     @property
     def authority(self) -> str:
@@ -145,11 +145,11 @@ class Target:
         port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return _bracketed(self.host) + port
 
-    def at(self, address: Address) -> str:
+    def at(self, address: IpAddress) -> str:
         """Return the URL of the target at one IP address."""
         return f"{self.scheme}://{_bracketed(str(address))}:{self.port}{self.path}"
 
-    def elsewhere(self, location: str) -> "Target | None":
+    def redirected(self, location: str) -> "Target | None":
         """Return the target of a redirect, or None if the location is invalid."""
         base = f"{self.scheme}://{self.authority}{self.path}"
         try:
@@ -173,7 +173,7 @@ def read_target(url: str) -> Target | None:
     return Target(scheme, str(host), port, path, host if not isinstance(host, str) else None)
 
 
-def _host(written: str | None, six: str | None) -> str | Address | None:
+def _host(written: str | None, six: str | None) -> str | IpAddress | None:
     try:
         if written is None:
             return IPv6Address(six)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.kernel.exchange import NotSent, ResponseLost
-from remuda.outbound.addresses import Address, Reach, Resolver, Target, read_target
+from remuda.outbound.addresses import AddressPolicy, IpAddress, Resolver, Target, read_target
 from remuda.outbound.client import new_client, new_tls, transport_errors
 
 if TYPE_CHECKING:
@@ -28,23 +28,23 @@ _MOST_TRIED = 4
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class Unfetchable(Exception):  # noqa: N818  it says what the address is
-    """Raised when nothing can be read from an address; `may_pass` tells whether trying again later makes sense."""
+class FetchFailed(Exception):  # noqa: N818  it says what the address is
+    """Raised when nothing can be read from an address; `is_temporary` tells whether trying again later makes sense."""
 
-    def __init__(self, reason: str, *, may_pass: bool) -> None:
+    def __init__(self, reason: str, *, is_temporary: bool) -> None:
         super().__init__(reason)
-        self.reason, self.may_pass = reason, may_pass
+        self.reason, self.is_temporary = reason, is_temporary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class FetchTimeouts:
     """How long a server may take to be connected to, and to say the next thing."""
 
     connect_s: float = 10.0
     stall_s: float = 30.0
 
 
-class Opened:
+class OpenResponse:
     """An answer that has begun."""
 
     def __init__(self, response: "httpx2.Response", deadline: float, stall_s: float) -> None:
@@ -55,53 +55,53 @@ class Opened:
         self._deadline, self._stall_s = deadline, stall_s
 
     async def read(self) -> bytes:
-        """Return the next bytes as they came over the wire, none at the end, or raise Unfetchable."""
+        """Return the next bytes as they came over the wire, none at the end, or raise FetchFailed."""
         patience = asyncio.get_running_loop().time() + self._stall_s
         try:
             async with asyncio.timeout_at(min(self._deadline, patience)):
                 with transport_errors():
                     return await anext(self._chunks, b"")
         except TimeoutError:
-            raise Unfetchable("its response stalls or takes too long", may_pass=True) from None
+            raise FetchFailed("its response stalls or takes too long", is_temporary=True) from None
         except (NotSent, ResponseLost):
-            raise Unfetchable("its response breaks off", may_pass=True) from None
+            raise FetchFailed("its response breaks off", is_temporary=True) from None
 
     async def close(self) -> None:
         """Stop reading."""
         await self._chunks.aclose()
 
 
-class Guarded:
+class GuardedFetcher:
     """Opens addresses within a reach. `tls` is for tests; without it, servers are verified as everybody does."""
 
     def __init__(
         self,
         *,
         resolve: Resolver,
-        reach: Reach = Reach(),  # noqa: B008  it is a frozen value
-        patience: Patience = Patience(),  # noqa: B008  same
+        reach: AddressPolicy = AddressPolicy(),  # noqa: B008  it is a frozen value
+        patience: FetchTimeouts = FetchTimeouts(),  # noqa: B008  same
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._resolve, self._reach, self._patience, self._tls = resolve, reach, patience, tls
         self._making = asyncio.Lock()
 
     @asynccontextmanager
-    async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[Opened]:
-        """Ask for what is at a URL, and give its answer, whatever the status, or raise Unfetchable.
+    async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[OpenResponse]:
+        """Ask for what is at a URL, and give its answer, whatever the status, or raise FetchFailed.
 
         From here until the last byte is read no more than `total_s` may pass.
         """
         deadline = asyncio.get_running_loop().time() + total_s
         target = read_target(url)
         if target is None:
-            raise Unfetchable("it is not a plain http or https URL", may_pass=False)
+            raise FetchFailed("it is not a plain http or https URL", is_temporary=False)
         async with contextlib.AsyncExitStack() as held:
             try:
                 async with asyncio.timeout_at(deadline):
                     response = await self._follow(target, headers, held)
             except TimeoutError:
-                raise Unfetchable("it does not respond in time", may_pass=True) from None
-            opened = Opened(response, deadline, self._patience.stall_s)
+                raise FetchFailed("it does not respond in time", is_temporary=True) from None
+            opened = OpenResponse(response, deadline, self._patience.stall_s)
             held.push_async_callback(opened.close)
             yield opened
 
@@ -114,11 +114,11 @@ class Guarded:
             if response.status_code not in _REDIRECTS or location is None:
                 return response
             await held.aclose()
-            elsewhere = target.elsewhere(location)
+            elsewhere = target.redirected(location)
             if elsewhere is None:
-                raise Unfetchable("it redirects to something that is not a plain http or https URL", may_pass=False)
+                raise FetchFailed("it redirects to something that is not a plain http or https URL", is_temporary=False)
             target = elsewhere
-        raise Unfetchable(f"it redirects more than {_MOST_REDIRECTS} times", may_pass=False)
+        raise FetchFailed(f"it redirects more than {_MOST_REDIRECTS} times", is_temporary=False)
 
     async def _ask(
         self, target: Target, headers: Mapping[str, str], held: contextlib.AsyncExitStack
@@ -139,21 +139,21 @@ class Guarded:
             except NotSent:
                 continue
             except ResponseLost:
-                raise Unfetchable("it does not respond correctly", may_pass=True) from None
+                raise FetchFailed("it does not respond correctly", is_temporary=True) from None
             held.push_async_callback(response.aclose)
             return response
-        raise Unfetchable("it cannot be connected to", may_pass=True)
+        raise FetchFailed("it cannot be connected to", is_temporary=True)
 
-    async def _addresses(self, target: Target) -> Sequence[Address]:
+    async def _addresses(self, target: Target) -> Sequence[IpAddress]:
         if target.literal:
-            found: Sequence[Address] = [target.literal]
+            found: Sequence[IpAddress] = [target.literal]
         else:
             try:
                 found = await self._resolve(target.host, target.port)
             except (OSError, ValueError):
-                raise Unfetchable("its name is unknown", may_pass=True) from None
-        if not all(map(self._reach.permits, found)):
-            raise Unfetchable("it is not on the public Internet", may_pass=False)
+                raise FetchFailed("its name is unknown", is_temporary=True) from None
+        if not all(map(self._reach.allows, found)):
+            raise FetchFailed("it is not on the public Internet", is_temporary=False)
         return found
 
     def _client(self, tls: ssl.SSLContext) -> "httpx2.AsyncClient":

@@ -10,20 +10,20 @@ from collections.abc import Hashable
 from remuda.kernel.clock import Clock
 
 
-class Absences:
+class AbsenceTracker:
     """Tracker of objects that were looked for and not found."""
 
-    def __init__(self, clock: Clock, *, apart_s: float) -> None:
-        self.apart_s = apart_s
+    def __init__(self, clock: Clock, *, delay_s: float) -> None:
+        self.delay_s = delay_s
         """Delay between the first read that finds nothing and the one that counts; longer than a read can be old."""
         self._clock = clock
         self._since: dict[Hashable, float] = {}
 
-    def is_gone(self, key: Hashable) -> bool:
+    def record_missing(self, key: Hashable) -> bool:
         """Record that an object was not found; return whether its absence is confirmed."""
         now = self._clock.monotonic()
-        return now - self._since.setdefault(key, now) >= self.apart_s
+        return now - self._since.setdefault(key, now) >= self.delay_s
 
-    def is_there(self, key: Hashable) -> None:
+    def clear(self, key: Hashable) -> None:
         """Forget that an object was missing: it was found, or is no longer expected."""
         self._since.pop(key, None)

@@ -27,11 +27,11 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OutcomeUnknown, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.providers.circuit_breaker import Breaker, CallSettings, RetryBudget, is_ill
+from remuda.providers.circuit_breaker import CallSettings, CircuitBreaker, RetryBudget, is_unhealthy
 from remuda.providers.metrics import CallMetrics, Outcome
 
 
-class Keys:
+class InFlightKeys:
     """Keys of one provider with a write in flight.
 
     A key is busy from the request for a write until the write has really ended. It is unknown if its caller stopped
@@ -52,20 +52,20 @@ class Keys:
         """Tell whether a write on this key has not ended and its caller no longer waits."""
         return key in self._unknown
 
-    def when_known(self, listener: Callable[[str], None]) -> None:
+    def on_known(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with each key whose outcome becomes known."""
         self._listeners.append(listener)
 
-    def take(self, key: str) -> None:
+    def begin(self, key: str) -> None:
         """Mark a key busy."""
         self._busy.add(key)
 
-    def leave(self, key: str) -> None:
+    def abandon(self, key: str) -> None:
         """Mark a key unknown: the caller stopped waiting for a write that keeps running."""
         self._unknown.add(key)
         self._show_unknown(len(self._unknown))
 
-    def free(self, key: str) -> None:
+    def end(self, key: str) -> None:
         """Release a key: its write has really ended, or was never sent."""
         self._busy.discard(key)
         if key in self._unknown:
@@ -81,7 +81,7 @@ class Keys:
             structlog.get_logger().exception("listener failed", provider=self._provider, key=key)
 
 
-class Refused(Unavailable):
+class CallRejected(Unavailable):
     """Raised for a call that was not sent and could not have helped; retry after the time that the message names."""
 
     def __init__(self, message: str, outcome: Outcome) -> None:
@@ -89,7 +89,7 @@ class Refused(Unavailable):
         self.outcome = outcome
 
 
-class Slots:
+class CallSlots:
     """Bounded concurrency with a bounded FIFO queue."""
 
     def __init__(self, provider: str, *, slots: int, queue: int, show_waiting: Callable[[float], None]) -> None:
@@ -98,13 +98,13 @@ class Slots:
         self._waiting = 0
         self._show_waiting = show_waiting
 
-    async def take(self, within_s: float) -> None:
+    async def acquire(self, within_s: float) -> None:
         """Acquire a slot, or raise CallRejected if the queue is full, or TimedOut if no slot becomes free in time."""
         if not self._free.locked():
             await self._free.acquire()
             return
         if self._waiting >= self._queue:
-            raise Refused(f"Too many calls are waiting for {self._provider}. Try again later.", "full")
+            raise CallRejected(f"Too many calls are waiting for {self._provider}. Try again later.", "full")
         self._add_waiting(+1)
         try:
             async with asyncio.timeout(within_s):
@@ -114,7 +114,7 @@ class Slots:
         finally:
             self._add_waiting(-1)
 
-    def give(self) -> None:
+    def release(self) -> None:
         self._free.release()
 
     def _add_waiting(self, change: int) -> None:
@@ -146,27 +146,27 @@ class Calls:
     def __init__(
         self,
         provider: str,
-        verbs: Iterable[str],
+        methods: Iterable[str],
         *,
         clock: Clock,
         randomness: Randomness,
         settings: CallSettings | None = None,
         metrics: CallMetrics | None = None,
-        is_ill: Callable[[BaseException], bool] = is_ill,
+        is_unhealthy: Callable[[BaseException], bool] = is_unhealthy,
     ) -> None:
-        self.provider, self.verbs = provider, frozenset(verbs)
+        self.provider, self.methods = provider, frozenset(methods)
         self._clock, self._randomness = clock, randomness
         self._settings = settings = settings or CallSettings()
-        self._metrics = (metrics or CallMetrics(CollectorRegistry())).of(provider, sorted(self.verbs))
-        self._is_ill = is_ill
-        self._slots = Slots(
+        self._metrics = (metrics or CallMetrics(CollectorRegistry())).of(provider, sorted(self.methods))
+        self._is_unhealthy = is_unhealthy
+        self._slots = CallSlots(
             provider, slots=settings.slots, queue=settings.queue, show_waiting=self._metrics.waiting.set
         )
         self._budget = RetryBudget(clock, share=settings.retry_share)
         self._backoff = Backoff(settings.pause_s, settings.deadline_s)
-        self._breaker = Breaker(clock, randomness, settings.breaker)
-        self._metrics.show(lambda: self._breaker.state)
-        self._keys = Keys(provider, show_unknown=self._metrics.unknown.set)
+        self._breaker = CircuitBreaker(clock, randomness, settings.breaker)
+        self._metrics.export_breaker(lambda: self._breaker.state)
+        self._keys = InFlightKeys(provider, show_unknown=self._metrics.unknown.set)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_closing = False
 
@@ -185,11 +185,11 @@ class Calls:
         `key` identifies the object of the call, `verb` is one of the declared methods. A `safe` call changes nothing at
         the provider and is retried where that may help, unless it can be made only `once`.
         """
-        if verb not in self.verbs:
+        if verb not in self.methods:
             raise ValueError(f"{verb} is not a declared method of {self.provider}")
         limit_s = self._settings.deadline_s if deadline_s is None else deadline_s
         until = self._clock.monotonic() + limit_s
-        self._budget.pay_in()
+        self._budget.add_call()
         retries = 0
         while True:
             try:
@@ -206,9 +206,9 @@ class Calls:
         """Tell whether the outcome of the last write on this key is unknown, because it has not ended."""
         return self._keys.is_unknown(key)
 
-    def when_known(self, listener: Callable[[str], None]) -> None:
+    def on_known(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with each key whose outcome becomes known."""
-        self._keys.when_known(listener)
+        self._keys.on_known(listener)
 
     async def close(self, grace_s: float = 10.0) -> None:
         """Reject new calls, wait for those in flight, and cancel the rest after the grace period."""
@@ -226,7 +226,7 @@ class Calls:
     ) -> ResultT:
         try:
             epoch = await self._admit(key, until=until, is_safe=is_safe)
-        except Refused as error:
+        except CallRejected as error:
             self._metrics.count(verb, error.outcome)
             raise
         except TimedOut:
@@ -240,33 +240,33 @@ class Calls:
             await asyncio.wait((task,), timeout=max(0.0, until - self._clock.monotonic()))
         except asyncio.CancelledError:
             self._abandon(sent, task)
-            self._breaker.left(epoch)
+            self._breaker.record_abandoned(epoch)
             raise
         if task.done():
             return task.result()
         self._abandon(sent, task)
-        is_silent = self._clock.monotonic() - sent.began >= self._settings.silence_s
-        (self._breaker.failed if is_silent else self._breaker.left)(epoch)
+        is_silent = self._clock.monotonic() - sent.began >= self._settings.unresponsive_after_s
+        (self._breaker.record_failure if is_silent else self._breaker.record_abandoned)(epoch)
         raise TimedOut(limit_s) if is_safe else OutcomeUnknown(f"{verb} of {key} at {self.provider}")
 
     async def _admit(self, key: str, *, until: float, is_safe: bool) -> int:
         """Mark the key busy and wait for a slot; return the breaker's epoch."""
         self._check(key, is_safe=is_safe)
         if not is_safe:
-            self._keys.take(key)
+            self._keys.begin(key)
         try:
-            await self._slots.take(max(0.0, until - self._clock.monotonic()))
+            await self._slots.acquire(max(0.0, until - self._clock.monotonic()))
             return self._enter()
         except BaseException:
             if not is_safe:
-                self._keys.free(key)
+                self._keys.end(key)
             raise
 
     def _enter(self) -> int:
         """Check again with the slot acquired: the state may have changed while the call was queued."""
         epoch = None if self._is_closing else self._breaker.admit()
         if epoch is None:
-            self._slots.give()
+            self._slots.release()
             raise self._stopping() if self._is_closing else self._broken()
         self._metrics.in_flight.inc()
         return epoch
@@ -275,8 +275,10 @@ class Calls:
         if self._is_closing:
             raise self._stopping()
         if not is_safe and self._keys.is_busy(key):
-            raise Refused(f"An earlier call for {key} at {self.provider} is still running. Wait until it ends.", "busy")
-        if self._breaker.is_refusing:
+            raise CallRejected(
+                f"An earlier call for {key} at {self.provider} is still running. Wait until it ends.", "busy"
+            )
+        if self._breaker.is_rejecting:
             raise self._broken()
 
     async def _perform(self, sent: _Sent, effect: Effect[ResultT]) -> ResultT:
@@ -287,20 +289,20 @@ class Calls:
             outcome = "ill"
             raise OutcomeUnknown(f"{sent.verb} of {sent.key} at {self.provider}") from None
         except Exception as error:
-            outcome = "ill" if self._is_ill(error) else "failed"
+            outcome = "ill" if self._is_unhealthy(error) else "failed"
             raise
         finally:
             self._end(sent, outcome)
 
     def _end(self, sent: _Sent, outcome: Outcome) -> None:
-        self._slots.give()
+        self._slots.release()
         self._metrics.in_flight.dec()
-        self._metrics.time(sent.verb, self._clock.monotonic() - sent.began)
+        self._metrics.observe_duration(sent.verb, self._clock.monotonic() - sent.began)
         if not sent.is_abandoned:
             self._metrics.count(sent.verb, outcome)
-            (self._breaker.failed if outcome == "ill" else self._breaker.succeeded)(sent.epoch)
+            (self._breaker.record_failure if outcome == "ill" else self._breaker.record_success)(sent.epoch)
         if not sent.is_safe:
-            self._keys.free(sent.key)
+            self._keys.end(sent.key)
 
     def _abandon(self, sent: _Sent, task: asyncio.Task[Any]) -> None:
         """Stop waiting for a call that keeps running."""
@@ -310,19 +312,19 @@ class Calls:
         self._metrics.count(sent.verb, "unknown")
         task.add_done_callback(_retrieve_exception)
         if not sent.is_safe:
-            self._keys.leave(sent.key)
+            self._keys.abandon(sent.key)
 
     def _may_retry(self, error: Exception, retries: int, until: float) -> bool:
-        if isinstance(error, Refused) or not self._is_ill(error):
+        if isinstance(error, CallRejected) or not self._is_unhealthy(error):
             return False
         return retries < self._settings.retries and self._clock.monotonic() < until and self._budget.take()
 
-    def _broken(self) -> Refused:
+    def _broken(self) -> CallRejected:
         wait = f"{self._breaker.retry_after_s:.0f} s"
-        return Refused(f"{self.provider} is failing, so calls to it are paused. Try again in {wait}.", "broken")
+        return CallRejected(f"{self.provider} is failing, so calls to it are paused. Try again in {wait}.", "broken")
 
-    def _stopping(self) -> Refused:
-        return Refused(f"This process is shutting down its calls to {self.provider}. Try again.", "stopping")
+    def _stopping(self) -> CallRejected:
+        return CallRejected(f"This process is shutting down its calls to {self.provider}. Try again.", "stopping")
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:

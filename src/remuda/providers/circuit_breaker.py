@@ -22,14 +22,14 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
-State = Literal["closed", "open", "half_open"]
+BreakerState = Literal["closed", "open", "half_open"]
 """State of a breaker."""
 
-STATES: tuple[State, ...] = ("closed", "open", "half_open")
+BREAKER_STATES: tuple[BreakerState, ...] = ("closed", "open", "half_open")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerSettings:
+class CircuitBreakerSettings:
     """Thresholds and durations of a breaker."""
 
     failures_in_a_row: int = 5
@@ -41,10 +41,10 @@ class BreakerSettings:
     longest_open_s: float = 60.0
 
 
-class Breaker:
+class CircuitBreaker:
     """Circuit breaker of one provider."""
 
-    def __init__(self, clock: Clock, randomness: Randomness, settings: BreakerSettings) -> None:
+    def __init__(self, clock: Clock, randomness: Randomness, settings: CircuitBreakerSettings) -> None:
         self._clock, self._randomness, self._settings = clock, randomness, settings
         self._backoff = Backoff(settings.open_s, settings.longest_open_s)
         self._epoch = 0
@@ -56,13 +56,13 @@ class Breaker:
         self._recent: deque[bool] = deque(maxlen=settings.window)
 
     @property
-    def state(self) -> State:
+    def state(self) -> BreakerState:
         if not self._is_open:
             return "closed"
         return "open" if self._clock.monotonic() < self._until else "half_open"
 
     @property
-    def is_refusing(self) -> bool:
+    def is_rejecting(self) -> bool:
         """Whether the next call would be rejected."""
         state = self.state
         return state == "open" or (state == "half_open" and self._is_probing)
@@ -74,12 +74,12 @@ class Breaker:
 
     def admit(self) -> int | None:
         """Admit a call and return its epoch, to be passed back with the outcome; return None if it is rejected."""
-        if self.is_refusing:
+        if self.is_rejecting:
             return None
         self._is_probing = self._is_open
         return self._epoch
 
-    def succeeded(self, epoch: int) -> None:
+    def record_success(self, epoch: int) -> None:
         """Record a call that succeeded, or failed in a way that shows a healthy provider."""
         if epoch != self._epoch:
             return
@@ -88,7 +88,7 @@ class Breaker:
         self._in_a_row = 0
         self._recent.append(False)
 
-    def failed(self, epoch: int) -> None:
+    def record_failure(self, epoch: int) -> None:
         """Record a call that failed in a way that shows an unhealthy provider."""
         if epoch != self._epoch:
             return
@@ -97,7 +97,7 @@ class Breaker:
         if self._is_open or self._has_failed_too_often():
             self._open()
 
-    def left(self, epoch: int) -> None:
+    def record_abandoned(self, epoch: int) -> None:
         """Record a call whose caller stopped waiting: if it was the probe, another may be sent."""
         if epoch == self._epoch:
             self._is_probing = False
@@ -135,7 +135,7 @@ class RetryBudget:
         self._tokens = reserve
         self._filled_at = clock.monotonic()
 
-    def pay_in(self) -> None:
+    def add_call(self) -> None:
         """Add the share of one call."""
         self._add(self._share)
 
@@ -164,7 +164,7 @@ class CallSettings:
     """Largest number of queued calls."""
     deadline_s: float = 30.0
     """Deadline of a call unless the caller passes another."""
-    silence_s: float = 2.0
+    unresponsive_after_s: float = 2.0
     """Time in flight after which a call that missed its deadline counts as a failure of the provider. A caller that
     waited less has learned nothing about the provider."""
     retries: int = 3
@@ -173,9 +173,9 @@ class CallSettings:
     """Largest number of retries per call, in the long run."""
     pause_s: float = 0.2
     """Longest pause before the first retry; the limit doubles with each further one."""
-    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    breaker: CircuitBreakerSettings = field(default_factory=CircuitBreakerSettings)
 
 
-def is_ill(error: BaseException) -> bool:
+def is_unhealthy(error: BaseException) -> bool:
     """Tell whether an error shows an unhealthy provider, rather than a request that it rejects."""
     return isinstance(error, Unavailable | OSError)  # TimeoutError and ConnectionError are OSErrors

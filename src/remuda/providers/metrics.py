@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from remuda.providers.circuit_breaker import STATES, State
+from remuda.providers.circuit_breaker import BREAKER_STATES, BreakerState
 
 Outcome = Literal["done", "failed", "ill", "unknown", "busy", "full", "broken", "stopping", "late"]
 """Outcome of a call: completed; failed by itself; failed because the provider is unhealthy; past its deadline or
@@ -68,7 +68,7 @@ class ProviderMetrics:
         self._calls = {(v, o): metrics.calls.labels(provider, v, o) for v in verbs for o in _OUTCOMES}
         self._retries = {verb: metrics.retries.labels(provider, verb) for verb in verbs}
         self._seconds = {verb: metrics.seconds.labels(provider, verb) for verb in verbs}
-        self._breaker = {state: metrics.breaker.labels(provider, state) for state in STATES}
+        self._breaker = {state: metrics.breaker.labels(provider, state) for state in BREAKER_STATES}
         self.in_flight = metrics.in_flight.labels(provider)
         self.waiting = metrics.waiting.labels(provider)
         self.unknown = metrics.unknown.labels(provider)
@@ -79,15 +79,15 @@ class ProviderMetrics:
     def count_retry(self, verb: str) -> None:
         self._retries[verb].inc()
 
-    def time(self, verb: str, seconds: float) -> None:
+    def observe_duration(self, verb: str, seconds: float) -> None:
         """Record the duration of a call, measured until it really ended."""
         self._seconds[verb].observe(seconds)
 
-    def show(self, breaker: Callable[[], State]) -> None:
+    def export_breaker(self, breaker: Callable[[], BreakerState]) -> None:
         """Export the breaker's state as of each scrape, because it becomes half-open by the passing of time alone."""
         for state, gauge in self._breaker.items():
             gauge.set_function(partial(_is, state, breaker))
 
 
-def _is(state: State, breaker: Callable[[], State]) -> float:
+def _is(state: BreakerState, breaker: Callable[[], BreakerState]) -> float:
     return float(breaker() == state)

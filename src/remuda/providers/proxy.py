@@ -19,15 +19,22 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from remuda.providers.calls import Calls
-from remuda.providers.contract.catalogue import NewImage
+from remuda.providers.contract.catalogue import CloudImageSpec
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.filestorage import FileStorageSpec
-from remuda.providers.contract.loadbalancers import LoadBalancerSpec
-from remuda.providers.contract.networks import NetworkSpec, SecurityGroup, Tenancy
+from remuda.providers.contract.filestorage import CloudFileStorageSpec
+from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec
+from remuda.providers.contract.networks import CloudNetworkSpec, CloudSecurityGroup, Tenancy
 from remuda.providers.contract.provider import Provider
-from remuda.providers.contract.servers import PortSpec, ServerSpec
+from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 
-Spec: TypeAlias = NetworkSpec | SecurityGroup | PortSpec | ServerSpec | LoadBalancerSpec | FileStorageSpec
+Spec: TypeAlias = (
+    CloudNetworkSpec
+    | CloudSecurityGroup
+    | CloudPortSpec
+    | CloudServerSpec
+    | CloudLoadBalancerSpec
+    | CloudFileStorageSpec
+)
 Part: TypeAlias = Sequence[object]
 Key: TypeAlias = Callable[..., str]
 """The key of a call, from its arguments. A parameter has the name that the method gives it."""
@@ -62,11 +69,11 @@ def _tenancy_name(name: str) -> str:
     return name
 
 
-def _new_image(desired: NewImage, content: object) -> str:  # noqa: ARG001  a key takes all arguments of its call
+def _new_image(desired: CloudImageSpec, content: object) -> str:  # noqa: ARG001  a key takes all arguments of its call
     return image_key(desired.id)
 
 
-def _snapshot(handle: Handle, desired: NewImage) -> str:  # noqa: ARG001  only the image could be created twice
+def _snapshot(handle: Handle, desired: CloudImageSpec) -> str:  # noqa: ARG001  only the image could be created twice
     return image_key(desired.id)
 
 

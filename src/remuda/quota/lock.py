@@ -15,25 +15,25 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
-from remuda.quota.reservation import is_being_made
+from remuda.quota.reservation import is_operation_open
 from remuda.resources.conventions import DESCRIPTION, MODIFIED, MODIFIER, NAME
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-IN_HAND = "remuda/in-hand"
+LOCK = "remuda/in-hand"
 """Annotation: the operation that last changed an object together with its quota, and holds the lock while it is open.
 """
 
-TAKEN_BACK = "remuda/taken-back"
+REVERTING = "remuda/taken-back"
 """Annotation: the operation that holds the lock and restores the previous state of the object."""
-TURN = "remuda/turn"
+FENCING_TOKEN = "remuda/turn"  # noqa: S105  an annotation, no secret
 """Annotation: the fencing token."""
 
 _ANNOTATIONS = (DESCRIPTION, MODIFIER, MODIFIED)
 SpecT = TypeVar("SpecT")
 
 
-class Before(msgspec.Struct, Generic[SpecT], frozen=True, kw_only=True):
+class PreviousState(msgspec.Struct, Generic[SpecT], frozen=True, kw_only=True):
     """The state of an object when an update was validated, restored if the operation is undone."""
 
     name: str
@@ -42,48 +42,48 @@ class Before(msgspec.Struct, Generic[SpecT], frozen=True, kw_only=True):
     spec: SpecT
 
 
-def before_of(resource: Resource) -> Before[Any]:
+def previous_state(resource: Resource) -> PreviousState[Any]:
     """Return the state of an object that an update could change."""
     metadata, spec = resource.metadata, resource.spec  # type: ignore[attr-defined]  # every kind that costs has one
     said = {key: metadata.annotations[key] for key in _ANNOTATIONS if key in metadata.annotations}
-    return Before(name=metadata.labels[NAME], said=said, spec=spec)
+    return PreviousState(name=metadata.labels[NAME], said=said, spec=spec)
 
 
-async def is_in_hand(store: Store, resource: Resource) -> bool:
+async def is_locked(store: Store, resource: Resource) -> bool:
     """Return whether an operation holds the lock of an object."""
-    return await is_being_made(store, hand_of(resource))
+    return await is_operation_open(store, lock_holder(resource))
 
 
-async def refuse_while_in_hand(store: Store, resource: Resource, made_by: str) -> None:
+async def require_unlocked(store: Store, resource: Resource, made_by: str) -> None:
     """Raise Conflict while the operation that created an object, or one that updates it, may be rolled back."""
-    if await is_in_hand(store, resource) or await is_being_made(store, made_by):
+    if await is_locked(store, resource) or await is_operation_open(store, made_by):
         raise Conflict(type(resource).__name__, resource.name)
 
 
-def hand_of(resource: Resource) -> str:
+def lock_holder(resource: Resource) -> str:
     """Return the operation that holds the lock of an object, or held it last."""
-    return resource.metadata.annotations.get(IN_HAND, "")
+    return resource.metadata.annotations.get(LOCK, "")
 
 
-def in_hand_of(resource: ResourceT, operation: str) -> ResourceT:
+def locked(resource: ResourceT, operation: str) -> ResourceT:
     """Return an object that is locked by an operation, with the next token; or unlocked, if the operation is empty."""
-    said = {IN_HAND: operation, TURN: str(turn_of(resource) + 1)} if operation else {}
-    return _annotated(resource, without=(IN_HAND, TAKEN_BACK), **said)
+    said = {LOCK: operation, FENCING_TOKEN: str(fencing_token(resource) + 1)} if operation else {}
+    return _annotated(resource, without=(LOCK, REVERTING), **said)
 
 
-def taken_back(resource: ResourceT) -> ResourceT:
+def reverting(resource: ResourceT) -> ResourceT:
     """Return an object whose lock holder restores it, with the next token."""
-    return _annotated(resource, **{TAKEN_BACK: hand_of(resource), TURN: str(turn_of(resource) + 1)})
+    return _annotated(resource, **{REVERTING: lock_holder(resource), FENCING_TOKEN: str(fencing_token(resource) + 1)})
 
 
-def is_taken_back(resource: Resource) -> bool:
+def is_reverting(resource: Resource) -> bool:
     """Return whether the lock holder restores the previous state of an object."""
-    return TAKEN_BACK in resource.metadata.annotations
+    return REVERTING in resource.metadata.annotations
 
 
-def turn_of(resource: Resource) -> int:
+def fencing_token(resource: Resource) -> int:
     """Return the fencing token of an object."""
-    said = resource.metadata.annotations.get(TURN, "")
+    said = resource.metadata.annotations.get(FENCING_TOKEN, "")
     return int(said) if said.isdecimal() else 0
 
 
@@ -92,7 +92,7 @@ def _annotated(resource: ResourceT, /, *, without: Sequence[str] = (), **said: s
     return replace(resource, metadata=replace(resource.metadata, annotations=kept | said))
 
 
-def restored(resource: ResourceT, before: Before[Any]) -> ResourceT:
+def restored(resource: ResourceT, before: PreviousState[Any]) -> ResourceT:
     """Return an object with its previous state, and the lock unchanged."""
     metadata = resource.metadata
     kept = {key: value for key, value in metadata.annotations.items() if key not in _ANNOTATIONS}

@@ -13,12 +13,12 @@ from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import is_id
 
 
-class Late(Conflict):
+class StaleTokenError(Conflict):
     """Raised when an allocation was changed or released with a higher fencing token than this one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class ProjectRef:
     """A project and its organization."""
 
     organization: str
@@ -37,22 +37,22 @@ class Amount:
 class Charge:
     """The quota of one resource and its payer. The operation that created the resource names the allocation."""
 
-    payer: Place
+    payer: ProjectRef
     operation: str
     kind: str
     """The qualified plural of the resource."""
     id: str
     amounts: tuple[Amount, ...]
-    turn: int = 0
+    fencing_token: int = 0
     """The fencing token with which it was computed (`lock`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSeen:
+class ProjectState:
     """The observed state of a project."""
 
-    place: Place
-    is_marked: bool = False
+    project: ProjectRef
+    is_deleting: bool = False
     """Whether it is being deleted."""
 
 
@@ -84,16 +84,16 @@ class Ledger(Protocol):
         """
         ...
 
-    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
+    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Release an allocation, if there is one.
 
-        With `for_good`, all later requests with this fencing token or a lower one are rejected.
+        With `permanently`, all later requests with this fencing token or a lower one are rejected.
         """
         ...
 
 
-def paying_for(principal: Principal, place: Place) -> Principal:
+def payer_principal(principal: Principal, project: ProjectRef) -> Principal:
     """Return the caller as the payer of a new resource in a project."""
     if is_id(principal.organization or "") and is_id(principal.project or ""):
         return principal
-    return principal.paying(place.organization, place.project)
+    return principal.with_payer(project.organization, project.project)

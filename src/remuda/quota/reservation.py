@@ -9,9 +9,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
-from remuda.quota.ports import Charge, Late, Ledger, Place
+from remuda.quota.ports import Charge, Ledger, ProjectRef, StaleTokenError
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Result, Run
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources import conventions as labels
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -19,31 +19,33 @@ from remuda.store.objects import Resource, ResourceT
 
 CHARGED = "Charged"
 """The condition that says that the quota of an object is confirmed."""
-SOON_S = 0.5
+RECHECK_S = 0.5
 """The delay before another process's work is checked again, if there is no event."""
 
 
-OPERATION_OPEN = Blocked("OperationOpen", "its create operation is still running", patience_s=2.0)
+OPERATION_OPEN = Blocked("OperationOpen", "its create operation is still running", report_after_s=2.0)
 """The result for an object whose create operation is open. Controllers see every new object before that ends."""
 
 
-async def begins(store: Store, resource: ResourceT, operation: str, run: Run) -> Result | Outcome[ResourceT] | None:
+async def wait_for_create(
+    store: Store, resource: ResourceT, operation: str, run: ReconcileContext
+) -> Result | Outcome[ResourceT] | None:
     """Return the result that a controller must return before provisioning, or None if the create operation is done.
 
     If the operation was undone and its object still exists, the object is deleted.
     """
     phase = await _phase(store, operation)
     if phase == "undone":
-        log = [run.entry(resource, "Undone")]
+        log = [run.event(resource, "Undone")]
         try:
             marked = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
         except NotFound:
             return Done()  # it was removed meanwhile
-        return Outcome(Again(0, "Deprovisioning", "its create operation was rolled back"), marked or resource)
+        return Outcome(Requeue(0, "Deprovisioning", "its create operation was rolled back"), marked or resource)
     return None if phase == "done" else OPERATION_OPEN
 
 
-async def is_being_made(store: Store, operation: str) -> bool:
+async def is_operation_open(store: Store, operation: str) -> bool:
     """Return whether an operation is open."""
     return await _phase(store, operation) in OPEN_PHASES
 
@@ -54,13 +56,13 @@ async def _phase(store: Store, operation: str) -> Phase:
     return "done" if found is None else found.phase
 
 
-def payer_of(resource: Resource) -> Place:
+def payer_of(resource: Resource) -> ProjectRef:
     """Return the payer of an object: the one in its labels, or its own project."""
     found = resource.metadata.labels
     organization = found.get(labels.PAYING_ORGANIZATION)
     if organization is None:
-        return Place(found[labels.ORGANIZATION], found[labels.PROJECT])
-    return Place(organization, found.get(labels.PAYING_PROJECT, found[labels.PROJECT]))
+        return ProjectRef(found[labels.ORGANIZATION], found[labels.PROJECT])
+    return ProjectRef(organization, found.get(labels.PAYING_PROJECT, found[labels.PROJECT]))
 
 
 def is_charged(resource: Resource) -> bool:
@@ -75,21 +77,21 @@ def is_provisioned(resource: Resource) -> bool:
     return found is not None and found.status == "True"
 
 
-async def hold(ledger: Ledger, charge: Charge, payer: Principal) -> None:
+async def reserve(ledger: Ledger, charge: Charge, payer: Principal) -> None:
     """Reserve quota for a new resource. After a release of the operation's earlier resource it must be retried."""
     try:
         await ledger.allocate(charge, payer)
-    except Late:
+    except StaleTokenError:
         raise Unavailable("The quota reservation of this operation has expired. Retry the request.") from None
 
 
-async def settle_charge(ledger: Ledger, charge: Charge) -> Result | None:
+async def confirm_quota(ledger: Ledger, charge: Charge) -> Result | None:
     """Confirm the quota of an object, or reserve it again; return the result that blocks it, or None."""
     try:
         if not await ledger.confirm(charge):
             await ledger.allocate(charge)
             if not await ledger.confirm(charge):
-                return Again(SOON_S, message="its quota is being reserved")
+                return Requeue(RECHECK_S, message="its quota is being reserved")
     except Forbidden:
         return Blocked("QuotaExceeded", "the quota of its organization or project is exhausted")
     return None

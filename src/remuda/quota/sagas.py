@@ -15,14 +15,23 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from remuda.access.principal import Asker
-from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRefused, Unavailable
+from remuda.access.principal import Requester
+from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRejected, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work
-from remuda.quota.lock import Before, before_of, hand_of, in_hand_of, is_in_hand, is_taken_back, restored, taken_back
-from remuda.quota.ports import Amount, Charge, Late, Ledger
+from remuda.quota.lock import (
+    PreviousState,
+    is_locked,
+    is_reverting,
+    lock_holder,
+    locked,
+    previous_state,
+    restored,
+    reverting,
+)
+from remuda.quota.ports import Amount, Charge, Ledger, StaleTokenError
 from remuda.reconcile.sources import Keys, through
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
@@ -31,10 +40,10 @@ from remuda.store.objects import Resource, ResourceT
 _TOO_LATE = "The change took too long and was rolled back: try again."
 SpecT = TypeVar("SpecT")
 WantedT = TypeVar("WantedT")
-ChangeT = TypeVar("ChangeT", bound="Change[Any, Any]")
+ChangeT = TypeVar("ChangeT", bound="QuotaUpdate[Any, Any]")
 
 
-class ChangingPorts(Protocol):
+class QuotaUpdatePorts(Protocol):
     """The ports of the steps."""
 
     @property
@@ -48,17 +57,17 @@ class ChangingPorts(Protocol):
         ...
 
 
-class Change(msgspec.Struct, Generic[SpecT, WantedT], frozen=True, kw_only=True):
+class QuotaUpdate(msgspec.Struct, Generic[SpecT, WantedT], frozen=True, kw_only=True):
     """The input of an update that changes the quota of an object."""
 
     id: str
-    before: Before[SpecT]
+    before: PreviousState[SpecT]
     wanted: WantedT
-    by: Asker
+    by: Requester
     now: datetime
 
 
-def about(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
+def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
     """Map an operation to the object of this kind that it creates or updates, for a watch source."""
 
     def subject(operation: Operation) -> Iterable[str]:
@@ -68,33 +77,33 @@ def about(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
     return subject
 
 
-def made_by(store: Store, kind: type[Resource], about: Kind[Any]) -> Keys[Operation]:
+def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> Keys[Operation]:
     """Map an operation about an object of one kind to the objects of another kind that it has created."""
     made = through(store, kind, "operation", lambda operation: operation.name)
     return lambda operation: made(operation) if operation.spec.subject_kind == about.qualified else ()
 
 
-def change_saga(
+def update_saga(
     name: str,
     kind: Kind[ResourceT],
     input_type: type[ChangeT],
     *,
     changed: Callable[[ResourceT, ChangeT], ResourceT],
     charge: Callable[[ResourceT], Charge],
-    holds_secret: bool = False,
-) -> Saga[ChangingPorts, ChangeT]:
+    has_secret: bool = False,
+) -> Saga[QuotaUpdatePorts, ChangeT]:
     """Return the saga that updates objects of a kind together with their quota."""
     steps = _Steps(kind.type, changed, charge)
     return Saga(
         name=name,
         input_type=input_type,
-        holds_secret=holds_secret,
+        has_secret=has_secret,
         subject=lambda change: (kind.qualified, change.id),
         steps=(
-            Step(name="take-in-hand", do=steps.take, undo=steps.let_go),
-            Step(name="hold-more", do=steps.hold_more, undo=steps.settle_back),
-            Step(name="change", do=steps.change, undo=steps.put_back),
-            Step(name="hold-what-it-costs", do=steps.settle, undo=_do_nothing),
+            Step(name="take-in-hand", do=steps.lock, undo=steps.unlock),
+            Step(name="hold-more", do=steps.reserve_increase, undo=steps.restore_allocation),
+            Step(name="change", do=steps.change, undo=steps.restore),
+            Step(name="hold-what-it-costs", do=steps.set_allocation, undo=_do_nothing),
         ),
     )
 
@@ -110,103 +119,103 @@ class _Steps(Generic[ResourceT, ChangeT]):
     ) -> None:
         self._kind, self._changed, self._charge = kind, changed, charge
 
-    async def take(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    async def lock(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Lock the object, if it is still the one that was validated."""
         while True:
             found = await ports.store.get(self._kind, work.input.id)
             work.about.uid = found.uid
-            if hand_of(found) == work.id:
+            if lock_holder(found) == work.id:
                 return
-            is_other = found.is_marked or before_of(found) != work.input.before
-            if is_other or await is_in_hand(ports.store, found):
+            is_other = found.is_deleting or previous_state(found) != work.input.before
+            if is_other or await is_locked(ports.store, found):
                 raise Conflict(self._kind.__name__, found.name)
             with suppress(Conflict):
-                await ports.store.update(in_hand_of(found, work.id))
+                await ports.store.update(locked(found, work.id))
                 return
 
-    async def let_go(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    async def unlock(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Unlock the object."""
-        await self._rewrite(ports, work, lambda found: in_hand_of(found, ""))
+        await self._rewrite(ports, work, lambda found: locked(found, ""))
 
-    async def hold_more(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    async def reserve_increase(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Reserve the maximum of the old and the new quota."""
         found = await self._get_locked(ports, work)
         await _change_allocation(
             ports.identity, _greatest(self._charge(found), self._charge(self._changed(found, work.input)))
         )
 
-    async def settle(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    async def set_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Set the allocation to the quota of the current state.
 
         An object that is being deleted is left to its controller, and one that is locked to its lock holder.
         """
         found = await find(ports.store, self._kind, work.input.id, marked=False)
-        if found is not None and hand_of(found) == work.id and is_taken_back(found):
+        if found is not None and lock_holder(found) == work.id and is_reverting(found):
             raise Unavailable(_TOO_LATE)
         await self._set_allocation(ports, work, found)
 
-    async def settle_back(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    async def restore_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Set the allocation to the quota of the restored state."""
-        await self._rewrite(ports, work, taken_back)
+        await self._rewrite(ports, work, reverting)
         await self._set_allocation(ports, work, await find(ports.store, self._kind, work.input.id, marked=False))
 
-    async def change(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    async def change(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Update the object, unless that was done before."""
         while True:
             found = await self._get_locked(ports, work)
-            if found.is_marked:
+            if found.is_deleting:
                 raise Conflict(self._kind.__name__, found.name)
-            if before_of(found) != work.input.before:
+            if previous_state(found) != work.input.before:
                 return
             with suppress(Conflict):
                 await ports.store.update(self._changed(found, work.input))
                 return
 
-    async def put_back(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+    async def restore(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Restore the previous state. A decrease may be released already, so it is reserved first.
 
         Another process that restores the object increments the fencing token, so the reservation is made again.
         """
-        with suppress(ReferenceRefused, Forbidden):
-            while (found := await self._rewrite(ports, work, taken_back)) is not None:
+        with suppress(ReferenceRejected, Forbidden):
+            while (found := await self._rewrite(ports, work, reverting)) is not None:
                 was = restored(found, work.input.before)
-                if not found.is_marked:
+                if not found.is_deleting:
                     await _change_allocation(ports.identity, _greatest(self._charge(found), self._charge(was)))
                 with suppress(Conflict):
                     await ports.store.update(was)
                     return
 
-    async def _set_allocation(self, ports: ChangingPorts, work: Work[ChangeT], found: ResourceT | None) -> None:
-        if found is None or (hand_of(found) != work.id and await is_in_hand(ports.store, found)):
+    async def _set_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT], found: ResourceT | None) -> None:
+        if found is None or (lock_holder(found) != work.id and await is_locked(ports.store, found)):
             return
         await _change_allocation(ports.identity, self._charge(found))
 
-    async def _get_locked(self, ports: ChangingPorts, work: Work[ChangeT]) -> ResourceT:
+    async def _get_locked(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> ResourceT:
         found = await ports.store.get(self._kind, work.input.id)
-        if hand_of(found) != work.id or is_taken_back(found):
+        if lock_holder(found) != work.id or is_reverting(found):
             raise Unavailable(_TOO_LATE)
         return found
 
     async def _rewrite(
-        self, ports: ChangingPorts, work: Work[ChangeT], write: Callable[[ResourceT], ResourceT]
+        self, ports: QuotaUpdatePorts, work: Work[ChangeT], write: Callable[[ResourceT], ResourceT]
     ) -> ResourceT | None:
         """Update the object if this operation holds its lock, and return it then."""
         while True:
             found = await find(ports.store, self._kind, work.input.id)
-            if found is None or hand_of(found) != work.id:
+            if found is None or lock_holder(found) != work.id:
                 return None
             with suppress(Conflict):
                 return await ports.store.update(write(found))
 
 
-async def _do_nothing(ports: ChangingPorts, work: Work[ChangeT]) -> None:
+async def _do_nothing(ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
     """Do nothing: the allocation is set when the object is restored."""
 
 
 async def _change_allocation(identity: Ledger, charge: Charge) -> None:
     try:
         await _change_or_allocate(identity, charge)
-    except Late:
+    except StaleTokenError:
         raise Unavailable(_TOO_LATE) from None
 
 
@@ -228,11 +237,11 @@ def _greatest(one: Charge, other: Charge) -> Charge:
         kind=one.kind,
         id=one.id,
         amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items()),
-        turn=one.turn,
+        fencing_token=one.fencing_token,
     )
 
 
-async def unmake(
+async def roll_back_create(
     store: Store, kind: type[ResourceT], name: str, is_own: Callable[[ResourceT], bool] = lambda _: True
 ) -> None:
     """Remove an object with its finalizer. While its operation is open, no controller has acted on it.
@@ -241,10 +250,10 @@ async def unmake(
     belongs to it, its deletion stays pending until that one is removed.
     """
     while (found := await find(store, kind, name)) is not None and is_own(found):
-        left = tuple(each for each in found.metadata.finalizers if each != IN_CARE)
+        left = tuple(each for each in found.metadata.finalizers if each != CONTROLLER_FINALIZER)
         try:
             freed = await store.update(replace(found, metadata=replace(found.metadata, finalizers=left)))
-            if not freed.is_marked:
+            if not freed.is_deleting:
                 await store.delete(kind, freed.name, uid=freed.uid, version=freed.version)
         except Conflict:
             continue

@@ -27,16 +27,16 @@ from typing import Any
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from remuda.kernel.clock import let_others_run
+from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Conflict, RemudaError
-from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
+from remuda.reconcile.deletion_guard import DeletionGuard
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.queue import Item, Queue, Rank
-from remuda.reconcile.reporter import PassOutcome, tell
-from remuda.reconcile.results import Again, Blocked, Cause, Failed, Result, Run
-from remuda.reconcile.resync import Finds, Scan
+from remuda.reconcile.reporter import ReconcileResult, report
+from remuda.reconcile.results import Blocked, Cause, Failed, ReconcileContext, Requeue, Result
+from remuda.reconcile.resync import LostEvents, Resync
 from remuda.reconcile.sources import Source, Watcher
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.objects import Resource
 
 ProcessItem = Callable[[str, Item], Awaitable[None]]
@@ -69,13 +69,13 @@ class Workers:
                 await self._process_item(key, item)
             except Exception:  # noqa: BLE001  an error must end neither the worker nor the key
                 structlog.get_logger().exception("worker failed", key=key)
-                if self._queue.is_out(key):
-                    self._queue.finish(key, again_s=_AFTER_ERROR_S, has_failed=True)
+                if self._queue.is_taken(key):
+                    self._queue.finish(key, requeue_s=_AFTER_ERROR_S, has_failed=True)
             # A reconcile with nothing to do never awaits, and there may be thousands of them.
-            await let_others_run()
+            await yield_to_loop()
 
 
-Reconcile = Callable[[str, Run], Awaitable[Result]]
+Reconcile = Callable[[str, ReconcileContext], Awaitable[Result]]
 """Reconciles one key. It reads, has at most one effect, and does not wait for its outcome."""
 
 
@@ -83,7 +83,7 @@ Reconcile = Callable[[str, Run], Awaitable[Result]]
 class ReconcileOutcome:
     """The outcome of a reconcile."""
 
-    outcome: PassOutcome
+    outcome: ReconcileResult
     pause_s: float | None = None
     """The delay before the next reconcile, if there is no event before."""
     has_failed: bool = False
@@ -92,23 +92,25 @@ class ReconcileOutcome:
 _DONE = ReconcileOutcome("done")
 
 
-class Passes:
+class Reconciler:
     """Runs the reconciles of one controller."""
 
-    def __init__(self, name: str, reconcile: Reconcile, ports: ReconcilePorts, settings: DriverSettings) -> None:
+    def __init__(self, name: str, reconcile: Reconcile, ports: ReconcilePorts, settings: ControllerSettings) -> None:
         self.name = name
         self.ports = ports
         self.settings = settings
         self._reconcile = reconcile
 
-    def begin(self, key: str, item: Item) -> Run:
+    def begin(self, key: str, item: Item) -> ReconcileContext:
         """Return the context of a new reconcile, and bind its id to the log lines of the current task."""
         store, randomness = self.ports.store, self.ports.randomness
-        run = Run(controller=self.name, key=key, cause=item.cause, registry=store.registry, randomness=randomness)
+        run = ReconcileContext(
+            controller=self.name, key=key, cause=item.cause, registry=store.registry, randomness=randomness
+        )
         bind_contextvars(reconcile_id=run.id)
         return run
 
-    async def perform(self, run: Run, *, failures: int) -> ReconcileOutcome:
+    async def perform(self, run: ReconcileContext, *, failures: int) -> ReconcileOutcome:
         """Reconcile a key once. Only a cancellation of the calling task is raised."""
         timer = asyncio.timeout(self.settings.deadline_s)
         try:
@@ -122,13 +124,13 @@ class Passes:
             outcome = self._timed_out(run, failures) if timer.expired() else self._raised(error, run, failures)
         else:
             outcome = self._outcome_of(result, failures)
-        if run.wake_s is not None and (outcome.pause_s is None or run.wake_s < outcome.pause_s):
-            return ReconcileOutcome(outcome.outcome, run.wake_s, outcome.has_failed)
+        if run.requeue_s is not None and (outcome.pause_s is None or run.requeue_s < outcome.pause_s):
+            return ReconcileOutcome(outcome.outcome, run.requeue_s, outcome.has_failed)
         return outcome
 
     def _outcome_of(self, result: Result, failures: int) -> ReconcileOutcome:
         match result:
-            case Again():
+            case Requeue():
                 return ReconcileOutcome("again", result.after_s)
             case Blocked():
                 return ReconcileOutcome("blocked", self.ports.randomness.uniform(*self.settings.blocked_within_s))
@@ -136,24 +138,24 @@ class Passes:
                 return self._failed("failed", failures)
         return _DONE
 
-    def _raised(self, error: Exception, run: Run, failures: int) -> ReconcileOutcome:
+    def _raised(self, error: Exception, run: ReconcileContext, failures: int) -> ReconcileOutcome:
         if isinstance(error, Conflict):
             pause_s = self.settings.conflict_backoff.pause_s(failures + 1, self.ports.randomness)
             return ReconcileOutcome("conflict", pause_s, has_failed=True)
         if isinstance(error, RemudaError) and error.retry:
-            run.log.warning("reconcile delayed", cause=error.sentence)
+            run.log.warning("reconcile delayed", cause=error.message)
             return self._failed("unavailable", failures)
         return self._errored(run, failures)
 
-    def _timed_out(self, run: Run, failures: int) -> ReconcileOutcome:
+    def _timed_out(self, run: ReconcileContext, failures: int) -> ReconcileOutcome:
         run.log.warning("reconcile timed out", deadline_s=self.settings.deadline_s)
         return self._failed("late", failures)
 
-    def _errored(self, run: Run, failures: int) -> ReconcileOutcome:
+    def _errored(self, run: ReconcileContext, failures: int) -> ReconcileOutcome:
         run.log.exception("reconcile failed")  # noqa: LOG004  every caller handles an exception
         return self._failed("failed", failures)
 
-    def _failed(self, outcome: PassOutcome, failures: int) -> ReconcileOutcome:
+    def _failed(self, outcome: ReconcileResult, failures: int) -> ReconcileOutcome:
         pause_s = self.settings.backoff.pause_s(failures + 1, self.ports.randomness)
         return ReconcileOutcome(outcome, pause_s, has_failed=True)
 
@@ -163,25 +165,25 @@ def _is_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-class Term:
+class LeaderTerm:
     """A period of leadership: sources and resyncs fill a queue, workers empty it. The constructor starts them."""
 
     def __init__(
-        self, kind: type[Resource], sources: Sequence[Source[Any]], passes: Passes, breakers: Sequence[Breaker]
+        self, kind: type[Resource], sources: Sequence[Source[Any]], passes: Reconciler, guards: Sequence[DeletionGuard]
     ) -> None:
         ports, settings, name = passes.ports, passes.settings, passes.name
         self.queue = Queue(ports.clock)
-        self.scan = Scan(kind, ports.store, self.queue, ports.clock, settings.scan, self._scanned)
+        self.resync = Resync(kind, ports.store, self.queue, ports.clock, settings.resync, self._resynced)
         self._passes = passes
-        self._finds = Finds(self._found)
+        self._finds = LostEvents(self._lost_event_found)
         self._not_watching = set(range(len(sources)))
         """The sources that do not watch yet."""
-        self._tasks = Duties(ports.clock)
+        self._tasks = BackgroundTasks(ports.clock)
         for number, source in enumerate(sources):
             watcher = Watcher(source, ports.store, self._add, began=partial(self._source_started, number))
             self._tasks.start(f"{name} watch of {source.kind.__name__}", watcher.run)
-        self._tasks.start(f"{name} resync", partial(self.scan.keep, ports.randomness))
-        for breaker in breakers:
+        self._tasks.start(f"{name} resync", partial(self.resync.run, ports.randomness))
+        for breaker in guards:
             self._tasks.start(f"{name} deletion guard report", breaker.report)
         self._workers = Workers(settings.workers, self.queue, self._process_item, name=passes.name)
 
@@ -191,7 +193,7 @@ class Term:
         await self._tasks.stop()
         self._finds.close()
 
-    def wake(self, key: str) -> None:
+    def enqueue(self, key: str) -> None:
         """Enqueue a key that no source has named."""
         self._add(key, "event", Rank.ROUTINE)
 
@@ -203,13 +205,13 @@ class Term:
         """Record that a source watches. As soon as all do, resync: there is no record of earlier events."""
         self._not_watching.discard(number)
         if not self._not_watching:
-            self.scan.ask()
+            self.resync.request()
 
-    def _scanned(self, keys: int) -> None:
-        tell(self._passes.ports.reporter.scanned, self._passes.name, keys)
+    def _resynced(self, keys: int) -> None:
+        report(self._passes.ports.reporter.resynced, self._passes.name, keys)
 
-    def _found(self, run: Run) -> None:
-        tell(self._passes.ports.reporter.scan_found, run)
+    def _lost_event_found(self, run: ReconcileContext) -> None:
+        report(self._passes.ports.reporter.lost_event_found, run)
 
     async def _process_item(self, key: str, item: Item) -> None:
         ports = self._passes.ports
@@ -218,15 +220,15 @@ class Term:
             return
         run, began = self._passes.begin(key, item), ports.clock.monotonic()
         outcome = await self._passes.perform(run, failures=self.queue.failures(key))
-        was_added_again = self.queue.finish(key, again_s=outcome.pause_s, has_failed=outcome.has_failed)
-        tell(ports.reporter.finished, run, outcome.outcome, ports.clock.monotonic() - began)
+        was_added_again = self.queue.finish(key, requeue_s=outcome.pause_s, has_failed=outcome.has_failed)
+        report(ports.reporter.finished, run, outcome.outcome, ports.clock.monotonic() - began)
         if outcome.has_failed:
-            tell(ports.reporter.retried, run, outcome.pause_s or 0.0)
+            report(ports.reporter.retried, run, outcome.pause_s or 0.0)
         if run.acted and item.cause == "scan" and item.was_idle and not was_added_again:
             self._finds.suspect(run)
 
 
-class Driver:
+class Controller:
     """One controller. Construct it, `start` it, and `stop` it before its store is closed."""
 
     def __init__(
@@ -237,8 +239,8 @@ class Driver:
         kind: type[Resource],
         ports: ReconcilePorts,
         sources: Sequence[Source[Any]] = (),
-        breakers: Sequence[Breaker] = (),
-        settings: DriverSettings | None = None,
+        guards: Sequence[DeletionGuard] = (),
+        settings: ControllerSettings | None = None,
     ) -> None:
         """Control objects of `kind`, whose names are the keys. Without sources only that kind is watched.
 
@@ -250,14 +252,14 @@ class Driver:
         self._sources = tuple(sources) or (Source(kind),)
         if not any(source.kind is kind for source in self._sources):
             raise ValueError(f"the sources of {name} must include its own kind, {kind.__name__}")
-        self._breakers = tuple(breakers)
-        self._settings = settings or DriverSettings()
-        self._passes = Passes(name, reconcile, ports, self._settings)
+        self._breakers = tuple(guards)
+        self._settings = settings or ControllerSettings()
+        self._passes = Reconciler(name, reconcile, ports, self._settings)
         self._control: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         """Serializes starts and stops: of two at once, one would lose a task."""
-        self._term: Term | None = None
-        tell(ports.reporter.opened, name, depth=lambda: self.depth, oldest_s=self.oldest_s)
+        self._term: LeaderTerm | None = None
+        report(ports.reporter.opened, name, depth=lambda: self.depth, oldest_s=self.oldest_s)
 
     @property
     def depth(self) -> int:
@@ -265,14 +267,14 @@ class Driver:
         return self._term.queue.depth if self._term else 0
 
     @property
-    def has_begun(self) -> bool:
+    def is_synced(self) -> bool:
         """Whether the process leads, and every object that cannot wait was enqueued once."""
-        return self._term is not None and self._term.scan.has_begun
+        return self._term is not None and self._term.resync.is_synced
 
     @property
-    def is_quiet(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it has begun, and no key waits for a worker or is being reconciled."""
-        return self._term is not None and self._term.scan.has_begun and self._term.queue.is_quiet
+        return self._term is not None and self._term.resync.is_synced and self._term.queue.is_idle
 
     def oldest_s(self) -> float:
         """Return how long the oldest key has waited for a worker."""
@@ -293,19 +295,19 @@ class Driver:
                 self._control = None
             await self._end_term(grace_s=self._settings.grace_s)
 
-    def wake(self, key: str) -> None:
+    def enqueue(self, key: str) -> None:
         """Enqueue a key because of an event that no watch can report, such as the end of a provider call."""
         if self._term is not None:
-            self._term.wake(key)
+            self._term.enqueue(key)
 
-    async def scan(self) -> int:
+    async def resync(self) -> int:
         """Resync now, as fast as workers go, and return the number of keys."""
-        return await self._term.scan.once("scan") if self._term else 0
+        return await self._term.resync.once("scan") if self._term else 0
 
     async def _lead(self) -> None:
         while True:
             await self._ports.leader.won()
-            self._term = Term(self._kind, self._sources, self._passes, self._breakers)
+            self._term = LeaderTerm(self._kind, self._sources, self._passes, self._breakers)
             await self._ports.leader.lost()
             await self._end_term(grace_s=0)
 

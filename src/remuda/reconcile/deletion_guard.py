@@ -26,8 +26,8 @@ from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, Unreadable, 
 from remuda.kernel.ids import derived_id
 from remuda.reconcile.kinds import EVERYTHING, BreakerRecord, BreakerSpec, Destruction
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.reporter import tell
-from remuda.reconcile.results import Blocked, Run
+from remuda.reconcile.reporter import report
+from remuda.reconcile.results import Blocked, ReconcileContext
 from remuda.reconcile.sources import names
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -76,7 +76,7 @@ class Population:
 PROJECT_LABEL = "unikorn-cloud.org/project"
 """The label whose value is the group of an object, by default."""
 
-MASS_DESTRUCTION = "MassDestruction"
+MASS_DELETION = "MassDestruction"
 """The reason of a blocked deletion."""
 
 _NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # our own namespace, for the names of guard records
@@ -95,7 +95,7 @@ class Limit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BreakerSettings:
+class DeletionGuardSettings:
     """Settings for operators."""
 
     group: Limit = Limit()
@@ -106,7 +106,7 @@ class BreakerSettings:
     """The time for which a deletion is counted."""
 
 
-class Breaker:
+class DeletionGuard:
     """Guards the deletions of one controller and kind. The controller reports the groups that it has stopped."""
 
     def __init__(
@@ -115,22 +115,22 @@ class Breaker:
         kind: type[Resource],
         *,
         ports: ReconcilePorts,
-        settings: BreakerSettings | None = None,
+        settings: DeletionGuardSettings | None = None,
         label: str = PROJECT_LABEL,
     ) -> None:
         self._controller = controller
         self._store = ports.store
         self._clock = ports.clock
         self._reporter = ports.reporter
-        self._settings = settings or BreakerSettings()
+        self._settings = settings or DeletionGuardSettings()
         self._label = label
         self._population = Population(kind, label, store=ports.store, clock=ports.clock)
-        self._destroyed: dict[str, float] = {}
+        self._deleted: dict[str, float] = {}
         """The monotonic time of each counted deletion, by uid."""
         self._lock = asyncio.Lock()
-        tell(ports.reporter.armed, controller)
+        report(ports.reporter.armed, controller)
 
-    async def allow(self, resource: Resource, run: Run) -> Blocked | None:
+    async def allow(self, resource: Resource, run: ReconcileContext) -> Blocked | None:
         """Return None if an object may be deleted, or else the result that the controller must return instead.
 
         Several calls for one object count once. Raises Conflict when another process counted concurrently: retry.
@@ -166,11 +166,11 @@ class Breaker:
 
     async def report(self) -> None:
         """Report the number of tripped groups."""
-        tell(self._reporter.tripped, self._controller, len(await self.tripped()))
+        report(self._reporter.tripped, self._controller, len(await self.tripped()))
 
     async def _is_deletion_requested(self, resource: Resource) -> bool:
         """Return whether deletion of the object, or of a direct or indirect owner, was requested."""
-        if resource.is_marked:
+        if resource.is_deleting:
             return True
         seen, pending = {resource.uid}, list(resource.metadata.owner_references)
         while pending:
@@ -184,12 +184,12 @@ class Breaker:
             except NotFound:
                 continue
             if owner.uid == reference.uid:
-                if owner.is_marked:
+                if owner.is_deleting:
                     return True
                 pending += owner.metadata.owner_references
         return False
 
-    async def _count(self, records: list[BreakerRecord], resource: Resource, run: Run) -> Blocked | None:
+    async def _count(self, records: list[BreakerRecord], resource: Resource, run: ReconcileContext) -> Blocked | None:
         counted = []
         for record in records:
             recent = self._recent(record)
@@ -202,18 +202,18 @@ class Breaker:
         for record in counted:
             is_group = record.spec.group != EVERYTHING
             await self._write(record, [_entry(record, resource, run, "DestroyedUnasked")] if is_group else [])
-        self._destroyed[resource.uid] = self._clock.monotonic()
+        self._deleted[resource.uid] = self._clock.monotonic()
         return None
 
     def _recent(self, record: BreakerRecord) -> tuple[Destruction, ...]:
         """Return the deletions within the window."""
         now, ticks, window_s = self._clock.now(), self._clock.monotonic(), self._settings.window.total_seconds()
-        self._destroyed = {uid: at for uid, at in self._destroyed.items() if ticks - at < window_s}
+        self._deleted = {uid: at for uid, at in self._deleted.items() if ticks - at < window_s}
         for each in record.spec.destroyed:
             age_s = max(0.0, (now - each.time).total_seconds())
             if age_s < window_s:
-                self._destroyed.setdefault(each.uid, ticks - age_s)
-        return tuple(each for each in record.spec.destroyed if each.uid in self._destroyed)
+                self._deleted.setdefault(each.uid, ticks - age_s)
+        return tuple(each for each in record.spec.destroyed if each.uid in self._deleted)
 
     async def _exceeds_limit(self, group: str, count: int) -> bool:
         limit = self._settings.overall if group == EVERYTHING else self._settings.group
@@ -221,7 +221,7 @@ class Breaker:
             return False
         return count > limit.most or count > limit.share * await self._population.of(group)
 
-    async def _trip(self, record: BreakerRecord, resource: Resource, run: Run) -> Blocked:
+    async def _trip(self, record: BreakerRecord, resource: Resource, run: ReconcileContext) -> Blocked:
         group, destroyed = record.spec.group, len(record.spec.destroyed)
         tripped = replace(record, spec=replace(record.spec, tripped=self._clock.now()))
         await self._write(tripped, [_entry(tripped, resource, run, "MassDestructionStopped")])
@@ -247,13 +247,13 @@ class Breaker:
             raise Conflict("BreakerRecord", record.name) from None
 
 
-def _entry(record: BreakerRecord, resource: Resource, run: Run, event: str) -> Record:
-    return run.entry(resource, event, group=record.spec.group, destroyed=len(record.spec.destroyed))
+def _entry(record: BreakerRecord, resource: Resource, run: ReconcileContext, event: str) -> Record:
+    return run.event(resource, event, group=record.spec.group, destroyed=len(record.spec.destroyed))
 
 
 def _blocked(group: str) -> Blocked:
     where = {"": "", EVERYTHING: "in all groups "}.get(group, f"in {group} ")
     return Blocked(
-        MASS_DESTRUCTION,
+        MASS_DELETION,
         f"too many objects {where}would be deleted without a request, an operator has to allow it",
     )

@@ -21,13 +21,13 @@ from typing import Protocol
 import structlog
 from msgspec.structs import replace
 
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import AlreadyExists, NotFound, RemudaError
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.kinds import LeaseRecord, LeaseSpec
-from remuda.reconcile.reporter import Reporter, Silent, tell
-from remuda.store.background import Duties
+from remuda.reconcile.reporter import NullReporter, Reporter, report
+from remuda.store.background import BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -49,7 +49,7 @@ class Leader(Protocol):
         ...
 
 
-class Alone:
+class SingleProcess:
     """The leader of an embedded store, which only one process can open."""
 
     @property
@@ -101,9 +101,9 @@ class Lease:
         self._store = store
         self._clock = clock
         self._randomness = randomness
-        self._reporter = reporter or Silent()
+        self._reporter = reporter or NullReporter()
         self._settings = settings or LeaseSettings()
-        self._tasks = Duties(clock)
+        self._tasks = BackgroundTasks(clock)
         self._leads_until = float("-inf")
         self._term = 0
         self._changed = asyncio.Event()
@@ -119,7 +119,7 @@ class Lease:
 
     async def start(self) -> None:
         """Begin to compete."""
-        tell(self._reporter.leading, self.name, False)  # noqa: FBT003  see the protocol
+        report(self._reporter.leading, self.name, False)  # noqa: FBT003  see the protocol
         self._tasks.start(f"lease {self.name}", self._compete)
 
     async def stop(self) -> None:
@@ -219,7 +219,7 @@ class Lease:
         """Report a change of leadership once."""
         if self.is_leading != self._reported:
             self._reported = self.is_leading
-            tell(self._reporter.leading, self.name, self._reported)
+            report(self._reporter.leading, self.name, self._reported)
             event = "lease won" if self._reported else "lease lost"
             structlog.get_logger().info(event, lease=self.name, identity=self.identity)
 
@@ -245,7 +245,7 @@ class Pace:
         if self._count % self._stride == 0:
             await self._clock.sleep(self._pause_s)
         else:
-            await let_others_run()
+            await yield_to_loop()
 
 
 async def every(period: timedelta, clock: Clock, work: Work, *, at_once: bool = False, **facts: str) -> None:

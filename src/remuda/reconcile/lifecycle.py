@@ -34,14 +34,14 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Result, Run
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import (
     ERRORED,
     Conditions,
     changed_conditions,
     conditions_of,
     is_behind,
-    patience_left_s,
+    report_due_in_s,
     since,
     with_available,
     with_conditions,
@@ -51,34 +51,34 @@ from remuda.reconcile.status import (
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.logs import Log, Record
-from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, OURS, Resource, ResourceT
+from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, STORE_FINALIZERS, Resource, ResourceT
 
 WaitsFor = Callable[[ResourceT], Awaitable[str]]
 """Describes, for humans, what an owner that is being deleted waits for."""
 
-InWords = Callable[[Sequence[str]], str]
+Describe = Callable[[Sequence[str]], str]
 """Describes, for humans, the referrers of an object, each given as `plural.group/name`."""
 
 _NAMED = 5
 
 
-def as_written(blockers: Sequence[str]) -> str:
+def listed(blockers: Sequence[str]) -> str:
     """Return the referrers as they are given."""
     return ", ".join(blockers[:_NAMED]) + (" and more" if len(blockers) > _NAMED else "")
 
 
-async def its_children(_: Resource) -> str:
+async def any_children(_: Resource) -> str:
     """Return a description that names no child."""
     return "waiting for its children to be deleted"
 
 
-async def blocked_by_holders(
+async def blocked_by_references(
     store: Store,
     resource: ResourceT,
     *,
     not_references: AbstractSet[str],
-    waits_for: WaitsFor[ResourceT] = its_children,
-    in_words: InWords = as_written,
+    waits_for: WaitsFor[ResourceT] = any_children,
+    describe: Describe = listed,
 ) -> Blocked | None:
     """Return a result that names the deletion blockers of an object, or None.
 
@@ -90,7 +90,7 @@ async def blocked_by_holders(
         found = await store.referrers(type(resource), resource.name, limit=_NAMED + 1)
         blockers += [f"{referrer.kind.qualified}/{referrer.name}" for referrer in found]
     if blockers or IN_USE in finalizers:
-        return Blocked("InUse", f"in use by {in_words(blockers) if blockers else 'others'}")
+        return Blocked("InUse", f"in use by {describe(blockers) if blockers else 'others'}")
     if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
         return Blocked("HasChildren", await waits_for(resource))
     return None
@@ -149,13 +149,13 @@ def _content(record: Record) -> tuple[str, bytes]:
     return record.subject, msgspec.json.encode(kept, order="deterministic")
 
 
-LET_GO = "LetGo"
+RELEASED = "LetGo"
 """The last event of an incarnation, if there are no other finalizers. It contains the object's labels."""
 
 PAUSED = "remuda/paused"
 """The annotation that, with the value `true`, pauses the provisioning of an object. It can still be deleted."""
 
-_RETRIED = Again(0, message="the last attempt failed and is retried")
+_RETRIED = Requeue(0, message="the last attempt failed and is retried")
 _ROUNDING_S = 0.001
 
 
@@ -165,14 +165,14 @@ class Outcome(Generic[ResourceT]):
 
     result: Result
     resource: ResourceT
-    entries: Sequence[Record] = ()
+    effect_events: Sequence[Record] = ()
     """Events of effects: recorded with the write of the reconcile, or alone if there is none."""
-    news: Sequence[Record] = ()
+    status_events: Sequence[Record] = ()
     """Events that the new status shows: recorded only with its write. If it fails, the next reconcile finds them again.
     """
 
 
-Step = Callable[[ResourceT, Run], Awaitable[Result | Outcome[ResourceT]]]
+Step = Callable[[ResourceT, ReconcileContext], Awaitable[Result | Outcome[ResourceT]]]
 """Provisions or deprovisions: at most one effect, then its result."""
 
 
@@ -206,8 +206,8 @@ class Lifecycle(Generic[ResourceT]):
         settings: LifecycleSettings | None = None,
         paused: Callable[[ResourceT], bool] = is_paused,
         unordered: Sequence[str] = (),
-        waits_for: WaitsFor[ResourceT] = its_children,
-        in_words: InWords = as_written,
+        waits_for: WaitsFor[ResourceT] = any_children,
+        describe: Describe = listed,
     ) -> None:
         """Protect objects by `finalizer`. The `unordered` finalizers of other controllers do not block deletion."""
         _check_has_conditions(ports.store.registry.of(kind))
@@ -222,12 +222,12 @@ class Lifecycle(Generic[ResourceT]):
         self._settings = settings or LifecycleSettings()
         self._deadline = timedelta(seconds=self._settings.deadline_s)
         self._is_paused = paused
-        not_references = OURS | {finalizer, *unordered}
+        not_references = STORE_FINALIZERS | {finalizer, *unordered}
         self._find_blockers = partial(
-            blocked_by_holders, ports.store, not_references=not_references, waits_for=waits_for, in_words=in_words
+            blocked_by_references, ports.store, not_references=not_references, waits_for=waits_for, describe=describe
         )
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         """Reconcile one object."""
         try:
             return await self._reconcile(await self._store.get(self._kind, key), run)
@@ -236,8 +236,8 @@ class Lifecycle(Generic[ResourceT]):
                 raise
             return Done()  # also if it was removed meanwhile, by another process that believes to lead
 
-    async def _reconcile(self, resource: ResourceT, run: Run) -> Result:
-        if resource.is_marked:
+    async def _reconcile(self, resource: ResourceT, run: ReconcileContext) -> Result:
+        if resource.is_deleting:
             return await self._delete(resource, run)
         if self._is_paused(resource):
             return Done()
@@ -245,15 +245,15 @@ class Lifecycle(Generic[ResourceT]):
         outcome = await self._attempt(self._provision, protected, run)
         return await self._report(protected, outcome, run)
 
-    async def _with_finalizer(self, resource: ResourceT, run: Run) -> ResourceT:
+    async def _with_finalizer(self, resource: ResourceT, run: ReconcileContext) -> ResourceT:
         finalizers = resource.metadata.finalizers
         if self._finalizer in finalizers:
             return resource
         desired = _with_finalizers(resource, (*finalizers, self._finalizer))
-        log = [run.entry(resource, "Held", finalizer=self._finalizer)]
+        log = [run.event(resource, "Held", finalizer=self._finalizer)]
         return await _unless_gone(self._store.update(desired, log=log))
 
-    async def _delete(self, resource: ResourceT, run: Run) -> Result:
+    async def _delete(self, resource: ResourceT, run: ReconcileContext) -> Result:
         if self._finalizer not in resource.metadata.finalizers:
             return Done()
         blocked = await self._find_blockers(resource)
@@ -264,13 +264,13 @@ class Lifecycle(Generic[ResourceT]):
             return await self._report(resource, outcome, run)
         remaining = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
         # With the labels: later they alone say who owned the object, and so who may read its timeline.
-        gone = run.entry(resource, LET_GO, finalizer=self._finalizer, labels=resource.metadata.labels)
-        effects = self._recorder.unrecorded(resource.uid, outcome.entries)
+        gone = run.event(resource, RELEASED, finalizer=self._finalizer, labels=resource.metadata.labels)
+        effects = self._recorder.unrecorded(resource.uid, outcome.effect_events)
         write = self._store.update(_with_finalizers(outcome.resource, remaining), log=[*effects, gone])
         await self._recorder.with_write(resource.uid, _unless_gone(write), effects)
         return outcome.result
 
-    async def _attempt(self, step: Step[ResourceT], resource: ResourceT, run: Run) -> Outcome[ResourceT]:
+    async def _attempt(self, step: Step[ResourceT], resource: ResourceT, run: ReconcileContext) -> Outcome[ResourceT]:
         timer = asyncio.timeout(self._settings.step_s)
         try:
             async with timer:
@@ -285,7 +285,7 @@ class Lifecycle(Generic[ResourceT]):
             run.log.exception("step failed")
             result = ERRORED
         outcome = result if isinstance(result, Outcome) else Outcome(result, resource)
-        if (outcome.entries or outcome.news) and self._log is None:
+        if (outcome.effect_events or outcome.status_events) and self._log is None:
             raise TypeError("a step returned timeline events: ReconcilePorts needs a log to record them")
         return outcome
 
@@ -296,7 +296,7 @@ class Lifecycle(Generic[ResourceT]):
         except NotFound:
             return True
 
-    async def _record_delay(self, resource: ResourceT, cause: RemudaError, run: Run) -> None:
+    async def _record_delay(self, resource: ResourceT, cause: RemudaError, run: ReconcileContext) -> None:
         """Start the deadline of a new generation. A Conflict is retried at once and needs no report."""
         conditions = conditions_of(resource)
         if is_behind(resource, conditions) and not isinstance(cause, Conflict):
@@ -304,17 +304,17 @@ class Lifecycle(Generic[ResourceT]):
         else:
             await self._write(resource, resource, conditions, run)
 
-    async def _report(self, read: ResourceT, outcome: Outcome[ResourceT], run: Run) -> Result:
+    async def _report(self, read: ResourceT, outcome: Outcome[ResourceT], run: ReconcileContext) -> Result:
         """Write the conditions of a result, if they have changed."""
-        left_s = patience_left_s(read, outcome.result, now=self._clock.now())
+        left_s = report_due_in_s(read, outcome.result, now=self._clock.now())
         if left_s > 0:
-            run.wake_after(left_s)
+            run.requeue_after(left_s)
             await self._write(read, outcome.resource, conditions_of(outcome.resource), run, outcome)
             return outcome.result
         conditions = with_available(
             conditions_of(outcome.resource),
             outcome.result,
-            is_marked=read.is_marked,
+            is_deleting=read.is_deleting,
             generation=read.metadata.generation,
             now=self._clock.now(),
         )
@@ -327,26 +327,26 @@ class Lifecycle(Generic[ResourceT]):
         read: ResourceT,
         desired: ResourceT,
         conditions: Conditions,
-        run: Run,
+        run: ReconcileContext,
         outcome: Outcome[ResourceT] | None = None,
     ) -> None:
         """Write a status with these conditions, and the condition of the deadline."""
         now, waited_since = self._clock.now(), since(read, conditions)
         conditions = with_stalled(read, conditions, deadline=self._deadline, now=now)
         if waited_since is not None and now < waited_since + self._deadline:
-            run.wake_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
+            run.requeue_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
         desired = with_conditions(desired, conditions)
-        effects = self._recorder.unrecorded(read.uid, () if outcome is None else outcome.entries)
+        effects = self._recorder.unrecorded(read.uid, () if outcome is None else outcome.effect_events)
         if _status(desired) == _status(read):
             await self._recorder.alone(read.uid, effects)
             return
         run.acted = True
-        news = () if outcome is None else outcome.news
+        news = () if outcome is None else outcome.status_events
         changes = changed_conditions(conditions_of(read), conditions)
         facts = [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in changes]
         for fact in facts:
             run.log.info("condition", generation=read.metadata.generation, **fact)
-        log = [*effects, *news, *(run.entry(read, "ConditionChanged", **fact) for fact in facts)]
+        log = [*effects, *news, *(run.event(read, "ConditionChanged", **fact) for fact in facts)]
         write = self._store.update_status(desired, log=log)
         await self._recorder.with_write(read.uid, _unless_gone(write), effects)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
-from remuda.reconcile.leader import Alone, Leader
-from remuda.reconcile.reporter import Reporter, Silent
-from remuda.reconcile.resync import ScanSettings
+from remuda.reconcile.leader import Leader, SingleProcess
+from remuda.reconcile.reporter import NullReporter, Reporter
+from remuda.reconcile.resync import ResyncSettings
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
@@ -19,14 +19,14 @@ class ReconcilePorts:
     store: Store
     clock: Clock = field(default_factory=SystemClock)
     randomness: Randomness = field(default_factory=SystemRandomness)
-    leader: Leader = field(default_factory=Alone)
-    reporter: Reporter = field(default_factory=Silent)
+    leader: Leader = field(default_factory=SingleProcess)
+    reporter: Reporter = field(default_factory=NullReporter)
     log: Log | None = None
     """Records the timeline events of a reconcile without a write; required if steps return any."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriverSettings:
+class ControllerSettings:
     """Settings for operators."""
 
     workers: int = 8
@@ -41,9 +41,9 @@ class DriverSettings:
     """After a conflicting write."""
     blocked_every_s: float = 60.0
     """The interval at which a blocked key is reconciled, in case an event was lost, ±10 %."""
-    scan: ScanSettings = field(default_factory=ScanSettings)
+    resync: ResyncSettings = field(default_factory=ResyncSettings)
 
-    def for_many(self) -> "DriverSettings":
+    def for_many(self) -> "ControllerSettings":
         """Return the settings for a kind with many changes at once, whose writes then share commits."""
         return replace(self, workers=4 * self.workers)
 

@@ -104,7 +104,7 @@ class Rank(IntEnum):
     """A user has changed something."""
     ROUTINE = 5
     """Something in progress continues."""
-    SCAN = 60
+    RESYNC = 60
     """A resync."""
 
 
@@ -122,7 +122,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
         cause = other.cause if self.cause == "scan" else self.cause
         return Item(min(self.order, other.order), self.since, cause, self.was_idle)
 
-    def by(self, order: float) -> "Item":
+    def at_most(self, order: float) -> "Item":
         """Return this item at that position, if it is an earlier one."""
         return self if self.order <= order else Item(order, self.since, self.cause, self.was_idle)
 
@@ -137,7 +137,7 @@ class Queue:
         self._running: dict[str, Item | None] = {}
         """The keys that workers have, with the items added meanwhile."""
         self._failures: dict[str, int] = {}
-        self._scanned: set[str] = set()
+        self._resynced: set[str] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.Handle | None = None
         self._fires_at = math.inf
@@ -149,12 +149,12 @@ class Queue:
         return len(self._ready)
 
     @property
-    def scanned(self) -> int:
+    def resynced(self) -> int:
         """The number of keys added by resyncs that no worker has taken yet."""
-        return len(self._scanned)
+        return len(self._resynced)
 
     @property
-    def is_quiet(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no key waits for a worker and no worker has one; there may be delayed keys."""
         return not self._ready and not self._running
 
@@ -167,7 +167,7 @@ class Queue:
         """Return the number of consecutive failures of a key."""
         return self._failures.get(key, 0)
 
-    def is_out(self, key: str) -> bool:
+    def is_taken(self, key: str) -> bool:
         """Return whether a worker has the key."""
         return key in self._running
 
@@ -176,10 +176,10 @@ class Queue:
         if self._is_closed:
             return
         now = self._clock.monotonic()
-        if rank is Rank.SCAN:
+        if rank is Rank.RESYNC:
             if self._is_due_before_resync(key, now):
                 return
-            self._scanned.add(key)
+            self._resynced.add(key)
         is_running = key in self._running
         was_delayed = self._delayed.drop(key) is not None
         is_idle = not (is_running or was_delayed or key in self._failures)
@@ -193,7 +193,7 @@ class Queue:
     def _is_due_before_resync(self, key: str, now: float) -> bool:
         """Return whether a delayed request is no later than a resync would be, or ends a backoff."""
         due = self._delayed.at(key)
-        return due is not None and (key in self._failures or due + Rank.ROUTINE <= now + Rank.SCAN)
+        return due is not None and (key in self._failures or due + Rank.ROUTINE <= now + Rank.RESYNC)
 
     def add_after(self, key: str, delay_s: float, cause: Cause = "wake") -> None:
         """Enqueue a key after a delay, unless it is ready or has an earlier request."""
@@ -211,12 +211,12 @@ class Queue:
             taken = self._ready.pop()
             if taken is not None:
                 self._running[taken[0]] = None
-                self._scanned.discard(taken[0])
+                self._resynced.discard(taken[0])
                 return taken
             await self._wait()
         return None
 
-    def finish(self, key: str, *, again_s: float | None = None, has_failed: bool = False) -> bool:
+    def finish(self, key: str, *, requeue_s: float | None = None, has_failed: bool = False) -> bool:
         """Record that a worker is done with a key, and when to enqueue it again.
 
         Return whether it was added meanwhile.
@@ -227,16 +227,16 @@ class Queue:
         else:
             self._failures.pop(key, None)
         if meanwhile is not None:
-            latest = math.inf if again_s is None else self._clock.monotonic() + again_s + Rank.ROUTINE
-            self._make_ready(key, meanwhile.by(latest))
-        elif again_s is not None:
-            self.add_after(key, again_s, "retry" if has_failed else "wake")
+            latest = math.inf if requeue_s is None else self._clock.monotonic() + requeue_s + Rank.ROUTINE
+            self._make_ready(key, meanwhile.at_most(latest))
+        elif requeue_s is not None:
+            self.add_after(key, requeue_s, "retry" if has_failed else "wake")
         return meanwhile is not None
 
     def close(self) -> None:
         """Return no more keys. Workers may finish those they have."""
         self._is_closed = True
-        self._ready, self._delayed, self._scanned = Schedule(), Schedule(), set()
+        self._ready, self._delayed, self._resynced = Schedule(), Schedule(), set()
         if self._timer is not None:
             self._timer.cancel()
         while self._waiters:

@@ -21,14 +21,22 @@ from typing import Literal, ParamSpec, Protocol
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from remuda.reconcile.results import Run
+from remuda.reconcile.results import ReconcileContext
 
 FactsT = ParamSpec("FactsT")
 
-PassOutcome = Literal["done", "again", "blocked", "failed", "conflict", "unavailable", "late"]
+ReconcileResult = Literal["done", "again", "blocked", "failed", "conflict", "unavailable", "late"]
 """The outcome of a reconcile: its result, or its error. `late` ones exceeded their deadline."""
 
-PASS_OUTCOMES: tuple[PassOutcome, ...] = ("done", "again", "blocked", "failed", "conflict", "unavailable", "late")
+RECONCILE_RESULTS: tuple[ReconcileResult, ...] = (
+    "done",
+    "again",
+    "blocked",
+    "failed",
+    "conflict",
+    "unavailable",
+    "late",
+)
 """All outcomes, for metrics that exist from the start."""
 
 
@@ -39,19 +47,19 @@ class Reporter(Protocol):
         """Observe that there is a controller, with these functions of its queue."""
         ...
 
-    def finished(self, run: Run, outcome: PassOutcome, seconds: float) -> None:
+    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         """Observe the end of a reconcile."""
         ...
 
-    def retried(self, run: Run, pause_s: float) -> None:
+    def retried(self, run: ReconcileContext, pause_s: float) -> None:
         """Observe a failed reconcile that will be retried."""
         ...
 
-    def scanned(self, controller: str, keys: int) -> None:
+    def resynced(self, controller: str, keys: int) -> None:
         """Observe a resync of this many keys, when leadership began or later."""
         ...
 
-    def scan_found(self, run: Run) -> None:
+    def lost_event_found(self, run: ReconcileContext) -> None:
         """Observe a resync that had work to do for an idle key: an event was lost, which is a bug."""
         ...
 
@@ -68,22 +76,22 @@ class Reporter(Protocol):
         ...
 
 
-class Silent:
+class NullReporter:
     """A reporter that ignores everything; the base of reporters that use a few methods."""
 
     def opened(self, controller: str, *, depth: Callable[[], int], oldest_s: Callable[[], float]) -> None:
         """Do nothing."""
 
-    def finished(self, run: Run, outcome: PassOutcome, seconds: float) -> None:
+    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         """Do nothing."""
 
-    def retried(self, run: Run, pause_s: float) -> None:
+    def retried(self, run: ReconcileContext, pause_s: float) -> None:
         """Do nothing."""
 
-    def scanned(self, controller: str, keys: int) -> None:
+    def resynced(self, controller: str, keys: int) -> None:
         """Do nothing."""
 
-    def scan_found(self, run: Run) -> None:
+    def lost_event_found(self, run: ReconcileContext) -> None:
         """Do nothing."""
 
     def armed(self, controller: str) -> None:
@@ -96,7 +104,7 @@ class Silent:
         """Do nothing."""
 
 
-def tell(report: Callable[FactsT, None], *args: FactsT.args, **facts: FactsT.kwargs) -> None:
+def report(report: Callable[FactsT, None], *args: FactsT.args, **facts: FactsT.kwargs) -> None:
     """Call a method of a reporter. An error of the reporter is logged and has no other effect."""
     try:
         report(*args, **facts)
@@ -128,12 +136,12 @@ class PrometheusReporter:
         self._seconds = Histogram(
             "remuda_reconcile_seconds", "Duration of reconciles.", ["controller"], buckets=_BUCKETS_S, registry=registry
         )
-        self._runs_of: dict[tuple[str, PassOutcome], Counter] = {}
+        self._runs_of: dict[tuple[str, ReconcileResult], Counter] = {}
         self._seconds_of: dict[str, Histogram] = {}
 
     def opened(self, controller: str, *, depth: Callable[[], int], oldest_s: Callable[[], float]) -> None:
         """Create all metrics of a controller."""
-        for outcome in PASS_OUTCOMES:
+        for outcome in RECONCILE_RESULTS:
             self._runs_of[controller, outcome] = self._runs.labels(controller, outcome)
         self._seconds_of[controller] = self._seconds.labels(controller)
         for metric in (self._retries, self._scanned, self._finds):
@@ -141,20 +149,20 @@ class PrometheusReporter:
         self._depth.labels(controller).set_function(depth)
         self._oldest.labels(controller).set_function(oldest_s)
 
-    def finished(self, run: Run, outcome: PassOutcome, seconds: float) -> None:
+    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         """Count a reconcile."""
         self._runs_of[run.controller, outcome].inc()
         self._seconds_of[run.controller].observe(seconds)
 
-    def retried(self, run: Run, pause_s: float) -> None:  # noqa: ARG002  the delay is not counted
+    def retried(self, run: ReconcileContext, pause_s: float) -> None:  # noqa: ARG002  the delay is not counted
         """Count a reconcile that will be retried."""
         self._retries.labels(run.controller).inc()
 
-    def scanned(self, controller: str, keys: int) -> None:
+    def resynced(self, controller: str, keys: int) -> None:
         """Count the keys of a resync."""
         self._scanned.labels(controller).inc(keys)
 
-    def scan_found(self, run: Run) -> None:
+    def lost_event_found(self, run: ReconcileContext) -> None:
         """Count a lost event."""
         self._finds.labels(run.controller).inc()
 

@@ -31,13 +31,13 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Requeue:
     """Something is in progress: reconcile again after this many seconds, unless an event comes first."""
 
     after_s: float
     reason: str = "Provisioning"
     message: str = ""
-    patience_s: float = 0.0
+    report_after_s: float = 0.0
     """As in Blocked."""
 
 
@@ -47,7 +47,7 @@ class Blocked:
 
     reason: str
     message: str
-    patience_s: float = 0.0
+    report_after_s: float = 0.0
     """Do not report this before the object has waited so long: usually the wait is over in no time."""
 
 
@@ -59,7 +59,7 @@ class Failed:
     message: str
 
 
-Result = Done | Again | Blocked | Failed
+Result = Done | Requeue | Blocked | Failed
 """The result of a reconcile."""
 
 
@@ -72,7 +72,7 @@ Cause = Literal["event", "wake", "retry", "start", "scan"]
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Run:
+class ReconcileContext:
     """The context of one reconcile. The controller creates it for the reconciler, and discards it afterwards."""
 
     def __init__(self, *, controller: str, key: str, cause: Cause, registry: Registry, randomness: Randomness) -> None:
@@ -83,7 +83,7 @@ class Run:
         self.cause: Cause = cause
         self.acted = False
         """Whether the reconcile has changed anything. If a resync caused it, an event was lost."""
-        self.wake_s: float | None = None
+        self.requeue_s: float | None = None
         """The earliest requested delay."""
         self._registry = registry
 
@@ -93,7 +93,7 @@ class Run:
         logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         return logger.bind(controller=self.controller, key=self.key, reconcile_id=self.id)
 
-    def entry(self, subject: Resource, event: str, **facts: Any) -> Record:
+    def event(self, subject: Resource, event: str, **facts: Any) -> Record:
         """Return a timeline event to pass to a write (`log=[...]`), and record that this reconcile has acted.
 
         `event` is for programs: one CamelCase word, such as `Held`. Facts are JSON that all users may read.
@@ -111,6 +111,6 @@ class Run:
         kind = self._registry.of(type(subject)).qualified
         return Record(stream="timeline", subject=subject_of(kind, subject.name), data=msgspec.Raw(_encode(data)))
 
-    def wake_after(self, seconds: float) -> None:
+    def requeue_after(self, seconds: float) -> None:
         """Request another reconcile after this time, whatever the result: the earliest request counts."""
-        self.wake_s = seconds if self.wake_s is None else min(self.wake_s, seconds)
+        self.requeue_s = seconds if self.requeue_s is None else min(self.requeue_s, seconds)

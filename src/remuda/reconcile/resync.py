@@ -18,12 +18,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.queue import Queue, Rank
-from remuda.reconcile.results import Cause, Run
+from remuda.reconcile.results import Cause, ReconcileContext
 from remuda.reconcile.sources import names
-from remuda.reconcile.status import UNSETTLED, finds_unsettled
+from remuda.reconcile.status import UNSETTLED, has_unsettled_index
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
@@ -32,7 +32,7 @@ _POLL_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanSettings:
+class ResyncSettings:
     """Settings for operators."""
 
     interval_s: float = 1800.0
@@ -43,7 +43,7 @@ class ScanSettings:
     """Keys that are enqueued at a time, and of which so many may still wait when more are."""
 
 
-class Scan:
+class Resync:
     """Enqueues every key of a kind."""
 
     def __init__(
@@ -52,11 +52,11 @@ class Scan:
         store: Store,
         queue: Queue,
         clock: Clock,
-        settings: ScanSettings,
+        settings: ResyncSettings,
         told: Callable[[int], None],
     ) -> None:
         """Call `told` with the number of keys after each resync, complete or not."""
-        self.has_begun = False
+        self.is_synced = False
         """Whether every object that cannot wait was enqueued once."""
         self._kind = kind
         self._store = store
@@ -69,12 +69,12 @@ class Scan:
         self._due: Cause | None = None
         self._requested = asyncio.Event()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Request a resync, because events were missed."""
         self._due = "start"
         self._requested.set()
 
-    async def keep(self, randomness: Randomness) -> None:
+    async def run(self, randomness: Randomness) -> None:
         """Resync for ever, on request and at an interval: a background task, which continues after a failure."""
         while True:
             cause = self._due or await self._next_cause(randomness)
@@ -95,12 +95,12 @@ class Scan:
 
     async def _begin(self) -> None:
         """Enqueue at once what cannot wait, and then the rest."""
-        if finds_unsettled(self._store.registry.of(self._kind)):
+        if has_unsettled_index(self._store.registry.of(self._kind)):
             await self._enqueue(names(self._store, self._kind, index=UNSETTLED), "start", None)
             await self._resync("start")
         else:
             await self.once("start")
-        self.has_begun = True
+        self.is_synced = True
 
     async def _resync(self, cause: Cause) -> None:
         """Enqueue every key, at the configured rate."""
@@ -127,7 +127,7 @@ class Scan:
         try:
             async with aclosing(keys):
                 async for key in keys:
-                    self._queue.add(key, cause, Rank.SCAN)
+                    self._queue.add(key, cause, Rank.RESYNC)
                     count += 1
                     if count % self._settings.chunk == 0:
                         if keys_per_s and await self._pause(keys_per_s):
@@ -139,7 +139,7 @@ class Scan:
 
     async def _pause(self, keys_per_s: float) -> bool:
         """Pause, and return whether another resync was requested."""
-        self.has_begun = True  # all urgent keys are enqueued before the others
+        self.is_synced = True  # all urgent keys are enqueued before the others
         return await self._wait_for_request(self._settings.chunk / keys_per_s)
 
     async def _next_cause(self, randomness: Randomness) -> Cause:
@@ -153,19 +153,19 @@ class Scan:
         return self._requested.is_set()
 
     async def _wait_for_workers(self) -> None:
-        await let_others_run()
-        while self._queue.scanned > self._settings.chunk:
+        await yield_to_loop()
+        while self._queue.resynced > self._settings.chunk:
             await self._clock.sleep(_POLL_S)
 
 
-class Finds:
+class LostEvents:
     """The lost events that resyncs have found, reported when no event can explain them any more."""
 
-    def __init__(self, found: Callable[[Run], None]) -> None:
+    def __init__(self, found: Callable[[ReconcileContext], None]) -> None:
         self._found = found
         self._suspects: dict[str, asyncio.TimerHandle] = {}
 
-    def suspect(self, run: Run) -> None:
+    def suspect(self, run: ReconcileContext) -> None:
         """Record that a reconcile caused by a resync has acted."""
         self.explain(run.key)
         self._suspects[run.key] = asyncio.get_running_loop().call_later(_EVENT_DELAY_S, self._confirm, run)
@@ -180,6 +180,6 @@ class Finds:
         for key in list(self._suspects):
             self.explain(key)
 
-    def _confirm(self, run: Run) -> None:
+    def _confirm(self, run: ReconcileContext) -> None:
         del self._suspects[run.key]
         self._found(run)

@@ -48,7 +48,7 @@ def intent_changed(resource: Resource) -> Hashable:
     finalizers, whose removal may be what the deletion waits for.
     """
     metadata = resource.metadata
-    finalizers = metadata.finalizers if resource.is_marked else ()
+    finalizers = metadata.finalizers if resource.is_deleting else ()
     texts = frozenset(metadata.annotations.items()), frozenset(metadata.labels.items())
     return hash((metadata.generation, finalizers, texts))
 
@@ -128,7 +128,7 @@ class Watcher(Generic[ResourceT]):
         self._source = source
         self._store = store
         self._add = add
-        self._began = began
+        self._on_start = began
         self._version: str | None = None
         self._seen: dict[str, Hashable] = {}
 
@@ -146,7 +146,7 @@ class Watcher(Generic[ResourceT]):
         self._seen.clear()
         version = (await self._store.list_names(self._source.kind, limit=1)).version
         self._version = version
-        self._began()
+        self._on_start()
         return version
 
     async def _follow(self, version: str) -> None:

@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.reconcile.results import Blocked, Done, Failed, Requeue, Result
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, ResourceT
 
@@ -70,10 +70,10 @@ def with_observed(resource: ResourceT, generation: int) -> ResourceT:
 
 
 def with_available(
-    conditions: Conditions, result: Result, *, is_marked: bool, generation: int, now: datetime
+    conditions: Conditions, result: Result, *, is_deleting: bool, generation: int, now: datetime
 ) -> Conditions:
     """Return the conditions after a reconcile with this result."""
-    reason, message = _reason_and_message(result, is_marked=is_marked)
+    reason, message = _reason_and_message(result, is_deleting=is_deleting)
     new = Condition(
         type=AVAILABLE,
         status="True" if isinstance(result, Done) else "False",
@@ -88,10 +88,10 @@ def with_available(
     return tuple(new if each is before else each for each in conditions)
 
 
-def _reason_and_message(result: Result, *, is_marked: bool) -> tuple[str, str]:
+def _reason_and_message(result: Result, *, is_deleting: bool) -> tuple[str, str]:
     if isinstance(result, Done):
         return "Provisioned", "provisioned"
-    if is_marked and isinstance(result, Again) and result.reason == Again(0).reason:
+    if is_deleting and isinstance(result, Requeue) and result.reason == Requeue(0).reason:
         return "Deprovisioning", result.message
     return result.reason, result.message
 
@@ -105,7 +105,7 @@ def is_behind(resource: Resource, conditions: Conditions) -> bool:
 
 def since(resource: Resource, conditions: Conditions) -> datetime | None:
     """Return since when users wait for the object to become available, or to be removed; None if they do not."""
-    if resource.is_marked:
+    if resource.is_deleting:
         return resource.metadata.deletion_timestamp
     if is_behind(resource, conditions):
         return None
@@ -115,12 +115,12 @@ def since(resource: Resource, conditions: Conditions) -> datetime | None:
     return available.last_transition_time if available.status != "True" else None
 
 
-def patience_left_s(resource: Resource, result: Result, *, now: datetime) -> float:
+def report_due_in_s(resource: Resource, result: Result, *, now: datetime) -> float:
     """Return the time until the wait of an object should be reported."""
     waited_since = since(resource, conditions_of(resource))
-    if not isinstance(result, Again | Blocked) or waited_since is None:
+    if not isinstance(result, Requeue | Blocked) or waited_since is None:
         return 0.0
-    return result.patience_s - (now - waited_since).total_seconds()
+    return result.report_after_s - (now - waited_since).total_seconds()
 
 
 def with_stalled(resource: Resource, conditions: Conditions, *, deadline: timedelta, now: datetime) -> Conditions:
@@ -147,7 +147,7 @@ def with_stalled(resource: Resource, conditions: Conditions, *, deadline: timede
 def _waits_for(resource: Resource, conditions: Conditions) -> tuple[str, str]:
     available = find_condition(conditions, AVAILABLE)
     if available is None or is_behind(resource, conditions):
-        return "Deprovisioning" if resource.is_marked else "Pending", "the controller has not started yet"
+        return "Deprovisioning" if resource.is_deleting else "Pending", "the controller has not started yet"
     return available.reason, available.message
 
 
@@ -167,7 +167,7 @@ UNSETTLED = ("unsettled", "yes")
 
 def is_unsettled(resource: Resource) -> bool:
     """Return whether an object is being deleted, or not known to match its last generation."""
-    if resource.is_marked:
+    if resource.is_deleting:
         return True
     available = find_condition(conditions_of(resource), AVAILABLE)
     if available is None or available.status != "True":
@@ -185,6 +185,6 @@ def unsettled_index(also: Callable[[ResourceT], bool] = lambda _: False) -> Inde
     return Index(name=name, values=values)
 
 
-def finds_unsettled(kind: Kind[ResourceT]) -> bool:
+def has_unsettled_index(kind: Kind[ResourceT]) -> bool:
     """Return whether a kind declares the index."""
     return any(index.name == UNSETTLED[0] for index in kind.indexes)

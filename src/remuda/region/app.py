@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBound
-from remuda.providers.contract.provider import Subject
+from remuda.providers.contract.provider import EventSubject
 from remuda.providers.metrics import CallMetrics
-from remuda.reconcile.controller import Driver
+from remuda.reconcile.controller import Controller
 from remuda.region.authorities import controller as authority_controllers
 from remuda.region.authorities import routes as authorities
 from remuda.region.authorities import sagas as authority_sagas
@@ -50,7 +50,7 @@ from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import Looking
 from remuda.service import ServiceApp
-from remuda.store.background import Duty
+from remuda.store.background import BackgroundTask
 from remuda.version import release
 
 TABLE = Table(
@@ -72,7 +72,7 @@ TABLE = Table(
 """The routes of all resource packages, which an `Api` mounts with `RegionServices`."""
 
 
-CONCERNED: Mapping[Subject, str] = {
+CONCERNED: Mapping[EventSubject, str] = {
     "tenancy": "identities",
     "network": "networks",
     "group": "securitygroups",
@@ -121,7 +121,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = ClassKeeper(ports.store, self.clouds, clock=ports.clock)
-        self._monitor = monitor_of(ports, self.clouds, self.drivers["servers"].wake)
+        self._monitor = monitor_of(ports, self.clouds, self.drivers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBound]:
         store, identity = self.ports.store, self.ports.identity
@@ -157,13 +157,13 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 clock=clock,
                 clouds=clouds,
                 owners=Owners(store=store, log=ports.log),
-                breaker=orphan_breaker(ports.reconciling),
+                breaker=orphan_breaker(ports.reconcile_ports),
             ),
         )
 
-    def controllers(self) -> Sequence[Driver]:
+    def controllers(self) -> Sequence[Controller]:
         ports, clouds = self.ports, self.clouds
-        reconciling, identity, settings = ports.reconciling, ports.identity, ports.control
+        reconciling, identity, settings = ports.reconcile_ports, ports.identity, ports.controllers
         fetcher = fetcher_of(ports.settings, ports.web)
         return (
             *network_controllers.drivers(reconciling, identity, clouds, settings=settings),
@@ -177,7 +177,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             ),
         )
 
-    def background(self) -> Iterator[tuple[str, Duty]]:
+    def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         drivers = {subject: self.drivers[name] for subject, name in CONCERNED.items()}
         for provider in self.ports.providers.all():
             if provider.events is not None:

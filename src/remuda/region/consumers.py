@@ -19,8 +19,8 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
 from remuda.providers.contract.common import id_in
-from remuda.providers.contract.provider import CloudEvent, Provider, Subject
-from remuda.reconcile.controller import Driver
+from remuda.providers.contract.provider import CloudEvent, EventSubject, Provider
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.sources import names
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.filestorage import FileStorage
@@ -51,8 +51,8 @@ class ProjectConsumer:
             try:
                 async with aclosing(self._identity.projects()) as projects:
                     async for seen in projects:
-                        if seen.is_marked:
-                            await self.end(seen.place.project)
+                        if seen.is_deleting:
+                            await self.end(seen.project.project)
                         failures = 0
             except RemudaError as error:
                 structlog.get_logger().warning("projects are not watched", error=error.code)
@@ -74,7 +74,7 @@ _PAUSE_S = 1.0
 class Waking:
     """Listens to one provider, from the moment it is made."""
 
-    def __init__(self, provider: Provider, drivers: Mapping[Subject, Driver], clock: Clock) -> None:
+    def __init__(self, provider: Provider, drivers: Mapping[EventSubject, Controller], clock: Clock) -> None:
         """Make it before anything is looked at, so that no change after that is missed; then have `keep` done."""
         self._provider, self._drivers, self._clock = provider, drivers, clock
         self._heard = self._listen()
@@ -90,11 +90,11 @@ class Waking:
             self._heard = self._listen()
             await self._clock.sleep(_PAUSE_S)
 
-    def wake(self, subject: Subject, name: str) -> None:
+    def wake(self, subject: EventSubject, name: str) -> None:
         """Have looked at what a provider's name stands for."""
         driver, key = self._drivers.get(subject), name if subject == "image" else id_in(name)
         if driver is not None and key:
-            driver.wake(key)
+            driver.enqueue(key)
 
     def _listen(self) -> AsyncIterator[CloudEvent]:
         assert self._provider.events is not None, "one that tells nothing is not listened to"

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
 from remuda.kernel.errors import Forbidden
-from remuda.providers.absence import Absences
+from remuda.providers.absence import AbsenceTracker
 from remuda.providers.calls import Calls
 from remuda.providers.contract.common import Handle
-from remuda.quota.reservation import SOON_S
-from remuda.reconcile.results import Again, Result
-from remuda.resources.conventions import IN_CARE
+from remuda.quota.reservation import RECHECK_S
+from remuda.reconcile.results import Requeue, Result
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.store.contract import Store
-from remuda.store.objects import OURS, Resource
+from remuda.store.objects import STORE_FINALIZERS, Resource
 
 NameT = TypeVar("NameT", bound=Hashable)
 
@@ -25,7 +25,7 @@ class AtWork(Protocol):
     """A provider as its controllers have it."""
 
     @property
-    def absences(self) -> Absences:
+    def absences(self) -> AbsenceTracker:
         """Since when things are not there."""
         ...
 
@@ -49,7 +49,7 @@ async def until_gone(
     """
     left = await going(name, find, remove, cloud, key=key)
     if left is None:
-        cloud.absences.is_there(name)
+        cloud.absences.clear(name)
     return left
 
 
@@ -64,12 +64,12 @@ async def going(
     """Do the same, and go on knowing that it is gone."""
     absences = cloud.absences
     if await find(name) is not None:
-        absences.is_there(name)
+        absences.clear(name)
         await remove(name)
-        return Again(0 if absences.apart_s == 0 else SOON_S, "Deprovisioning", "being removed at the provider")
+        return Requeue(0 if absences.delay_s == 0 else RECHECK_S, "Deprovisioning", "being removed at the provider")
     # What was asked for and has not been answered may yet come to be.
-    if cloud.calls.is_unknown(key or _key(name)) or not absences.is_gone(name):
-        return Again(absences.apart_s or SOON_S, "Deprovisioning", "looking whether it is really gone")
+    if cloud.calls.is_unknown(key or _key(name)) or not absences.record_missing(name):
+        return Requeue(absences.delay_s or RECHECK_S, "Deprovisioning", "looking whether it is really gone")
     return None
 
 
@@ -79,6 +79,8 @@ def _key(name: Hashable) -> str:
 
 async def refuse_if_used(store: Store, found: Resource, refusal: str) -> None:
     """Raise Forbidden with these words while anything uses an object."""
-    kept_by = [each for each in found.metadata.finalizers if each not in OURS and each != IN_CARE]
+    kept_by = [
+        each for each in found.metadata.finalizers if each not in STORE_FINALIZERS and each != CONTROLLER_FINALIZER
+    ]
     if kept_by or await store.referrers(type(found), found.name, limit=1):
         raise Forbidden(refusal)

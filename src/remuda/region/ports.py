@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from remuda.http.authentication import Authenticator
-from remuda.outbound.fetch import Guarded
+from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.provider import Provider
-from remuda.quota.ports import Ledger, Place, ProjectSeen
-from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.resync import ScanSettings
+from remuda.quota.ports import Ledger, ProjectRef, ProjectState
+from remuda.reconcile.ports import ControllerSettings
+from remuda.reconcile.resync import ResyncSettings
 from remuda.region.settings import RegionSettings
 from remuda.service import ServicePorts
 
@@ -21,15 +21,15 @@ from remuda.service import ServicePorts
 class IdentityPort(Ledger, Protocol):
     """What region asks of identity."""
 
-    async def refer(self, place: Place, reference: str) -> None:
+    async def refer(self, place: ProjectRef, reference: str) -> None:
         """Keep a project from going. Raises NotFound if there is none, Malformed if it is being deleted."""
         ...
 
-    async def unrefer(self, place: Place, reference: str) -> None:
+    async def unrefer(self, place: ProjectRef, reference: str) -> None:
         """Keep a project no longer; one that is not there is fine."""
         ...
 
-    def projects(self) -> AsyncGenerator[ProjectSeen]:
+    def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield every project there is, then each that changes, without end; all again where changes do not tell."""
         ...
 
@@ -53,8 +53,10 @@ class RegionPorts(ServicePorts):
     authenticator: Authenticator
     identity: IdentityPort
     providers: Providers
-    web: Guarded | None = None
+    web: GuardedFetcher | None = None
     """The way to the servers from which images are imported, where it is not the usual one."""
     settings: RegionSettings = field(default_factory=RegionSettings)
-    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=2.0)))
+    controllers: ControllerSettings = field(
+        default_factory=lambda: ControllerSettings(resync=ResyncSettings(keys_per_s=2.0))
+    )
     """A full scan of 100,000 servers takes hours, and so next to nothing."""

@@ -36,7 +36,7 @@ PAYING_ORGANIZATION = f"{_PRINCIPAL}/organization"
 """Label: the organization that pays for it; set at create, never changed."""
 PAYING_PROJECT = f"{_PRINCIPAL}/project"
 """Label: the project that pays for it; set at create, never changed."""
-UNSOUGHT = frozenset({NAME, PAYING_ORGANIZATION, PAYING_PROJECT})
+UNINDEXED = frozenset({NAME, PAYING_ORGANIZATION, PAYING_PROJECT})
 """Labels without an index: objects are never listed by them."""
 PAYING_CREATOR = f"{_PRINCIPAL}/creator"
 """Annotation: the actor on whose behalf it was created."""
@@ -65,7 +65,7 @@ NETWORK = f"{_REGIONS}/network-id"
 """Label: the network of the object."""
 API_VERSION = "resource.unikorn-cloud.org/api-version"
 """Label: the version of the API that created the object; only that one shows it."""
-SECOND = "2"
+API_V2 = "2"
 """The supported version of the API. Objects of the first version are not shown."""
 
 
@@ -84,12 +84,12 @@ def network_of(resource: Resource) -> str:
     return resource.metadata.labels[NETWORK]
 
 
-def is_second(resource: Resource) -> bool:
+def is_api_v2(resource: Resource) -> bool:
     """Return whether the supported version of the API created this object."""
-    return resource.metadata.labels.get(API_VERSION) == SECOND
+    return resource.metadata.labels.get(API_VERSION) == API_V2
 
 
-IN_CARE = "unikorn"
+CONTROLLER_FINALIZER = "unikorn"
 """The finalizer of all our controllers. Existing clusters use this name, and take every other finalizer for a
 reference.
 """
@@ -105,6 +105,6 @@ class LifecycleStatus(StoredStruct, frozen=True):
     observed_generation: int = 0
 
 
-def given(*values: str) -> Iterator[str]:
+def nonempty(*values: str) -> Iterator[str]:
     """Yield the values that are not empty, for an index."""
     return (value for value in values if value)

@@ -13,13 +13,13 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from remuda.access.principal import Context
-from remuda.http.responses import check_match, etag_of
+from remuda.http.responses import check_if_match, etag_of
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.logs import Record, subject_of
-from remuda.store.objects import OURS, Resource, ResourceT
+from remuda.store.objects import STORE_FINALIZERS, Resource, ResourceT
 from remuda.store.validation import check_qualified
 
 
@@ -29,10 +29,10 @@ async def find(store: Store, kind: type[ResourceT], name: str, *, marked: bool =
         found = await store.get(kind, name)
     except NotFound:
         return None
-    return found if marked or not found.is_marked else None
+    return found if marked or not found.is_deleting else None
 
 
-async def is_there(store: Store, kind: type[ResourceT], name: str, *, marked: bool = True) -> bool:
+async def exists(store: Store, kind: type[ResourceT], name: str, *, marked: bool = True) -> bool:
     """Return whether an object exists."""
     return await find(store, kind, name, marked=marked) is not None
 
@@ -62,12 +62,12 @@ _TRIES = 10
 
 def check_state(context: Context, found: Resource, writable: msgspec.Struct) -> None:
     """Raise PreconditionFailed unless the object has the caller's If-Match, if there is one."""
-    check_match(context, etag_of(found.uid, writable), kind=type(found).__name__, name=found.name)
+    check_if_match(context, etag_of(found.uid, writable), kind=type(found).__name__, name=found.name)
 
 
-def witnessed(context: Context, plural: str, found: Resource) -> Sequence[Record]:
+def audit_records(context: Context, plural: str, found: Resource) -> Sequence[Record]:
     """Return the audit record of a write to an object, for the commit of that write."""
-    return context.witness(plural, found.name, organization=found.metadata.labels.get(ORGANIZATION))
+    return context.audit(plural, found.name, organization=found.metadata.labels.get(ORGANIZATION))
 
 
 def each_once(names: Iterable[str]) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def each_once(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-async def until_written(write: Callable[[], Awaitable[T]]) -> T:
+async def retry_on_conflict(write: Callable[[], Awaitable[T]]) -> T:
     """Repeat a read and write after a conflict: a status written by a controller is no lost update."""
     for _ in range(_TRIES - 1):
         try:
@@ -93,7 +93,7 @@ async def request_deletion(
     log: Sequence[Record],
     *,
     unused: bool = False,
-    judged: bool = False,
+    if_unchanged: bool = False,
 ) -> None:
     """Delete an object, if it has the caller's If-Match. One that is being deleted is left as it is, without a record.
 
@@ -101,9 +101,9 @@ async def request_deletion(
     was read, so that the caller validates again.
     """
     check_state(context, found, writable)
-    if found.is_marked:
+    if found.is_deleting:
         return
-    version = found.version if judged or context.if_match is not None else None
+    version = found.version if if_unchanged or context.if_match is not None else None
     await store.delete(type(found), found.name, uid=found.uid, version=version, unused=unused, log=log)
 
 
@@ -120,7 +120,7 @@ async def seed(store: Store, wanted: ResourceT, changed: Callable[[ResourceT], R
         elif (after := changed(found)) != found:
             await store.update(after)
 
-    await until_written(write)
+    await retry_on_conflict(write)
 
 
 async def _create(store: Store, wanted: ResourceT) -> None:
@@ -133,7 +133,7 @@ async def _create(store: Store, wanted: ResourceT) -> None:
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def requested(context: Context, kind: Kind[ResourceT], found: ResourceT, event: str, **facts: Any) -> Record:
+def requested_event(context: Context, kind: Kind[ResourceT], found: ResourceT, event: str, **facts: Any) -> Record:
     """Return the timeline record of a caller's change of an object, to be stored with the write.
 
     `event` is for programs: one CamelCase word, such as `DeletionRequested`. Facts are JSON that all users may read.
@@ -144,7 +144,7 @@ def requested(context: Context, kind: Kind[ResourceT], found: ResourceT, event: 
         "event": event,
         "uid": found.uid,
         "generation": found.metadata.generation,
-        "actor": context.principal.who,
+        "actor": context.principal.actor_name,
         "traceId": context.trace_id,
     }
     return Record(
@@ -152,7 +152,7 @@ def requested(context: Context, kind: Kind[ResourceT], found: ResourceT, event: 
     )
 
 
-class Turns:
+class KeyedLock:
     """A mutex per key: concurrent updates of one object wait instead of conflicting.
 
     It works only within this process, and only saves retries: between processes, writes compare versions.
@@ -162,7 +162,7 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def of(self, key: str) -> AsyncIterator[None]:
+    async def hold(self, key: str) -> AsyncIterator[None]:
         """Hold the lock of a key."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
@@ -191,12 +191,12 @@ def check_reference(reference: str, *, own: str) -> None:
     backend could store.
     """
     owner, _, name = reference.partition("/")
-    if "." not in owner or not name or owner == own.partition("/")[0] or reference in OURS:
+    if "." not in owner or not name or owner == own.partition("/")[0] or reference in STORE_FINALIZERS:
         raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
     check_qualified("reference", reference)
 
 
-def in_words(references: Sequence[str]) -> str:
+def describe_references(references: Sequence[str]) -> str:
     """Describe the referrers of an object: the noun, the id and the service of each."""
     described = [_description(*thing, count) for thing, count in Counter(map(_read, references)).items()]
     return ", ".join(described[:_NAMED]) + (" and more" if len(described) > _NAMED else "")

@@ -17,7 +17,7 @@ IPV6_HINT = "IPv6 is not supported"
 _PREFIX = re.compile(r"[0-9.]+/(0|[1-9][0-9]?)")
 
 
-def read_address(text: str) -> IPv4Address | None:
+def find_address(text: str) -> IPv4Address | None:
     """Return the IPv4 address, or None if the text is not one."""
     try:
         return IPv4Address(text)
@@ -25,7 +25,7 @@ def read_address(text: str) -> IPv4Address | None:
         return None
 
 
-def read_prefix(text: str) -> IPv4Network | None:
+def find_prefix(text: str) -> IPv4Network | None:
     """Return the IPv4 prefix without its host bits, or None if the text is not one."""
     if not _PREFIX.fullmatch(text):
         return None
@@ -43,17 +43,17 @@ def is_ipv6(text: str) -> bool:
         return False
 
 
-def address_or_refuse(text: str, refusal: str) -> IPv4Address:
+def parse_address(text: str, refusal: str) -> IPv4Address:
     """Return the IPv4 address, or raise Malformed with this message."""
-    address = read_address(text)
+    address = find_address(text)
     if address is None:
         raise Malformed(hinted(refusal, text))
     return address
 
 
-def prefix_or_refuse(text: str, refusal: str) -> IPv4Network:
+def parse_prefix(text: str, refusal: str) -> IPv4Network:
     """Return the IPv4 prefix, or raise Malformed with this message."""
-    prefix = read_prefix(text)
+    prefix = find_prefix(text)
     if prefix is None:
         raise Malformed(hinted(refusal, text))
     return prefix

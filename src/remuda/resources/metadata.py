@@ -82,7 +82,7 @@ def new_metadata(
 
 
 def _made_by(by: str | Principal) -> dict[str, str]:
-    return {CREATOR: by} if isinstance(by, str) else {CREATOR: by.subject, PAYING_CREATOR: by.who}
+    return {CREATOR: by} if isinstance(by, str) else {CREATOR: by.subject, PAYING_CREATOR: by.actor_name}
 
 
 def _paid_by(by: str | Principal) -> dict[str, str]:

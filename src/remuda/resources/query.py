@@ -21,7 +21,7 @@ from remuda.access.principal import Permission, Principal
 from remuda.http.routes import Id, ListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import Tag, TagSelector, parse_tag_selector
-from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, is_second, organization_of, project_of
+from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, is_api_v2, organization_of, project_of
 from remuda.resources.tags import tag_labels
 from remuda.store.objects import Resource, ResourceT
 
@@ -57,7 +57,7 @@ class Filters:
             return (
                 is_allowed_in_project(principal, permission, organization_of(resource), project_of(resource))
                 and all(labels.get(label) in values for label, values in several.items())
-                and (not self.is_versioned or is_second(resource))
+                and (not self.is_versioned or is_api_v2(resource))
                 and all(selector.matches(tags_of(resource)) for selector in self.tags)
             )
 

@@ -13,7 +13,7 @@ DAY_S = 24 * 60 * 60
 SCOPES = ("openid", "email")
 """The scopes that change the response to a client: an ID token, and the address in it."""
 
-Asked = Call[Nothing, Nothing, Nothing]
+PlainCall = Call[Nothing, Nothing, Nothing]
 """A request without parameters or body."""
 
 
@@ -34,7 +34,7 @@ def protected_resource(url: str, issuer: str) -> OpenIdProtectedResource:
 
 
 def protected_resource_route(
-    handler: Callable[[Any, Asked], Coroutine[Any, Any, OpenIdProtectedResource]] | None = None,
+    handler: Callable[[Any, PlainCall], Coroutine[Any, Any, OpenIdProtectedResource]] | None = None,
     *,
     service: type | None = None,
     calls: Callable[..., Any] | None = None,
@@ -46,7 +46,7 @@ def protected_resource_route(
         name="read_protected_resource",
         summary="Read the authorization server of the service",
         scope="public",
-        answer_type=OpenIdProtectedResource,
+        response_type=OpenIdProtectedResource,
         max_age_s=DAY_S,
         service=service,
         calls=calls,
@@ -62,7 +62,7 @@ def version_route(*, service: type, calls: Callable[..., Any]) -> AnyRoute:
         name="read_version",
         summary="Read the name and version of the service",
         scope="authenticated",
-        answer_type=VersionRead,
+        response_type=VersionRead,
         service=service,
         calls=calls,
     )

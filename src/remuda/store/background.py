@@ -11,14 +11,14 @@ import structlog
 
 from remuda.kernel.clock import Clock
 
-Duty = Callable[[], Coroutine[Any, Any, None]]
+BackgroundTask = Callable[[], Coroutine[Any, Any, None]]
 """Starts a background task, which runs for ever or ends when it is done."""
 
 _PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
 
 
-class Duties:
+class BackgroundTasks:
     """The background tasks of one store or process."""
 
     def __init__(self, clock: Clock) -> None:
@@ -27,7 +27,7 @@ class Duties:
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, name: str, task: Duty) -> None:
+    def start(self, name: str, task: BackgroundTask) -> None:
         """Start a task, and restart it whenever it fails."""
         self._tasks.append(asyncio.create_task(self._supervise(name, task), name=name))
 
@@ -38,7 +38,7 @@ class Duties:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _supervise(self, name: str, task: Duty) -> None:
+    async def _supervise(self, name: str, task: BackgroundTask) -> None:
         pause_s = _PAUSE_S
         while True:
             began = self._clock.monotonic()

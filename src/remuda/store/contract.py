@@ -18,10 +18,10 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT
 
-Term = tuple[str, str]
+IndexEntry = tuple[str, str]
 """An index entry: the name of an index, and a value under which an object is found."""
 
-Part = type[Resource] | tuple[type[Resource], Term]
+Dependency = type[Resource] | tuple[type[Resource], IndexEntry]
 """A dependency of a read: a kind as a whole, or the objects under one of its index entries."""
 
 NAME_INDEX = "name"
@@ -38,17 +38,17 @@ def field_index(name: str) -> str:
     return f"field:{name}"
 
 
-def named(kind: type[Resource], name: str) -> Part:
+def named(kind: type[Resource], name: str) -> Dependency:
     """Return the dependency of a `get` by name."""
     return kind, (NAME_INDEX, name)
 
 
-def labelled(kind: type[Resource], key: str, value: str) -> Part:
+def labelled(kind: type[Resource], key: str, value: str) -> Dependency:
     """Return the dependency of a list by label."""
     return kind, (label_index(key), value)
 
 
-def indexed(kind: type[Resource], index: str, value: str) -> Part:
+def indexed(kind: type[Resource], index: str, value: str) -> Dependency:
     """Return the dependency of a list by the value of a declared index."""
     return kind, (field_index(index), value)
 
@@ -218,7 +218,7 @@ class Store(Protocol):
         """
         ...
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         """Return the change counter of these dependencies, or of the whole store.
 
         It increases whenever a read that depends on one of them could return something else. A value that is derived

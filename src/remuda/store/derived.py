@@ -4,20 +4,20 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
-from remuda.store.contract import Part, Store
+from remuda.store.contract import Dependency, Store
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
 
 class _Entry(Generic[ValueT]):
-    __slots__ = ("parts", "stamp", "value")
+    __slots__ = ("counter", "dependencies", "value")
 
-    def __init__(self, parts: Sequence[Part], stamp: int, value: ValueT) -> None:
-        self.parts, self.stamp, self.value = parts, stamp, value
+    def __init__(self, dependencies: Sequence[Dependency], counter: int, value: ValueT) -> None:
+        self.dependencies, self.counter, self.value = dependencies, counter, value
 
 
-class Kept(Generic[KeyT, ValueT]):
+class DerivedCache(Generic[KeyT, ValueT]):
     """A bounded LRU cache. An entry is valid until one of its dependencies changes.
 
     Read the change counter of the whole store (`Store.change_counter`) before the first object: a change in between
@@ -33,17 +33,17 @@ class Kept(Generic[KeyT, ValueT]):
         entry = self._entries.get(key)
         if entry is None:
             return None
-        now = self._store.stamp()
-        if entry.stamp != now:
-            if self._store.stamp(entry.parts) > entry.stamp:
+        now = self._store.change_counter()
+        if entry.counter != now:
+            if self._store.change_counter(entry.dependencies) > entry.counter:
                 return None
-            entry.stamp = now  # valid now, so the next lookup is cheap
+            entry.counter = now  # valid now, so the next lookup is cheap
         self._entries.move_to_end(key)
         return entry.value
 
-    def keep(self, key: KeyT, parts: Sequence[Part], stamp: int, value: ValueT) -> None:
+    def put(self, key: KeyT, dependencies: Sequence[Dependency], counter: int, value: ValueT) -> None:
         """Store a value in place of an older one, and evict the least recently used one if there are too many."""
-        self._entries[key] = _Entry(parts, stamp, value)
+        self._entries[key] = _Entry(dependencies, counter, value)
         self._entries.move_to_end(key)
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)

@@ -132,7 +132,7 @@ class Kind(Generic[ResourceT]):
     plural: str
     references: tuple[Reference[ResourceT], ...] = ()
     indexes: tuple[Index[ResourceT], ...] = ()
-    unsought: frozenset[str] = frozenset()
+    unindexed: frozenset[str] = frozenset()
     """Labels by which these objects are never listed. Every indexed label costs an index entry in every write."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """The columns of `kubectl get`: title to JSON path."""
@@ -174,7 +174,7 @@ class Kind(Generic[ResourceT]):
         """The declarations on which the index entries of this kind depend; if it changes, they are rebuilt."""
         indexes = [f"{index.name}:{index.revision}" for index in self.indexes]
         references = [f">{reference.target}:{reference.revision}" for reference in self.references]
-        return ",".join([*indexes, *references, *(f"-{label}" for label in sorted(self.unsought))])
+        return ",".join([*indexes, *references, *(f"-{label}" for label in sorted(self.unindexed))])
 
     @cached_property
     def blank_status(self) -> Any:
@@ -201,7 +201,7 @@ class Kind(Generic[ResourceT]):
             return frozenset()
         return frozenset((ref.target, name) for ref in self.references for name in ref.names(resource))
 
-    def is_moved(self, resource: ResourceT, previous: ResourceT) -> bool:
+    def is_reindexed(self, resource: ResourceT, previous: ResourceT) -> bool:
         """Return whether a change of an object affects its labels or its values in a declared index."""
         if resource.metadata.labels != previous.metadata.labels:
             return True
@@ -223,10 +223,10 @@ class Kind(Generic[ResourceT]):
             remedy = f"use one of {', '.join(declared)}" if declared else "list by labels"
             raise Invalid(f"the index {name}", f"is not declared by {self.name}", remedy=remedy)
 
-    def check_sought(self, labels: Iterable[str]) -> None:
+    def check_indexed(self, labels: Iterable[str]) -> None:
         """Raise Invalid if the kind has no index for one of these labels."""
         for label in labels:
-            if label in self.unsought:
+            if label in self.unindexed:
                 remedy = "declare it as indexed, or list by another label"
                 raise Invalid(f"the label {label}", f"has no index in {self.name}", remedy=remedy)
 

@@ -8,16 +8,16 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, Invalid
 from remuda.store.kinds import Kind, Registry
-from remuda.store.objects import IN_USE, OURS, Resource, ResourceT
+from remuda.store.objects import IN_USE, STORE_FINALIZERS, Resource, ResourceT
 
 
-def newborn(registry: Registry, kind: Kind[ResourceT], desired: ResourceT) -> ResourceT:
+def new_resource(registry: Registry, kind: Kind[ResourceT], desired: ResourceT) -> ResourceT:
     """Return the object that a create stores.
 
     It has neither the caller's status nor uid, and has the store's finalizer if it can be referenced.
     """
     finalizers = [IN_USE] if registry.is_target(kind) else []
-    finalizers += [finalizer for finalizer in desired.metadata.finalizers if finalizer not in OURS]
+    finalizers += [finalizer for finalizer in desired.metadata.finalizers if finalizer not in STORE_FINALIZERS]
     metadata = replace(
         desired.metadata,
         uid="",
@@ -36,9 +36,9 @@ def check_precondition(kind: Kind[Any], found: ResourceT, *, uid: str, version: 
         raise Conflict(kind.name, found.name)
 
 
-def with_intent(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -> ResourceT:
+def with_desired(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -> ResourceT:
     """Return `stored` with the spec, and the metadata a caller may write, of `desired`."""
-    if stored.is_marked:
+    if stored.is_deleting:
         _check_no_new_finalizer(stored.metadata.finalizers, desired.metadata.finalizers)
     metadata = replace(
         stored.metadata,
@@ -55,15 +55,15 @@ def with_status(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) ->
     return _with(kind, stored, metadata=stored.metadata, status=getattr(desired, "status", None))
 
 
-def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, marked_at: datetime | None = None) -> ResourceT:
+def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, deleted_at: datetime | None = None) -> ResourceT:
     """Return an object with these finalizers, and with a deletion time if one is given and it has none."""
     metadata = replace(resource.metadata, finalizers=tuple(finalizers))
-    if marked_at is not None and not resource.is_marked:
-        metadata = replace(metadata, deletion_timestamp=marked_at, generation=metadata.generation + 1)
+    if deleted_at is not None and not resource.is_deleting:
+        metadata = replace(metadata, deletion_timestamp=deleted_at, generation=metadata.generation + 1)
     return replace(resource, metadata=metadata)
 
 
-def dying_owners(
+def deleting_owners(
     registry: Registry, resource: Resource, find: Callable[[Kind[Any], str], Resource | None]
 ) -> set[tuple[str, str]]:
     """Return (qualified kind, name) of all direct and indirect owners that are being deleted.
@@ -80,7 +80,7 @@ def dying_owners(
         if kind and owner and owner.uid == reference.uid and owner.uid not in seen:
             seen.add(owner.uid)
             pending += owner.metadata.owner_references
-            if owner.is_marked:
+            if owner.is_deleting:
                 deleting.add((kind.qualified, owner.name))
     return deleting
 
@@ -92,12 +92,12 @@ def has_other_owner(
     for reference in child.metadata.owner_references:
         kind = registry.owning(reference)
         other = find(kind, reference.name) if kind and reference.uid != owner.uid else None
-        if other is not None and other.uid == reference.uid and not other.is_marked:
+        if other is not None and other.uid == reference.uid and not other.is_deleting:
             return True
     return False
 
 
-def disowned(child: ResourceT, owner: Resource) -> ResourceT:
+def without_owner(child: ResourceT, owner: Resource) -> ResourceT:
     """Return a child without its reference to `owner`."""
     left = tuple(reference for reference in child.metadata.owner_references if reference.uid != owner.uid)
     return replace(child, metadata=replace(child.metadata, owner_references=left))
@@ -113,13 +113,13 @@ def _with_store_finalizers(stored: tuple[str, ...], desired: tuple[str, ...]) ->
     """Return the desired finalizers, but the store's own exactly as they are stored."""
     if stored == desired:
         return stored
-    ours = [finalizer for finalizer in stored if finalizer in OURS]
-    others = [finalizer for finalizer in dict.fromkeys(desired) if finalizer not in OURS]
+    ours = [finalizer for finalizer in stored if finalizer in STORE_FINALIZERS]
+    others = [finalizer for finalizer in dict.fromkeys(desired) if finalizer not in STORE_FINALIZERS]
     return (*ours, *others)
 
 
 def _check_no_new_finalizer(stored: Iterable[str], desired: Iterable[str]) -> None:
-    added = set(desired) - set(stored) - OURS
+    added = set(desired) - set(stored) - STORE_FINALIZERS
     if added:
         problem = "cannot be added to an object that is being deleted"
         raise Invalid(f"metadata.finalizers[{min(added)}]", problem, remedy="finish the deletion first")

@@ -22,7 +22,7 @@ HAS_CHILDREN = "remuda/has-children"
 may not know them yet.
 """
 
-OURS = frozenset({FOREGROUND, IN_USE, HAS_CHILDREN})
+STORE_FINALIZERS = frozenset({FOREGROUND, IN_USE, HAS_CHILDREN})
 """The finalizers that only the store adds and removes."""
 
 
@@ -78,7 +78,7 @@ class Resource(StoredStruct, frozen=True):
         return self.metadata.resource_version
 
     @property
-    def is_marked(self) -> bool:
+    def is_deleting(self) -> bool:
         """Whether deletion was requested. The object is removed with its last finalizer."""
         return self.metadata.deletion_timestamp is not None
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Invalid
 from remuda.store.contract import Page
-from remuda.store.lifecycle import with_intent
+from remuda.store.lifecycle import with_desired
 from remuda.store.objects import ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.kinds import Horse
@@ -111,9 +111,9 @@ class ChecksNoUpdates(Flawed):
             return await self.sound.update(resource, **options)
         except Invalid as refusal:
             stored = self.stored(resource)
-            if stored is None or stored.is_marked or not refusal.field.startswith("metadata"):
+            if stored is None or stored.is_deleting or not refusal.field.startswith("metadata"):
                 raise
-            return await self.force(with_intent(self.registry.of(type(resource)), stored, resource))
+            return await self.force(with_desired(self.registry.of(type(resource)), stored, resource))
 
 
 @breaks(FLAWS, laws.bad_selectors_are_refused)

@@ -33,7 +33,7 @@ class ReturnsNothingMarked(Flawed):
 class KeepsReleasedRanches(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
-        is_last = resource.is_marked and not resource.metadata.finalizers
+        is_last = resource.is_deleting and not resource.metadata.finalizers
         if is_last and isinstance(stored, Ranch) and stored.metadata.labels == resource.metadata.labels:
             return await self.force_update(resource)
         return await self.sound.update(resource, **options)
@@ -44,7 +44,7 @@ class LetsGoWithTheFirstFinalizer(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
         updated = await self.sound.update(resource, **options)
-        held = set(before.metadata.finalizers) if before is not None and before.is_marked else set()
+        held = set(before.metadata.finalizers) if before is not None and before.is_deleting else set()
         if updated.metadata.finalizers and held > set(updated.metadata.finalizers):
             await self.force_out(updated)
         return updated
@@ -57,7 +57,7 @@ class TakesLateFinalizers(Flawed):
             return await self.sound.update(resource, **options)
         except Invalid:
             stored = self.stored(resource)
-            if stored is None or not stored.is_marked:
+            if stored is None or not stored.is_deleting:
                 raise
             return await self.force(with_metadata(stored, finalizers=resource.metadata.finalizers))
 
@@ -66,7 +66,7 @@ class TakesLateFinalizers(Flawed):
 class TakesOffTheMark(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         updated = await self.sound.update(resource, **options)
-        if updated.is_marked and not resource.is_marked:
+        if updated.is_deleting and not resource.is_deleting:
             return await self.force(with_metadata(updated, deletion_timestamp=None))
         return updated
 
@@ -76,7 +76,7 @@ class MarksAgain(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         before = self.find(kind, name)
         left = await self.sound.delete(kind, name, **options)
-        return await self.force(left) if left is not None and before is not None and before.is_marked else left
+        return await self.force(left) if left is not None and before is not None and before.is_deleting else left
 
 
 @breaks(FLAWS, laws.generation_moves_with_the_mark)
@@ -84,7 +84,7 @@ class MarksWithinTheGeneration(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         before = self.find(kind, name)
         left = await self.sound.delete(kind, name, **options)
-        if left is None or before is None or before.is_marked:
+        if left is None or before is None or before.is_deleting:
             return left
         return await self.force(with_metadata(left, generation=before.metadata.generation))
 
@@ -94,7 +94,7 @@ class CountsFinalizersAsIntent(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
         updated = await self.sound.update(resource, **options)
-        if before is None or updated.is_marked or before.metadata.finalizers == updated.metadata.finalizers:
+        if before is None or updated.is_deleting or before.metadata.finalizers == updated.metadata.finalizers:
             return updated
         return await self.force(with_metadata(updated, generation=updated.metadata.generation + 1))
 
@@ -142,7 +142,7 @@ class DeletesTheAbsent(Flawed):
 class DeletesTheVersionItFinds(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         found = await self.sound.get(kind, name)
-        await self.sound.upkeep._clock.sleep(0.05)
+        await self.sound.maintenance._clock.sleep(0.05)
         return await self.sound.delete(kind, name, **({"version": found.version} | options))
 
 
@@ -160,6 +160,6 @@ class CannotMarkTheLargest(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         stored = self.find(kind, name)
         if stored is not None:
-            marked = with_metadata(stored, deletion_timestamp=self.sound.upkeep._clock.now())
+            marked = with_metadata(stored, deletion_timestamp=self.sound.maintenance._clock.now())
             check_size(self.sound._writer._side.codecs[kind].encode(marked))
         return await self.sound.delete(kind, name, **options)

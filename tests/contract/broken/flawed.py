@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import random_id
-from remuda.store.contract import Event, Page, Part, Referrer, View
-from remuda.store.lifecycle import newborn, with_finalizers, with_intent
+from remuda.store.contract import Dependency, Event, Page, Referrer, View
+from remuda.store.lifecycle import new_resource, with_desired, with_finalizers
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.sqlite.batch import Batch
@@ -55,8 +55,8 @@ class Flawed:
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         return await self.sound.delete(kind, name, **options)
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        return self.sound.stamp(parts)
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
+        return self.sound.change_counter(dependencies)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         return await self.sound.referrers(kind, name, limit=limit)
@@ -116,7 +116,7 @@ class Flawed:
 
     async def force_create(self, resource: ResourceT) -> ResourceT:
         """Create what would be refused."""
-        new = newborn(self.registry, self.registry.of(type(resource)), resource)
+        new = new_resource(self.registry, self.registry.of(type(resource)), resource)
         uid = random_id(self.sound._writer._side.randomness)
         return await self.force(replace(new, metadata=replace(new.metadata, uid=uid)))
 
@@ -128,14 +128,14 @@ class Flawed:
             stored = batch.find(kind, resource.name)
             if stored is None or stored.version != resource.version:
                 raise Conflict(kind.name, resource.name)
-            return batch.put(kind, with_intent(kind, stored, resource), stored)
+            return batch.put(kind, with_desired(kind, stored, resource), stored)
 
         return await self.apply(update)
 
     async def force_mark(self, resource: ResourceT, *finalizers: str) -> ResourceT:
         """Mark an object, and nothing that follows from it."""
-        now = self.sound.upkeep._clock.now()
-        return await self.force(with_finalizers(resource, (*resource.metadata.finalizers, *finalizers), marked_at=now))
+        now = self.sound.maintenance._clock.now()
+        return await self.force(with_finalizers(resource, (*resource.metadata.finalizers, *finalizers), deleted_at=now))
 
     async def force_out(self, resource: ResourceT) -> None:
         """Remove an object, and nothing that follows from it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from remuda.kernel.errors import OwnerRefused
+from remuda.kernel.errors import OwnerRejected
 from remuda.store.objects import FOREGROUND, Resource, ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.laws import owning as laws
@@ -65,7 +65,7 @@ class TakesOrphans(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
             return await self.sound.create(resource, **options)
-        except OwnerRefused:
+        except OwnerRejected:
             (reference,) = resource.metadata.owner_references
             owning = self.registry.owning(reference)
             owner = self.find(owning.type, reference.name) if owning else None
@@ -80,7 +80,7 @@ class TakesOrphans(Flawed):
 @breaks(FLAWS, laws.no_child_of_a_dying_owner_lasts)
 class TakesChildrenOfTheDying(TakesOrphans):
     def takes(self, owner: Resource | None) -> bool:
-        return owner is not None and owner.is_marked
+        return owner is not None and owner.is_deleting
 
 
 @breaks(FLAWS, laws.no_child_of_an_absent_owner_lasts)
@@ -92,7 +92,7 @@ class TakesChildrenOfTheAbsent(TakesOrphans):
 @breaks(FLAWS, laws.no_child_of_another_incarnation_lasts)
 class KnowsOwnersByName(TakesOrphans):
     def takes(self, owner: Resource | None) -> bool:
-        return owner is not None and not owner.is_marked
+        return owner is not None and not owner.is_deleting
 
 
 @breaks(FLAWS, laws.a_disowned_child_stays)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from remuda.store.contract import Change, Event, Page, Part, View
+from remuda.store.contract import Change, Dependency, Event, Page, View
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
@@ -115,7 +115,7 @@ class ListsTheStateBeforeTheEvent(Flawed):
         return Page(older, page.version, page.next)
 
 
-def are_kinds(parts: Iterable[Part] | None) -> bool:
+def are_kinds(parts: Iterable[Dependency] | None) -> bool:
     return parts is not None and all(isinstance(part, type) for part in parts)
 
 
@@ -128,34 +128,36 @@ class StampsNoStatus(Flawed):
         self.overlooked = 0
 
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
-        before = self.sound.stamp([type(resource)])
+        before = self.sound.change_counter([type(resource)])
         written = await self.sound.update_status(resource, **options)
-        self.overlooked += self.sound.stamp([type(resource)]) - before
+        self.overlooked += self.sound.change_counter([type(resource)]) - before
         return written
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        return self.sound.stamp(parts) - (self.overlooked if are_kinds(parts) else 0)
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
+        return self.sound.change_counter(dependencies) - (self.overlooked if are_kinds(dependencies) else 0)
 
 
 @breaks(FLAWS, laws.a_stamp_stays_while_nothing_is_written)
 class StampsEveryKind(Flawed):
     """Has one stamp for all kinds."""
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        return self.sound.stamp(None if are_kinds(parts) else parts)
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
+        return self.sound.change_counter(None if are_kinds(dependencies) else dependencies)
 
 
 @breaks(FLAWS, laws.a_stamp_of_a_part_moves_with_what_is_or_was_in_it)
 class StampsNoPart(Flawed):
     """Knows kinds alone, and takes a part of one for nothing."""
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        return self.sound.stamp(parts and [part for part in parts if isinstance(part, type)])
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
+        return self.sound.change_counter(dependencies and [part for part in dependencies if isinstance(part, type)])
 
 
 @breaks(FLAWS, laws.a_stamp_of_a_part_stays_while_others_are_written)
 class StampsWholeKinds(Flawed):
     """Takes a part for all of its kind."""
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
-        return self.sound.stamp(parts and [part if isinstance(part, type) else part[0] for part in parts])
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
+        return self.sound.change_counter(
+            dependencies and [part if isinstance(part, type) else part[0] for part in dependencies]
+        )

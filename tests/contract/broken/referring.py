@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from remuda.kernel.errors import ReferenceRefused
+from remuda.kernel.errors import ReferenceRejected
 from remuda.store.contract import Referrer
 from remuda.store.objects import FOREGROUND, IN_USE, Resource, ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
@@ -30,7 +30,7 @@ class FreesATargetWithItsFirstReferrer(Referring):
         stored = self.find(kind, name)
         left = await self.sound.delete(kind, name, **options)
         for target in self.targets(stored) if stored is not None else ():
-            if target.is_marked:
+            if target.is_deleting:
                 await self.force_out(target)
         return left
 
@@ -46,7 +46,7 @@ class CountsOnlyLivingReferrers(Referring):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         referrers = [self.find(by.kind.type, by.name) for by in await self.sound.referrers(kind, name)]
         left = await self.sound.delete(kind, name, **options)
-        if left is not None and referrers and all(by is not None and by.is_marked for by in referrers):
+        if left is not None and referrers and all(by is not None and by.is_deleting for by in referrers):
             await self.force_out(left)
             return None
         return left
@@ -57,7 +57,7 @@ class DoesNotSeeLettingGo(Referring):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
         before = self.targets(stored) if stored is not None else []
-        if any(target.is_marked for target in before) and not self.targets(resource):
+        if any(target.is_deleting for target in before) and not self.targets(resource):
             return await self.force_update(resource)
         return await self.sound.update(resource, **options)
 
@@ -65,18 +65,18 @@ class DoesNotSeeLettingGo(Referring):
 class TakesReferrers(Flawed):
     """Takes a referrer that it should refuse."""
 
-    is_marked: bool
+    is_deleting: bool
 
-    def takes(self, refusal: ReferenceRefused) -> bool:
+    def takes(self, refusal: ReferenceRejected) -> bool:
         target = self.find(Corral, refusal.target)
-        return (target is not None and target.is_marked) == self.is_marked
+        return (target is not None and target.is_deleting) == self.is_deleting
 
 
 class TakesNewReferrers(TakesReferrers):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
             return await self.sound.create(resource, **options)
-        except ReferenceRefused as refusal:
+        except ReferenceRejected as refusal:
             if not self.takes(refusal):
                 raise
             return await self.force_create(resource)
@@ -86,7 +86,7 @@ class TakesChangedReferrers(TakesReferrers):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
             return await self.sound.update(resource, **options)
-        except ReferenceRefused as refusal:
+        except ReferenceRejected as refusal:
             if not self.takes(refusal):
                 raise
             return await self.force_update(resource)
@@ -94,30 +94,30 @@ class TakesChangedReferrers(TakesReferrers):
 
 @breaks(FLAWS, laws.a_referrer_to_an_absent_target_is_refused)
 class TakesReferrersToTheAbsent(TakesNewReferrers):
-    is_marked = False
+    is_deleting = False
 
 
 @breaks(FLAWS, laws.a_referrer_to_a_marked_target_is_refused)
 class TakesReferrersToTheMarked(TakesNewReferrers):
-    is_marked = True
+    is_deleting = True
 
 
 @breaks(FLAWS, laws.an_update_to_an_absent_target_is_refused)
 class TakesUpdatesToTheAbsent(TakesChangedReferrers):
-    is_marked = False
+    is_deleting = False
 
 
 @breaks(FLAWS, laws.an_update_to_a_marked_target_is_refused)
 class TakesUpdatesToTheMarked(TakesChangedReferrers):
-    is_marked = True
+    is_deleting = True
 
 
 @breaks(FLAWS, laws.an_old_referrer_can_still_be_written)
 class JudgesOldReferencesAgain(Referring):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         for target in self.targets(resource):
-            if target.is_marked and not resource.is_marked:
-                raise ReferenceRefused("Horse", resource.name, target_kind="Corral", target=target.name)
+            if target.is_deleting and not resource.is_deleting:
+                raise ReferenceRejected("Horse", resource.name, target_kind="Corral", target=target.name)
         return await self.sound.update(resource, **options)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, ReferenceRefused
-from remuda.store.lifecycle import with_intent, with_status
+from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, ReferenceRejected
+from remuda.store.lifecycle import with_desired, with_status
 from remuda.store.objects import ResourceT
 from remuda.store.validation import check_resource, check_size, check_status
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
@@ -76,7 +76,7 @@ class RedoesAStaleUpdate(Flawed):
                 raise
             try:
                 return await self.sound.update(with_metadata(resource, resource_version=stored.version))
-            except (Invalid, ReferenceRefused):
+            except (Invalid, ReferenceRejected):
                 raise conflict from None
         finally:
             self.writing -= 1
@@ -101,9 +101,9 @@ class RedoesAStaleStatus(Flawed):
 class SeesFirstThatNothingChanged(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
-        if stored is None or stored.is_marked:
+        if stored is None or stored.is_deleting:
             return await self.sound.update(resource, **options)
-        if with_intent(self.registry.of(type(resource)), stored, resource) == stored:
+        if with_desired(self.registry.of(type(resource)), stored, resource) == stored:
             return stored
         return await self.sound.update(resource, **options)
 
@@ -122,7 +122,7 @@ class JudgesReferencesFirst(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         for target, name in self.registry.of(type(resource)).targets(resource):
             if self.find(self.registry.named(target).type, name) is None:
-                raise ReferenceRefused(type(resource).__name__, resource.name, target_kind=target, target=name)
+                raise ReferenceRejected(type(resource).__name__, resource.name, target_kind=target, target=name)
         return await self.sound.update(resource, **options)
 
 
@@ -159,7 +159,7 @@ class JudgesFinalizersFirst(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
         if stored is not None:
-            with_intent(self.registry.of(type(resource)), stored, resource)
+            with_desired(self.registry.of(type(resource)), stored, resource)
         return await self.sound.update(resource, **options)
 
 
@@ -175,7 +175,7 @@ class LetsTheLastOfManyWin(Flawed):
             stored = self.stored(resource)
             if is_alone or stored is None:
                 raise
-            return await self.force(with_intent(self.registry.of(type(resource)), stored, resource))
+            return await self.force(with_desired(self.registry.of(type(resource)), stored, resource))
         finally:
             self.writing -= 1
 
@@ -253,7 +253,7 @@ class CountsLabelsAsIntent(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
         updated = await self.sound.update(resource, **options)
-        if before is None or before.metadata.labels == updated.metadata.labels or updated.is_marked:
+        if before is None or before.metadata.labels == updated.metadata.labels or updated.is_deleting:
             return updated
         if part(before, "spec") != part(updated, "spec") or updated.metadata.annotations == {}:
             return updated

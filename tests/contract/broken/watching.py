@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from remuda.kernel.errors import Gone, Invalid
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.objects import ResourceT
-from remuda.store.readside.change_feed import Landed
+from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.harness import A_WHILE_S
@@ -162,7 +162,7 @@ class ForgetsTheColourBefore(Flawed):
 @breaks(FLAWS, laws.what_leaves_the_filter_with_its_last_write_is_deleted)
 class HidesWhatLeavesWithItsLastWrite(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:
-        return bool(before.is_marked and before.metadata.labels != after.metadata.labels)
+        return bool(before.is_deleting and before.metadata.labels != after.metadata.labels)
 
     def shown_filtered(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
         return [] if event.version in self.peculiar else [event]
@@ -298,10 +298,10 @@ class ResumesAfterTheWholeCommit(Flawed):
     def __init__(self, sound: SqliteStore) -> None:
         super().__init__(sound)
         self.ends: dict[str, str] = {}
-        self.land = sound._reader.land
-        sound._reader.land = self.landed  # type: ignore[method-assign]  # this is the flaw
+        self.land = sound._reader.publish
+        sound._reader.publish = self.landed  # type: ignore[method-assign]  # this is the flaw
 
-    def landed(self, changes: Mapping[int, Sequence[Landed[Any]]]) -> None:
+    def landed(self, changes: Mapping[int, Sequence[CommittedChange[Any]]]) -> None:
         for of_one_kind in changes.values():
             self.ends |= {str(change.version): str(of_one_kind[-1].version) for change in of_one_kind}
         self.land(changes)

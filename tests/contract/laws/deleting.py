@@ -46,10 +46,10 @@ async def delete_marks_what_is_held(harness: Harness) -> None:
     assert marked is not None
     assert marked.metadata.deletion_timestamp is not None
 
-    async def is_marked() -> bool:
-        return (await harness.store.get(Ranch, "home")).is_marked
+    async def is_deleting() -> bool:
+        return (await harness.store.get(Ranch, "home")).is_deleting
 
-    await for_a_while(harness, "the ranch is there and marked", is_marked)
+    await for_a_while(harness, "the ranch is there and marked", is_deleting)
 
 
 @law(LAWS, "A marked object goes when its last finalizer goes.")
@@ -153,7 +153,7 @@ async def delete_by_uid_alone_never_conflicts(harness: Harness) -> None:
         """Write the status of a mare, again and again until it is marked."""
         for turn in range(turns):
             found = await harness.store.get(Horse, mare.name)
-            if found.is_marked:
+            if found.is_deleting:
                 return
             with suppress(Conflict):
                 await harness.store.update_status(at(f"{whim}-{turn}", found))
@@ -209,5 +209,5 @@ async def the_largest_can_be_deleted(harness: Harness) -> None:
 async def largest(harness: Harness, wanted: Horse) -> Horse:
     """Return a horse with so many nicknames that a few more bytes would be refused."""
     refusal = await refused(Invalid, harness.store.create(with_spec(wanted, nicknames=("n" * ONE_MEBIBYTE,))))
-    taken, bound = map(int, re.findall(r"\d+", refusal.sentence))
+    taken, bound = map(int, re.findall(r"\d+", refusal.message))
     return with_spec(wanted, nicknames=("n" * (ONE_MEBIBYTE - (taken - bound) - 8),))

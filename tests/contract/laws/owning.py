@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from remuda.kernel.errors import OwnerRefused
+from remuda.kernel.errors import OwnerRejected
 from tests.contract.harness import Harness, eventually, for_a_while
 from tests.contract.kinds import CORRAL, RANCH, Corral, Horse, Ranch, corral, horse, ranch
 from tests.contract.law import Law, law
@@ -17,7 +17,7 @@ async def does_not_last(harness: Harness, child: Corral) -> None:
     """Return when the child was refused or, if it was accepted, collected."""
     try:
         created = await harness.store.create(child)
-    except OwnerRefused:
+    except OwnerRejected:
         return
     await gone(harness, created)
 
@@ -53,7 +53,7 @@ async def a_shared_child_goes_with_its_last_owner(harness: Harness) -> None:
 
     async def stays() -> bool:
         found = await find(harness, Corral, "shared")
-        return found is not None and not found.is_marked
+        return found is not None and not found.is_deleting
 
     await for_a_while(harness, "the child stays with its other owner", stays)
     await request_deletion(harness, last)
@@ -68,11 +68,11 @@ async def the_owner_goes_last(harness: Harness) -> None:
     await request_deletion(harness, owner)
 
     async def child_is_marked() -> bool:
-        return (await harness.store.get(Horse, "child")).is_marked
+        return (await harness.store.get(Horse, "child")).is_deleting
 
     async def owner_waits() -> bool:
         found = await find(harness, Ranch, "home")
-        return found is not None and found.is_marked
+        return found is not None and found.is_deleting
 
     await eventually(harness, "the child is marked", child_is_marked)
     await for_a_while(harness, "the owner waits for its child", owner_waits)
@@ -88,7 +88,7 @@ async def no_child_of_a_dying_owner_lasts(harness: Harness) -> None:
     late = corral("late", owner=RANCH.owner(owner))
     try:
         await harness.store.create(late)
-    except OwnerRefused:
+    except OwnerRejected:
         return
     await release(harness, owner)
     await gone(harness, owner)
@@ -121,6 +121,6 @@ async def a_disowned_child_stays(harness: Harness) -> None:
 
     async def is_untouched() -> bool:
         found = await find(harness, Corral, "child")
-        return found is not None and not found.is_marked
+        return found is not None and not found.is_deleting
 
     await for_a_while(harness, "the disowned child is left alone", is_untouched)

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound
-from remuda.store.contract import Part, indexed, labelled, named
+from remuda.store.contract import Dependency, indexed, labelled, named
 from tests.contract.harness import Harness, for_a_while
 from tests.contract.kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, corral, horse, ranch
 from tests.contract.law import Law, law
@@ -48,7 +48,7 @@ async def you_read_your_own_writes(harness: Harness) -> None:
         assert await harness.store.get(Horse, name) == placed
         await request_deletion(harness, placed)
         found = await find(harness, Horse, name)
-        assert found is None or found.is_marked
+        assert found is None or found.is_deleting
 
     await asyncio.gather(*(write_and_read(f"horse-{number}") for number in range(WRITERS)))
 
@@ -63,7 +63,7 @@ async def you_list_your_own_writes(harness: Harness) -> None:
         assert (await harness.store.list(Horse, labels={"other": name})).items == [updated]
         assert updated in (await harness.store.list(Horse)).items
         await request_deletion(harness, updated)
-        assert all(item.is_marked for item in (await harness.store.list(Horse, labels={"other": name})).items)
+        assert all(item.is_deleting for item in (await harness.store.list(Horse, labels={"other": name})).items)
 
     await asyncio.gather(*(write_and_list(f"horse-{number}") for number in range(WRITERS)))
 
@@ -145,11 +145,11 @@ async def reads_are_never_older_than_events(harness: Harness) -> None:
 
 @law(LAWS, "A stamp is another one after every write of one of its kinds, and never one that it was before.")
 async def a_stamp_moves_with_every_write(harness: Harness) -> None:
-    store, seen = harness.store, [harness.store.stamp([Horse, Corral])]
+    store, seen = harness.store, [harness.store.change_counter([Horse, Corral])]
 
     def moved() -> None:
         """The stamp of two kinds is new, whichever of them was written."""
-        seen.append(store.stamp([Horse, Corral]))
+        seen.append(store.change_counter([Horse, Corral]))
         assert seen[-1] not in seen[:-1]
 
     home = await store.create(ranch("home"))
@@ -177,13 +177,13 @@ async def a_stamp_moves_with_every_write(harness: Harness) -> None:
 async def a_stamp_stays_while_nothing_is_written(harness: Harness) -> None:
     store = harness.store
     placed = await store.create(horse("bella"))
-    stamp = store.stamp([Horse])
+    stamp = store.change_counter([Horse])
 
     async def is_still_the_same() -> bool:
         assert await store.get(Horse, "bella") == placed
         assert (await store.list(Horse)).items == [placed]
         assert await store.get_view(Horse, "bella", rendered) == rendered(placed)
-        return store.stamp([Horse]) == stamp
+        return store.change_counter([Horse]) == stamp
 
     await for_a_while(harness, "the stamp stays while it is read", is_still_the_same)
     home = await store.create(ranch("home"))
@@ -196,13 +196,13 @@ async def a_stamp_stays_while_nothing_is_written(harness: Harness) -> None:
 )
 async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) -> None:
     store = harness.store
-    before = {part: store.stamp([part]) for part in PARTS}
+    before = {part: store.change_counter([part]) for part in PARTS}
 
-    def moved(*expected: Part) -> None:
+    def moved(*expected: Dependency) -> None:
         """These are higher, at the least: a store may be wrong about the others."""
-        found = {part: store.stamp([part]) for part in PARTS}
+        found = {part: store.change_counter([part]) for part in PARTS}
         assert all(found[part] > before[part] for part in expected)
-        assert store.stamp(PARTS) == max(found.values()) <= store.stamp()
+        assert store.change_counter(PARTS) == max(found.values()) <= store.change_counter()
         before.update(found)
 
     bella = await store.create(horse("bella", labels={"herd": "north"}, finalizers=(HOLD,)))
@@ -228,9 +228,9 @@ async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) ->
 async def a_stamp_of_a_part_stays_while_others_are_written(harness: Harness) -> None:
     store = harness.store
     await store.create(horse("bella", labels={"herd": "north"}))
-    before = [store.stamp([part]) for part in PARTS]
+    before = [store.change_counter([part]) for part in PARTS]
     other = await store.create(horse("other", labels={"herd": "south"}, spec=HorseSpec(colour="grey")))
     other = await store.update(with_spec(other, colour="white"))
     await request_deletion(harness, other)
     await gone(harness, other)
-    assert [store.stamp([part]) for part in PARTS] == before
+    assert [store.change_counter([part]) for part in PARTS] == before

@@ -1,6 +1,6 @@
 """What references promise: what is referred to cannot go."""
 
-from remuda.kernel.errors import Conflict, ReferenceRefused
+from remuda.kernel.errors import Conflict, ReferenceRejected
 from remuda.store.contract import Referrer
 from tests.contract.harness import Harness, eventually, for_a_while
 from tests.contract.kinds import HORSE, RANCH, Corral, Horse, HorseSpec, corral, horse, ranch
@@ -19,7 +19,7 @@ async def waits(harness: Harness, target: Corral) -> None:
 
     async def is_waiting() -> bool:
         found = await find(harness, Corral, target.name)
-        return found is not None and found.is_marked
+        return found is not None and found.is_deleting
 
     await for_a_while(harness, f"the corral {target.name} is marked and waits", is_waiting)
 
@@ -40,12 +40,12 @@ async def a_target_that_must_be_unused_is_not_marked(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     rider = await harness.store.create(horse_in(target))
     await refused(Conflict, harness.store.delete(Corral, target.name, uid=target.uid, unused=True))
-    assert not (await harness.store.get(Corral, target.name)).is_marked
+    assert not (await harness.store.get(Corral, target.name)).is_deleting
     await request_deletion(harness, rider)
     await gone(harness, rider)
     await harness.store.delete(Corral, target.name, uid=target.uid, unused=True)
     left = await find(harness, Corral, target.name)
-    assert left is None or left.is_marked
+    assert left is None or left.is_deleting
 
 
 @law(LAWS, "A referrer that is marked but not gone still holds its target.")
@@ -70,7 +70,7 @@ async def letting_go_of_a_target_frees_it(harness: Harness) -> None:
 
 @law(LAWS, "A referrer to an absent target is refused.")
 async def a_referrer_to_an_absent_target_is_refused(harness: Harness) -> None:
-    await refused(ReferenceRefused, harness.store.create(horse("bella", spec=HorseSpec(corrals=("nowhere",)))))
+    await refused(ReferenceRejected, harness.store.create(horse("bella", spec=HorseSpec(corrals=("nowhere",)))))
 
     async def is_absent() -> bool:
         return await find(harness, Horse, "bella") is None
@@ -82,13 +82,13 @@ async def a_referrer_to_an_absent_target_is_refused(harness: Harness) -> None:
 async def a_referrer_to_a_marked_target_is_refused(harness: Harness) -> None:
     target = await harness.store.create(corral("pen", finalizers=(HOLD,)))
     await request_deletion(harness, target)
-    await refused(ReferenceRefused, harness.store.create(horse_in(target)))
+    await refused(ReferenceRejected, harness.store.create(horse_in(target)))
 
 
 @law(LAWS, "An update that refers to an absent target is refused.")
 async def an_update_to_an_absent_target_is_refused(harness: Harness) -> None:
     referrer = await harness.store.create(horse("bella"))
-    await refused(ReferenceRefused, harness.store.update(with_spec(referrer, corrals=("nowhere",))))
+    await refused(ReferenceRejected, harness.store.update(with_spec(referrer, corrals=("nowhere",))))
 
     async def is_as_before() -> bool:
         return (await harness.store.get(Horse, "bella")).spec == referrer.spec
@@ -101,7 +101,7 @@ async def an_update_to_a_marked_target_is_refused(harness: Harness) -> None:
     target = await harness.store.create(corral("pen", finalizers=(HOLD,)))
     referrer = await harness.store.create(horse("bella"))
     await request_deletion(harness, target)
-    await refused(ReferenceRefused, harness.store.update(with_spec(referrer, corrals=("pen",))))
+    await refused(ReferenceRejected, harness.store.update(with_spec(referrer, corrals=("pen",))))
 
 
 @law(LAWS, "A referrer that referred before its target was marked can still be written.")
@@ -174,11 +174,11 @@ async def an_outsider_holds_what_a_cascade_would_remove(harness: Harness) -> Non
     outsider = await harness.store.create(horse_in(target))
     await request_deletion(harness, owner)
 
-    async def is_marked() -> bool:
+    async def is_deleting() -> bool:
         found = await find(harness, Corral, "pen")
-        return found is not None and found.is_marked
+        return found is not None and found.is_deleting
 
-    await eventually(harness, "the corral is marked with its owner", is_marked)
+    await eventually(harness, "the corral is marked with its owner", is_deleting)
     await waits(harness, target)
     await request_deletion(harness, outsider)
     for resource in (target, owner):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from remuda.kernel.clock import Clock
-from remuda.providers.contract.catalogue import Image, NewImage, OperatingSystem
+from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec, CloudOperatingSystem
 from remuda.providers.contract.common import Handle, network_name, port_name, server_name, tenancy_name
-from remuda.providers.contract.networks import Network, NetworkSpec, Range, Tenancy
+from remuda.providers.contract.networks import AddressRange, CloudNetwork, CloudNetworkSpec, Tenancy
 from remuda.providers.contract.provider import Provider
-from remuda.providers.contract.servers import Port, PortSpec, Server, ServerSpec
+from remuda.providers.contract.servers import CloudPort, CloudPortSpec, CloudServer, CloudServerSpec
 
 T = TypeVar("T")
 
@@ -44,25 +44,25 @@ class Bench:
         await self.provider.tenancies.converge_tenancy(wanted)
         return name
 
-    async def network(self, handle: Handle = NETWORK) -> Network:
+    async def network(self, handle: Handle = NETWORK) -> CloudNetwork:
         assert self.provider.networks is not None
         await self.tenancy(handle.tenancy)
         return await self.provider.networks.converge_network(network_spec(handle))
 
-    async def port(self, number: int = 1, *, is_public: bool = False) -> Port:
+    async def port(self, number: int = 1, *, is_public: bool = False) -> CloudPort:
         assert self.provider.ports is not None
         await self.network()
         return await self.provider.ports.converge_port(port_spec(number, is_public=is_public))
 
-    async def server(self, number: int = 1) -> Server:
+    async def server(self, number: int = 1) -> CloudServer:
         """Make a server behind its port, and wait until it runs."""
         assert self.provider.servers is not None
         await self.port(number)
         await self.provider.servers.create_server(self.server_spec(number))
         return await self.in_state(handle_of_server(number), "running")
 
-    def server_spec(self, number: int = 1, *, replacement: int = 0) -> ServerSpec:
-        return ServerSpec(
+    def server_spec(self, number: int = 1, *, replacement: int = 0) -> CloudServerSpec:
+        return CloudServerSpec(
             handle=handle_of_server(number, replacement),
             hostname=f"web-{number}",
             flavor=self.flavor,
@@ -71,11 +71,11 @@ class Bench:
             labels={"organization": "the-organization"},
         )
 
-    async def in_state(self, handle: Handle, *states: str) -> Server:
+    async def in_state(self, handle: Handle, *states: str) -> CloudServer:
         servers = self.provider.servers
         assert servers is not None
 
-        async def look() -> Server | None:
+        async def look() -> CloudServer | None:
             found = await servers.find_server(handle)
             return found if found is not None and found.state in states else None
 
@@ -90,29 +90,31 @@ class Bench:
 
         await self.until(look)
 
-    async def image_in_state(self, image: str, state: str) -> Image:
+    async def image_in_state(self, image: str, state: str) -> CloudImage:
         images = self.provider.images
         assert images is not None
 
-        async def look() -> Image | None:
+        async def look() -> CloudImage | None:
             found = await images.find_image(image)
             return found if found is not None and found.state == state else None
 
         return await self.until(look)
 
 
-def network_spec(handle: Handle = NETWORK) -> NetworkSpec:
-    return NetworkSpec(
+def network_spec(handle: Handle = NETWORK) -> CloudNetworkSpec:
+    return CloudNetworkSpec(
         handle=handle,
         prefix="10.1.0.0/24",
         gateway="10.1.0.1",
-        pool=Range("10.1.0.16", "10.1.0.254"),
+        pool=AddressRange("10.1.0.16", "10.1.0.254"),
         nameservers=("1.1.1.1",),
     )
 
 
-def port_spec(number: int = 1, *, address: str = "", is_public: bool = False, network: Handle = NETWORK) -> PortSpec:
-    return PortSpec(
+def port_spec(
+    number: int = 1, *, address: str = "", is_public: bool = False, network: Handle = NETWORK
+) -> CloudPortSpec:
+    return CloudPortSpec(
         handle=handle_of_port(number, network.tenancy),
         network=network.name,
         address=address or f"10.1.0.{20 + number}",
@@ -129,13 +131,13 @@ def handle_of_server(number: int = 1, replacement: int = 0) -> Handle:
     return Handle(TENANCY, server_name(_server_id(number), "uid-3", replacement))
 
 
-def new_image(number: int = 1) -> NewImage:
-    return NewImage(
+def new_image(number: int = 1) -> CloudImageSpec:
+    return CloudImageSpec(
         id=f"d0000000-0000-4000-8000-{number:012d}",
         name=f"image-{number}",
         architecture="x86_64",
         virtualization="any",
-        os=OperatingSystem(family="debian", distro="ubuntu", version="24.04"),
+        os=CloudOperatingSystem(family="debian", distro="ubuntu", version="24.04"),
         software_versions={"kubernetes": "v1.31.0"},
         tags={"team": "blue"},
         organization="the-organization",

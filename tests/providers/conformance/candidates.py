@@ -17,7 +17,7 @@ from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.calls import Calls
 from remuda.providers.contract.provider import Provider
 from remuda.providers.proxy import proxied, verbs_of
-from remuda.providers.simulated.catalogue import Catalogue, Times, instant, load_catalogues
+from remuda.providers.simulated.catalogue import SimCatalogue, SimDurations, load_catalogues, without_delays
 from remuda.providers.simulated.faults import Delay, Latency
 from remuda.providers.simulated.provider import open_cloud
 from tests.providers.conformance.bench import Bench
@@ -68,7 +68,7 @@ class Simulated:
     """The simulated cloud: in memory under a simulated loop, or on a file in real time."""
 
     name: str
-    catalogue: Catalogue
+    catalogue: SimCatalogue
     is_on_file: bool
     is_called: bool = False
     """Through its calls, as a process has it."""
@@ -103,17 +103,17 @@ def _candidates() -> list[Candidate]:
     usual = load_catalogues()["sim-north"]
     brisk = replace(
         usual,
-        times=Times(
+        times=SimDurations(
             queue_s=0.01, boot_s=0.02, stop_s=0.01, rebuild_s=0.02, remove_s=0.01, snapshot_s=0.02, balancer_s=0.01
         ),
         latency=Latency(usual=Delay(mean_s=0.001, jitter=1.0)),
     )
     return [
         Simulated("simulated in memory", usual, is_on_file=False),
-        Simulated("simulated in memory, instant", instant(usual), is_on_file=False),
+        Simulated("simulated in memory, instant", without_delays(usual), is_on_file=False),
         Simulated("simulated in memory, called", usual, is_on_file=False, is_called=True),
         Simulated("simulated on file", brisk, is_on_file=True),
-        Simulated("simulated on file, instant", instant(usual), is_on_file=True),
+        Simulated("simulated on file, instant", without_delays(usual), is_on_file=True),
     ]
 
 

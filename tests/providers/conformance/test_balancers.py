@@ -4,31 +4,37 @@ from ipaddress import ip_address
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.common import Handle, InUse, Refused, balancer_name
-from remuda.providers.contract.loadbalancers import HealthCheck, Listener, LoadBalancer, LoadBalancerSpec, Member
+from remuda.providers.contract.common import Handle, InUse, Rejected, balancer_name
+from remuda.providers.contract.loadbalancers import (
+    CloudHealthCheck,
+    CloudListener,
+    CloudLoadBalancer,
+    CloudLoadBalancerSpec,
+    CloudMember,
+)
 from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, everything, port_spec
 from tests.providers.conformance.candidates import on_every_provider
 
 BALANCER = Handle(TENANCY, balancer_name("f0000000-0000-4000-8000-000000000001", "uid-5"))
-WEB = Listener(
+WEB = CloudListener(
     name="web",
     protocol="tcp",
     port=80,
     allowed_prefixes=("192.0.2.0/24",),
     idle_timeout_s=60,
-    members=(Member(address="10.1.0.21", port=8080),),
-    health_check=HealthCheck(),
+    members=(CloudMember(address="10.1.0.21", port=8080),),
+    health_check=CloudHealthCheck(),
 )
-WANTED = LoadBalancerSpec(
+WANTED = CloudLoadBalancerSpec(
     handle=BALANCER, network=NETWORK.name, address="10.1.0.200", mac="02:00:0a:01:00:c8", listeners=(WEB,)
 )
 
 
-async def active(bench: Bench) -> LoadBalancer:
+async def active(bench: Bench) -> CloudLoadBalancer:
     balancers = bench.provider.load_balancers
     assert balancers is not None
 
-    async def look() -> LoadBalancer | None:
+    async def look() -> CloudLoadBalancer | None:
         found = await balancers.find_balancer(BALANCER)
         return found if found is not None and found.state == "active" else None
 
@@ -47,7 +53,7 @@ async def test_a_load_balancer_becomes_active_at_the_address_that_we_chose(bench
     assert begun.spec == WANTED
     assert begun.state in {"building", "active"}
     made = await active(bench)
-    assert made == LoadBalancer(spec=WANTED, state="active")
+    assert made == CloudLoadBalancer(spec=WANTED, state="active")
     assert await balancers.converge_balancer(WANTED) == made
     assert await everything(balancers.balancers()) == [made]
 
@@ -58,13 +64,13 @@ async def test_listeners_and_the_public_address_change_and_its_own_address_stays
     assert balancers is not None
     await bench.network()
     await balancers.converge_balancer(WANTED)
-    wanted = replace(WANTED, is_public=True, listeners=(WEB, Listener(name="dns", protocol="udp", port=53)))
+    wanted = replace(WANTED, is_public=True, listeners=(WEB, CloudListener(name="dns", protocol="udp", port=53)))
     await active(bench)
     await balancers.converge_balancer(wanted)
     public = await active(bench)
     assert public.spec == wanted
     assert ip_address(public.public_address)
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         await balancers.converge_balancer(replace(wanted, address="10.1.0.201"))
     await balancers.converge_balancer(WANTED)
     assert (await active(bench)).public_address == ""

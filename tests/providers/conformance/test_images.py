@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.catalogue import NewImage
-from remuda.providers.contract.common import InUse, Refused
+from remuda.providers.contract.catalogue import CloudImageSpec
+from remuda.providers.contract.common import InUse, Rejected
 from tests.providers.conformance.bench import Bench, content, handle_of_server, new_image
 from tests.providers.conformance.candidates import on_every_provider
 
@@ -30,8 +30,8 @@ async def test_an_image_is_made_of_bytes_once(bench: Bench) -> None:
     wanted = new_image()
     await images.create_image(wanted, content(b"\0" * 510, b"\x55\xaa"))
     made = await bench.image_in_state(wanted.id, "ready")
-    assert {name: getattr(made, name) for name in NewImage.__dataclass_fields__} == {
-        name: getattr(wanted, name) for name in NewImage.__dataclass_fields__
+    assert {name: getattr(made, name) for name in CloudImageSpec.__dataclass_fields__} == {
+        name: getattr(wanted, name) for name in CloudImageSpec.__dataclass_fields__
     }
     assert made.size_gib == 1
     assert made in await images.images()
@@ -51,7 +51,7 @@ async def test_of_content_that_breaks_off_nothing_is_left(bench: Bench) -> None:
 
     with pytest.raises(ConnectionError):
         await images.create_image(new_image(), broken())
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         await images.create_image(new_image(), content())
     assert await images.find_image(new_image().id) is None
     await images.create_image(new_image(), content(b"all of it"))

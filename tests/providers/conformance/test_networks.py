@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.common import Handle, InUse, Refused, group_name
-from remuda.providers.contract.networks import Range, Route, Rule, SecurityGroup, Tenancy
+from remuda.providers.contract.common import Handle, InUse, Rejected, group_name
+from remuda.providers.contract.networks import AddressRange, CloudRoute, CloudRule, CloudSecurityGroup, Tenancy
 from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, everything, network_spec, port_spec
 from tests.providers.conformance.candidates import on_every_provider
 
 GROUP = Handle(TENANCY, group_name("e0000000-0000-4000-8000-000000000001", "uid-4"))
-SSH = Rule(direction="ingress", protocol="tcp", first_port=22, last_port=22)
-WEB = Rule(direction="ingress", protocol="tcp", first_port=80, last_port=443, prefix="192.0.2.0/24")
+SSH = CloudRule(direction="ingress", protocol="tcp", first_port=22, last_port=22)
+WEB = CloudRule(direction="ingress", protocol="tcp", first_port=80, last_port=443, prefix="192.0.2.0/24")
 
 
 @on_every_provider("tenancies")
@@ -49,7 +49,7 @@ async def test_a_tenancy_stays_while_a_group_is_in_it(bench: Bench) -> None:
     assert tenancies is not None
     assert groups is not None
     await bench.tenancy()
-    await groups.converge_group(SecurityGroup(handle=GROUP))
+    await groups.converge_group(CloudSecurityGroup(handle=GROUP))
     with pytest.raises(InUse):
         await tenancies.remove_tenancy(TENANCY)
     await groups.remove_group(GROUP)
@@ -77,11 +77,11 @@ async def test_gateway_and_pool_are_inside_the_prefix(bench: Bench) -> None:
     await bench.tenancy()
     for wrong in (
         replace(network_spec(), gateway="192.0.2.1"),
-        replace(network_spec(), pool=Range("10.1.0.20", "10.1.0.10")),
+        replace(network_spec(), pool=AddressRange("10.1.0.20", "10.1.0.10")),
         replace(network_spec(), prefix="10.1.0.0"),
         replace(network_spec(), prefix="none"),
     ):
-        with pytest.raises(Refused):
+        with pytest.raises(Rejected):
             await networks.converge_network(wrong)
     assert await networks.find_network(NETWORK) is None
 
@@ -108,10 +108,10 @@ async def test_name_servers_and_routes_change_and_the_rest_stays(bench: Bench) -
     networks = bench.provider.networks
     assert networks is not None
     made = await bench.network()
-    wanted = replace(network_spec(), nameservers=("9.9.9.9",), routes=(Route("192.0.2.0/24", "10.1.0.2"),))
+    wanted = replace(network_spec(), nameservers=("9.9.9.9",), routes=(CloudRoute("192.0.2.0/24", "10.1.0.2"),))
     mended = await networks.converge_network(wanted)
     assert mended == replace(made, spec=wanted)
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         await networks.converge_network(replace(wanted, prefix="10.2.0.0/24"))
     assert await networks.find_network(NETWORK) == mended
 
@@ -147,13 +147,13 @@ async def test_the_rules_of_a_group_are_brought_up_to_date(bench: Bench) -> None
     assert groups is not None
     await bench.tenancy()
     assert await groups.find_group(GROUP) is None
-    await groups.converge_group(SecurityGroup(handle=GROUP, rules=(SSH,)))
-    await groups.converge_group(SecurityGroup(handle=GROUP, rules=(SSH, WEB)))
+    await groups.converge_group(CloudSecurityGroup(handle=GROUP, rules=(SSH,)))
+    await groups.converge_group(CloudSecurityGroup(handle=GROUP, rules=(SSH, WEB)))
     found = await groups.find_group(GROUP)
     assert found is not None
     assert sorted(found.rules) == sorted([SSH, WEB])
-    await groups.converge_group(SecurityGroup(handle=GROUP))
-    assert await everything(groups.groups()) == [SecurityGroup(handle=GROUP)]
+    await groups.converge_group(CloudSecurityGroup(handle=GROUP))
+    assert await everything(groups.groups()) == [CloudSecurityGroup(handle=GROUP)]
 
 
 @on_every_provider("security_groups", "ports")
@@ -162,7 +162,7 @@ async def test_a_group_stays_while_a_port_is_in_it(bench: Bench) -> None:
     assert groups is not None
     assert ports is not None
     await bench.network()
-    await groups.converge_group(SecurityGroup(handle=GROUP, rules=(SSH,)))
+    await groups.converge_group(CloudSecurityGroup(handle=GROUP, rules=(SSH,)))
     await ports.converge_port(replace(port_spec(), groups=(GROUP.name,)))
     with pytest.raises(InUse):
         await groups.remove_group(GROUP)
@@ -170,7 +170,7 @@ async def test_a_group_stays_while_a_port_is_in_it(bench: Bench) -> None:
     await groups.remove_group(GROUP)
     await groups.remove_group(GROUP)
     assert await groups.find_group(GROUP) is None
-    await groups.converge_group(SecurityGroup(handle=GROUP))
+    await groups.converge_group(CloudSecurityGroup(handle=GROUP))
     await ports.converge_port(replace(port_spec(), groups=(GROUP.name,)))
     await ports.remove_port(port_spec().handle)
     await groups.remove_group(GROUP)

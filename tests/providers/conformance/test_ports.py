@@ -4,7 +4,7 @@ from ipaddress import ip_address
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.common import InUse, Refused
+from remuda.providers.contract.common import InUse, Rejected
 from tests.providers.conformance.bench import Bench, everything, handle_of_port, port_spec
 from tests.providers.conformance.candidates import on_every_provider
 
@@ -43,7 +43,7 @@ async def test_a_port_needs_a_network_that_has_its_address(bench: Bench) -> None
     with pytest.raises(NotFound):
         await ports.converge_port(port_spec())
     await bench.network()
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         await ports.converge_port(port_spec(address="192.0.2.1"))
     with pytest.raises(NotFound):
         await ports.converge_port(replace(port_spec(), groups=("securitygroup-none.uid",)))
@@ -60,7 +60,7 @@ async def test_sources_and_the_public_address_of_a_port_change_and_its_own_addre
     assert public.spec == wanted
     assert ip_address(public.public_address)
     assert await ports.converge_port(wanted) == public, "the public address stays"
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         await ports.converge_port(replace(wanted, address="10.1.0.99"))
     private = await ports.converge_port(port_spec())
     assert private.public_address == ""

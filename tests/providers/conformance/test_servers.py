@@ -5,7 +5,7 @@ import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.common import InUse, WrongState
-from remuda.providers.contract.servers import Sighting
+from remuda.providers.contract.servers import CloudServerVersion
 from tests.providers.conformance.bench import Bench, everything, handle_of_port, handle_of_server
 from tests.providers.conformance.candidates import on_every_provider
 
@@ -175,6 +175,6 @@ async def test_all_servers_are_sighted_with_a_version_that_changes_when_they_do(
     await servers.stop_server(made[1].handle)
     stopped = await bench.in_state(made[1].handle, "stopped")
     again = {each.handle: each for each in await everything(servers.sightings())}
-    assert again[made[1].handle] == Sighting(made[1].handle, stopped.version)
+    assert again[made[1].handle] == CloudServerVersion(made[1].handle, stopped.version)
     assert again[made[1].handle] not in seen
     assert again[made[0].handle] in seen

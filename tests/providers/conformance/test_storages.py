@@ -4,20 +4,20 @@ import pytest
 
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle, storage_name
-from remuda.providers.contract.filestorage import Attachment, FileStorageSpec, SnapshotPolicy
-from remuda.providers.contract.networks import Range
+from remuda.providers.contract.filestorage import CloudAttachment, CloudFileStorageSpec, CloudSnapshotPolicy
+from remuda.providers.contract.networks import AddressRange
 from tests.providers.conformance.bench import NETWORK, Bench, everything
 from tests.providers.conformance.candidates import on_every_provider
 
 STORAGE = Handle("", storage_name("f1000000-0000-4000-8000-000000000001", "uid-6"))
-ATTACHED = Attachment(network=NETWORK, addresses=Range("10.1.0.2", "10.1.0.5"))
-NIGHTLY = SnapshotPolicy(name="nightly", interval="daily", keep=7, time_of_day="04:00Z")
+ATTACHED = CloudAttachment(network=NETWORK, addresses=AddressRange("10.1.0.2", "10.1.0.5"))
+NIGHTLY = CloudSnapshotPolicy(name="nightly", interval="daily", keep=7, time_of_day="04:00Z")
 
 
-async def wanted(bench: Bench) -> FileStorageSpec:
+async def wanted(bench: Bench) -> CloudFileStorageSpec:
     assert bench.provider.file_storages is not None
     offered = await bench.provider.file_storages.storage_classes()
-    return FileStorageSpec(handle=STORAGE, storage_class=offered[0].id, size_bytes=10 * 2**30)
+    return CloudFileStorageSpec(handle=STORAGE, storage_class=offered[0].id, size_bytes=10 * 2**30)
 
 
 @on_every_provider("file_storages")

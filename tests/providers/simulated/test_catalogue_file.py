@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from remuda.kernel.errors import Invalid
-from remuda.providers.simulated.catalogue import instant, load_catalogues, parse_catalogues
+from remuda.providers.simulated.catalogue import load_catalogues, parse_catalogues, without_delays
 from tests.providers.simulated.worlds import USUAL
 
 GOOD = """
@@ -80,7 +80,7 @@ def test_its_two_clouds_differ_in_room_and_share_no_public_address() -> None:
 
 
 def test_an_instant_one_offers_the_same_and_takes_no_time() -> None:
-    quick = instant(USUAL, size=1000)
+    quick = without_delays(USUAL, size=1000)
     assert quick.flavors == USUAL.flavors
     assert quick.latency.is_zero
     assert {each.size for each in quick.hosts.values()} == {1000}

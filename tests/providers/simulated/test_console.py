@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.networks import Tenancy
-from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.cloud_init import apply
+from remuda.providers.simulated.catalogue import without_delays
+from remuda.providers.simulated.cloud_init import cloud_init_effects
 from tests.kit.environment import options
 from tests.providers.conformance.bench import TENANCY, handle_of_server
 from tests.providers.simulated.worlds import METAL, METAL_IMAGE, PROMPT, Scene, in_cloud
@@ -86,7 +86,7 @@ async def test_a_boot_writes_its_log_as_it_goes_and_ends_with_the_prompt(scene: 
     assert whole.endswith("web-1 login: \n")
 
 
-@options(catalogue=instant(PROMPT))
+@options(catalogue=without_delays(PROMPT))
 async def test_cloud_init_is_seen_to_apply_the_user_data_and_no_secret_is(scene: Scene) -> None:
     log = await boot(scene, CONFIG)
     for said in (
@@ -104,7 +104,7 @@ async def test_cloud_init_is_seen_to_apply_the_user_data_and_no_secret_is(scene:
     assert log.endswith("chosen-name login: \n")
 
 
-@options(catalogue=instant(PROMPT))
+@options(catalogue=without_delays(PROMPT))
 async def test_the_key_of_the_tenancy_is_let_in_only_where_it_was_asked_for(scene: Scene) -> None:
     assert scene.provider.tenancies is not None
     await scene.bench.port()
@@ -119,7 +119,7 @@ async def test_the_key_of_the_tenancy_is_let_in_only_where_it_was_asked_for(scen
         await scene.servers.remove_server(SERVER)
 
 
-@options(catalogue=instant(PROMPT))
+@options(catalogue=without_delays(PROMPT))
 async def test_the_host_keys_are_real_and_stay_the_same_until_the_disk_is_another(scene: Scene) -> None:
     log = await boot(scene)
     begin, end = "-----BEGIN SSH HOST KEY KEYS-----\n", "-----END SSH HOST KEY KEYS-----"
@@ -138,7 +138,7 @@ async def test_the_host_keys_are_real_and_stay_the_same_until_the_disk_is_anothe
     assert "Welcome to Debian 12!" in rebuilt
 
 
-@options(catalogue=instant(PROMPT))
+@options(catalogue=without_delays(PROMPT))
 async def test_a_rebuilt_server_does_what_its_user_data_says_by_then(scene: Scene) -> None:
     log = await boot(scene, user_data=b"#cloud-config\npackages: [nginx]\n")
     assert "nginx" in log
@@ -150,7 +150,7 @@ async def test_a_rebuilt_server_does_what_its_user_data_says_by_then(scene: Scen
     assert "nginx" not in rebuilt
 
 
-@options(catalogue=instant(PROMPT))
+@options(catalogue=without_delays(PROMPT))
 async def test_a_stopped_server_has_written_that_it_stops_and_no_log_grows_without_end(scene: Scene) -> None:
     await boot(scene)
     await scene.servers.stop_server(SERVER)
@@ -162,7 +162,7 @@ async def test_a_stopped_server_has_written_that_it_stops_and_no_log_grows_witho
     assert (await output(scene)).count("Linux version") == 3
 
 
-@options(catalogue=instant(PROMPT))
+@options(catalogue=without_delays(PROMPT))
 async def test_a_graphics_driver_is_seen_where_image_and_flavor_have_one(scene: Scene) -> None:
     await scene.bench.port()
     gpu = replace(
@@ -185,19 +185,19 @@ async def test_the_address_of_a_console_is_good_for_a_while(scene: Scene) -> Non
     await scene.bench.in_state(SERVER, "running")
     url = await consoles.open_console(SERVER)
     (token,) = parse_qs(urlsplit(url).query)["token"]
-    assert consoles.seen_with(token) == SERVER
+    assert consoles.server_of_token(token) == SERVER
     with pytest.raises(NotFound):
-        consoles.seen_with(token[:-1])
+        consoles.server_of_token(token[:-1])
     await scene.sleep(299)
-    assert consoles.seen_with(token) == SERVER
+    assert consoles.server_of_token(token) == SERVER
     await scene.sleep(2)
     with pytest.raises(NotFound):
-        consoles.seen_with(token)
+        consoles.server_of_token(token)
     url = await consoles.open_console(SERVER)
     (token,) = parse_qs(urlsplit(url).query)["token"]
     scene.cloud.operator.vanish(SERVER.name)
     with pytest.raises(NotFound):
-        consoles.seen_with(token)
+        consoles.server_of_token(token)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ async def test_the_address_of_a_console_is_good_for_a_while(scene: Scene) -> Non
     ],
 )
 def test_what_cloud_init_cannot_read_is_a_warning(user_data: bytes, told: str) -> None:
-    applied = apply(user_data)
+    applied = cloud_init_effects(user_data)
     assert len(applied.warnings) == 1
     assert told in applied.warnings[0]
     assert "just words" not in applied.warnings[0]
@@ -237,16 +237,16 @@ def test_what_cloud_init_cannot_read_is_a_warning(user_data: bytes, told: str) -
     async def act(scene: Scene) -> None:
         assert told in await boot(scene, user_data)
 
-    in_cloud(act, instant(PROMPT), seeds=1)
+    in_cloud(act, without_delays(PROMPT), seeds=1)
 
 
 def test_aliases_and_merges_are_not_unfolded() -> None:
     bomb = b"#cloud-config\na0: &a0 [x]\n" + b"".join(
         b"a%d: &a%d [*a%d, *a%d]\n" % (number, number, number - 1, number - 1) for number in range(1, 60)
     )
-    assert apply(bomb + b"packages: *a59\n").packages == []
+    assert cloud_init_effects(bomb + b"packages: *a59\n").packages == []
     merged = b"#cloud-config\n<<: {hostname: merged}\nhostname: own\n"
-    assert apply(merged).hostname == "own"
+    assert cloud_init_effects(merged).hostname == "own"
 
 
 def test_every_part_of_a_message_is_applied_packed_or_not() -> None:
@@ -258,14 +258,14 @@ def test_every_part_of_a_message_is_applied_packed_or_not() -> None:
         b"--b--\n"
     )
     for data in (message, gzip.compress(message)):
-        applied = apply(data)
+        applied = cloud_init_effects(data)
         assert applied.packages == ["jq"]
         assert applied.scripts == [("part-001", 2)]
         assert applied.warnings == []
 
 
 def test_every_entry_of_an_archive_is_applied_as_a_part_of_its_own() -> None:
-    applied = apply(
+    applied = cloud_init_effects(
         b"#cloud-config-archive\n"
         b'- "#!/bin/sh\\necho hunter2"\n'
         b"- type: text/cloud-config\n  content: 'packages: [jq]'\n"
@@ -282,20 +282,20 @@ def test_archives_in_archives_end_somewhere() -> None:
     innermost = "hostname: deep"
     for _ in range(20):
         innermost = "#cloud-config-archive\n" + json.dumps([innermost])
-    applied = apply(innermost.encode())
+    applied = cloud_init_effects(innermost.encode())
     assert applied.hostname == ""
     assert applied.warnings == ["An archive in so many others is not shown here"]
 
 
 def test_a_template_that_has_nothing_to_be_filled_in_is_what_it_says() -> None:
-    applied = apply(b"## template: jinja\n#cloud-config\npackages: [jq]\n")
+    applied = cloud_init_effects(b"## template: jinja\n#cloud-config\npackages: [jq]\n")
     assert (applied.packages, applied.warnings) == (["jq"], [])
-    script = apply(b"## template: jinja\n#!/bin/sh\ntrue\n")
+    script = cloud_init_effects(b"## template: jinja\n#!/bin/sh\ntrue\n")
     assert (script.scripts, script.warnings) == ([("part-001", 2)], [])
 
 
 def test_what_stands_in_user_data_cannot_forge_lines() -> None:
-    applied = apply(
+    applied = cloud_init_effects(
         b'#cloud-config\npackages: ["a\\nfake login: ", "\\e[2J", "' + b"x" * 500 + b'"]\nusers: [{name: 5}]'
     )
     assert applied.packages[0] == "a?fake login: "

@@ -10,10 +10,10 @@ import pytest
 from remuda.kernel.errors import AlreadyExists, NotFound, Unavailable
 from remuda.kernel.randomness import SeededRandomness
 from remuda.providers.contract.common import Handle, InUse, WrongState, balancer_name
-from remuda.providers.contract.loadbalancers import LoadBalancerSpec
+from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec
 from remuda.providers.contract.provider import CloudEvent
-from remuda.providers.contract.servers import Sighting
-from remuda.providers.simulated.faults import FAULTS, CloudFailed, DrawnFaults, FaultBounds, RateLimited
+from remuda.providers.contract.servers import CloudServerVersion
+from remuda.providers.simulated.faults import FAULTS, CloudFailed, FaultBounds, RandomFaults, RateLimited
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from tests.kit.environment import options
 from tests.providers.conformance.bench import NETWORK, TENANCY, everything, handle_of_port, handle_of_server, port_spec
@@ -122,7 +122,7 @@ async def test_a_stale_list_lacks_what_is_new_and_has_what_is_gone(scene: Scene)
     await scene.servers.create_server(scene.bench.server_spec(2))
     scene.cloud.operator.vanish(first.handle.name)
     scene.world.faults.at("cloud.stale.sightings", 1)
-    assert await everything(scene.servers.sightings()) == [Sighting(first.handle, first.version)]
+    assert await everything(scene.servers.sightings()) == [CloudServerVersion(first.handle, first.version)]
     assert [each.handle for each in await everything(scene.servers.sightings())] == [handle_of_server(2)]
 
 
@@ -171,7 +171,7 @@ async def test_without_a_menu_nothing_goes_wrong_and_reads_are_never_old(scene: 
 
 
 def test_a_catalogue_may_ask_for_faults_at_a_rate() -> None:
-    faults = DrawnFaults(SeededRandomness(1), {"error": 0.5, "slow.create_server": 1.0})
+    faults = RandomFaults(SeededRandomness(1), {"error": 0.5, "slow.create_server": 1.0})
     fired = [faults.fires("cloud.error") for _ in range(100)]
     assert 20 < sum(fired) < 80
     assert faults.fires("cloud.slow.create_server")
@@ -242,9 +242,9 @@ async def busy_life(world: World) -> list[str]:
     return [*seen, str(await anext(heard))]
 
 
-def balancer_spec(number: int) -> LoadBalancerSpec:
+def balancer_spec(number: int) -> CloudLoadBalancerSpec:
     handle = Handle(TENANCY, balancer_name(f"f0000000-0000-4000-8000-{number:012d}", "uid-5"))
-    return LoadBalancerSpec(
+    return CloudLoadBalancerSpec(
         handle=handle, network=NETWORK.name, address=f"10.1.0.{200 + number}", mac="02:00:0a:01:00:c8", is_public=True
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
-from remuda.providers.contract.common import NoCapacity, Refused, WrongState
+from remuda.providers.contract.common import NoCapacity, Rejected, WrongState
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.simulated.provider import open_cloud
 from tests.kit.environment import options
@@ -176,7 +176,7 @@ async def test_flavor_image_and_host_have_to_fit_together(scene: Scene) -> None:
         (replace(spec, flavor=PINNED, image=METAL_IMAGE), "must name its host"),
         (replace(spec, host="nowhere"), "there is no host nowhere for servers of this flavor"),
     ):
-        with pytest.raises(Refused, match=why):
+        with pytest.raises(Rejected, match=why):
             await scene.servers.create_server(wanted)
     assert await scene.state() == "gone"
 
@@ -190,7 +190,7 @@ def test_a_rebuild_needs_an_image_that_fits_and_a_retired_flavor_fits_any() -> N
         bench = bench_of(first, world.clock)
         await bench.server()
         assert bench.provider.servers is not None
-        with pytest.raises(Refused, match="a different architecture"):
+        with pytest.raises(Rejected, match="a different architecture"):
             await bench.provider.servers.rebuild_server(SERVER, arm)
         assert (await bench.in_state(SERVER, "running")).image == bench.image
         await first.stop()
@@ -210,7 +210,7 @@ def test_an_image_larger_than_the_disk_is_refused() -> None:
 
     async def act(scene: Scene) -> None:
         await scene.bench.port()
-        with pytest.raises(Refused, match="larger than the flavor's disk"):
+        with pytest.raises(Rejected, match="larger than the flavor's disk"):
             await scene.servers.create_server(scene.bench.server_spec())
 
     in_cloud(act, replace(PROMPT, flavors=flavors))

@@ -9,10 +9,10 @@ from remuda.cli.commands import sim
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
 from remuda.kernel.randomness import SystemRandomness
-from remuda.providers.contract.common import Handle, NoCapacity, Refused, WrongState, id_in, storage_name
-from remuda.providers.contract.filestorage import FileStorageSpec
+from remuda.providers.contract.common import Handle, NoCapacity, Rejected, WrongState, id_in, storage_name
+from remuda.providers.contract.filestorage import CloudFileStorageSpec
 from remuda.providers.contract.provider import CloudEvent
-from remuda.providers.simulated.catalogue import Times, instant
+from remuda.providers.simulated.catalogue import SimDurations, without_delays
 from remuda.providers.simulated.operator import open_operator
 from tests.kit.environment import options
 from tests.providers.conformance.bench import handle_of_port, handle_of_server
@@ -107,12 +107,12 @@ async def test_a_storage_does_not_shrink_below_what_is_on_it(scene: Scene) -> No
     assert storages is not None
     handle = Handle("", storage_name("f1000000-0000-4000-8000-000000000001", "uid-6"))
 
-    def of_size(size: int) -> FileStorageSpec:
-        return FileStorageSpec(handle=handle, storage_class=USUAL.storage_classes[0].id, size_bytes=size)
+    def of_size(size: int) -> CloudFileStorageSpec:
+        return CloudFileStorageSpec(handle=handle, storage_class=USUAL.storage_classes[0].id, size_bytes=size)
 
     await storages.converge_storage(of_size(100))
     scene.cloud.operator.fill(handle.name, 60)
-    with pytest.raises(Refused, match="the data on the storage"):
+    with pytest.raises(Rejected, match="the data on the storage"):
         await storages.converge_storage(of_size(50))
     assert (await storages.converge_storage(of_size(70))).used_bytes == 60
     with pytest.raises(NotFound):
@@ -121,7 +121,7 @@ async def test_a_storage_does_not_shrink_below_what_is_on_it(scene: Scene) -> No
 
 async def test_what_another_process_does_to_the_file_is_noticed_and_told(tmp_path: Path) -> None:
     clock = SystemClock()
-    cloud = on_file(tmp_path / "cloud.db", clock, SystemRandomness(), instant(USUAL))
+    cloud = on_file(tmp_path / "cloud.db", clock, SystemRandomness(), without_delays(USUAL))
     await cloud.start()
     bench = bench_of(cloud, clock)
     assert bench.provider.servers is not None
@@ -144,7 +144,7 @@ async def test_what_another_process_does_to_the_file_is_noticed_and_told(tmp_pat
 async def test_an_operator_sees_what_became_of_servers_while_nobody_had_the_cloud_open(tmp_path: Path) -> None:
     clock = SystemClock()
     path = tmp_path / "cloud.db"
-    cloud = on_file(path, clock, SystemRandomness(), replace(PROMPT, times=Times(boot_s=0.05)))
+    cloud = on_file(path, clock, SystemRandomness(), replace(PROMPT, times=SimDurations(boot_s=0.05)))
     bench = bench_of(cloud, clock)
     assert bench.provider.servers is not None
     await bench.port()
@@ -160,7 +160,7 @@ async def test_an_operator_sees_what_became_of_servers_while_nobody_had_the_clou
 
 async def with_servers(directory: Path, *names: str) -> None:
     for name in names:
-        cloud = on_file(directory / "clouds" / f"{name}.db", SystemClock(), SystemRandomness(), instant(USUAL))
+        cloud = on_file(directory / "clouds" / f"{name}.db", SystemClock(), SystemRandomness(), without_delays(USUAL))
         await bench_of(cloud, SystemClock()).server()
         await cloud.stop()
 
@@ -219,7 +219,7 @@ async def test_what_a_server_cannot_do_now_is_said_of_what_was_typed(tmp_path: P
 
 async def test_a_server_that_boots_is_said_to_need_time(tmp_path: Path) -> None:
     path = tmp_path / "clouds" / "sim-north.db"
-    cloud = on_file(path, SystemClock(), SystemRandomness(), replace(PROMPT, times=Times(boot_s=60)))
+    cloud = on_file(path, SystemClock(), SystemRandomness(), replace(PROMPT, times=SimDurations(boot_s=60)))
     bench = bench_of(cloud, SystemClock())
     assert bench.provider.servers is not None
     await bench.port()

@@ -19,12 +19,12 @@ from remuda.kernel.errors import (
 )
 from remuda.kernel.randomness import SystemRandomness
 from remuda.providers.contract.common import Handle, InUse, NoCapacity
-from remuda.providers.contract.filestorage import Attachment, FileStorageSpec
-from remuda.providers.contract.networks import Range
+from remuda.providers.contract.filestorage import CloudAttachment, CloudFileStorageSpec
+from remuda.providers.contract.networks import AddressRange
 from remuda.providers.contract.provider import CloudEvent
-from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.database import open_storage
-from remuda.providers.simulated.gateway import Disk
+from remuda.providers.simulated.catalogue import without_delays
+from remuda.providers.simulated.database import open_database
+from remuda.providers.simulated.gateway import DiskSync
 from remuda.providers.simulated.operator import open_operator
 from remuda.providers.simulated.provider import open_cloud
 from tests.kit.environment import options
@@ -32,7 +32,7 @@ from tests.providers.conformance.bench import NETWORK, everything, handle_of_por
 from tests.providers.simulated.worlds import USUAL, Scene, bench_of, on_file
 from tests.sim.runner import World
 
-QUICK = instant(USUAL)
+QUICK = without_delays(USUAL)
 
 
 async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ class Syncs:
 
 async def test_an_answer_waits_until_it_is_on_the_disk_and_one_sync_serves_many(tmp_path: Path) -> None:
     path = tmp_path / "cloud.db"
-    storage, syncs = open_storage(path, clock=SystemClock(), syncs="elsewhere"), Syncs()
-    disk = Disk(path, sync=syncs.sync)
-    answers = [asyncio.create_task(disk.reached())]
+    storage, syncs = open_database(path, clock=SystemClock(), syncs="elsewhere"), Syncs()
+    disk = DiskSync(path, sync=syncs.sync)
+    answers = [asyncio.create_task(disk.wait())]
     await asyncio.to_thread(syncs.has_begun.wait, 10)
-    answers += [asyncio.create_task(disk.reached()) for _ in range(20)]
+    answers += [asyncio.create_task(disk.wait()) for _ in range(20)]
     await asyncio.sleep(0.01)
     assert not any(each.done() for each in answers)
     assert syncs.begun == 1, "the next one begins when this one has ended"
@@ -100,7 +100,7 @@ async def test_a_cloud_that_takes_time_waits_for_its_disk_and_an_instant_one_doe
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(Disk.__init__, "__kwdefaults__", {"sync": synced.append})
+    monkeypatch.setattr(DiskSync.__init__, "__kwdefaults__", {"sync": synced.append})
     for number, catalogue in enumerate((QUICK, USUAL)):
         cloud = open_cloud(tmp_path / f"{number}.db", catalogue, clock=SystemClock(), randomness=SystemRandomness())
         await bench_of(cloud, SystemClock()).tenancy()
@@ -110,12 +110,12 @@ async def test_a_cloud_that_takes_time_waits_for_its_disk_and_an_instant_one_doe
 
 async def test_a_long_log_is_moved_into_the_file(tmp_path: Path) -> None:
     path = tmp_path / "cloud.db"
-    storage = open_storage(path, clock=SystemClock(), syncs="elsewhere")
-    disk = Disk(path)
+    storage = open_database(path, clock=SystemClock(), syncs="elsewhere")
+    disk = DiskSync(path)
     before = path.stat().st_size
     for _ in range(1500):
-        storage.write(lambda: storage.touch("server", Handle("t", "x" * 3000)))
-    await disk.reached()
+        storage.write(lambda: storage.record_change("server", Handle("t", "x" * 3000)))
+    await disk.wait()
     assert path.stat().st_size > before
     storage.close()
     await disk.close()
@@ -197,11 +197,11 @@ async def test_a_network_stays_while_a_storage_is_attached_to_it(scene: Scene) -
     assert networks is not None
     assert storages is not None
     await scene.bench.network()
-    spec = FileStorageSpec(
+    spec = CloudFileStorageSpec(
         handle=Handle("", "filestorage-f.uid"),
         storage_class=QUICK.storage_classes[0].id,
         size_bytes=1,
-        attachments=(Attachment(network=NETWORK, addresses=Range("10.1.0.2", "10.1.0.5")),),
+        attachments=(CloudAttachment(network=NETWORK, addresses=AddressRange("10.1.0.2", "10.1.0.5")),),
     )
     await storages.converge_storage(spec)
     with pytest.raises(InUse):
@@ -223,9 +223,9 @@ async def test_a_listener_that_is_slow_hears_of_each_thing_once(scene: Scene) ->
 
 
 def test_the_log_of_changes_has_an_end(tmp_path: Path) -> None:
-    storage = open_storage(tmp_path / "cloud.db", clock=SystemClock())
+    storage = open_database(tmp_path / "cloud.db", clock=SystemClock())
     for _ in range(12):
-        storage.write(lambda: [storage.touch("server", Handle("t", "n")) for _ in range(1000)])
+        storage.write(lambda: [storage.record_change("server", Handle("t", "n")) for _ in range(1000)])
     ((count, last),) = storage.rows("SELECT count(*), max(sequence) FROM changes")
     assert (count, last) == (10_000, 12_000)
     storage.close()
@@ -241,33 +241,33 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     for path in (text, other):
         before = path.read_bytes()
         with pytest.raises(StoreForeign):
-            open_storage(path, clock=SystemClock())
+            open_database(path, clock=SystemClock())
         assert path.read_bytes() == before
 
 
 def test_a_file_of_a_later_release_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "cloud.db"
-    open_storage(path, clock=SystemClock()).close()
+    open_database(path, clock=SystemClock()).close()
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", 99)
     connection.close()
     with pytest.raises(StoreTooNew):
-        open_storage(path, clock=SystemClock())
+        open_database(path, clock=SystemClock())
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreInaccessible):
-        open_storage(tmp_path / "file" / "cloud.db", clock=SystemClock())
+        open_database(tmp_path / "file" / "cloud.db", clock=SystemClock())
 
 
 def test_a_file_that_fails_is_told_in_our_words(tmp_path: Path) -> None:
-    storage = open_storage(tmp_path / "cloud.db", clock=SystemClock())
+    storage = open_database(tmp_path / "cloud.db", clock=SystemClock())
     storage.run("PRAGMA query_only = 1")
     with pytest.raises(StorageFailing):
-        storage.write(lambda: storage.touch("server", Handle("t", "n")))
+        storage.write(lambda: storage.record_change("server", Handle("t", "n")))
     storage.run("PRAGMA query_only = 0")
-    assert storage.write(lambda: storage.touch("server", Handle("t", "n"))) == 1
+    assert storage.write(lambda: storage.record_change("server", Handle("t", "n"))) == 1
     storage.close()
     with pytest.raises(RemudaError, match="is closed"):
         storage.rows("SELECT 1")

@@ -8,9 +8,9 @@ from typing import Any
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.providers.contract.provider import Provider
-from remuda.providers.contract.servers import Servers
-from remuda.providers.simulated.catalogue import Catalogue, Hosts, load_catalogues
-from remuda.providers.simulated.faults import INSTANT
+from remuda.providers.contract.servers import CloudServers
+from remuda.providers.simulated.catalogue import Hosts, SimCatalogue, load_catalogues
+from remuda.providers.simulated.faults import NO_LATENCY
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from tests.providers.conformance.bench import Bench
 from tests.providers.conformance.candidates import CPU, DEBIAN, UBUNTU
@@ -21,7 +21,7 @@ USUAL = load_catalogues()["sim-north"]
 METAL = "a1f0c0de-0005-4000-8000-000000000005"
 PINNED = "a1f0c0de-0006-4000-8000-000000000006"
 METAL_IMAGE = "b1f0c0de-0001-4000-8000-000000000001"
-PROMPT = replace(USUAL, latency=INSTANT, times=replace(USUAL.times, boot_jitter=0.0))
+PROMPT = replace(USUAL, latency=NO_LATENCY, times=replace(USUAL.times, boot_jitter=0.0))
 """It answers at once, and boots in two seconds."""
 
 
@@ -38,7 +38,7 @@ class Scene:
         return self.cloud.provider
 
     @property
-    def servers(self) -> Servers:
+    def servers(self) -> CloudServers:
         assert self.cloud.provider.servers is not None
         return self.cloud.provider.servers
 
@@ -54,14 +54,14 @@ def bench_of(cloud: SimulatedCloud, clock: Clock) -> Bench:
     return Bench(provider=cloud.provider, clock=clock, flavor=CPU, image=UBUNTU, other_image=DEBIAN)
 
 
-def on_file(path: Path, clock: Clock, randomness: Randomness, catalogue: Catalogue = PROMPT) -> SimulatedCloud:
+def on_file(path: Path, clock: Clock, randomness: Randomness, catalogue: SimCatalogue = PROMPT) -> SimulatedCloud:
     """Open a cloud on a file whose answers do not wait for the disk, which a simulated loop has no thread for."""
     return open_cloud(path, catalogue, clock=clock, randomness=randomness, is_durable=False)
 
 
 def in_cloud(
     act: Callable[[Scene], Awaitable[None]],
-    catalogue: Catalogue = PROMPT,
+    catalogue: SimCatalogue = PROMPT,
     *,
     seeds: int = 3,
     rates: Mapping[str, float] | None = None,
@@ -81,6 +81,6 @@ def in_cloud(
     return simulate(scenario, seeds, rates=rates)
 
 
-def with_room(count: int, size: int, catalogue: Catalogue = PROMPT) -> Catalogue:
+def with_room(count: int, size: int, catalogue: SimCatalogue = PROMPT) -> SimCatalogue:
     """Return a catalogue with so many hosts of such a size for each flavor."""
     return replace(catalogue, hosts={flavor: Hosts(count=count, size=size) for flavor in catalogue.hosts})

@@ -114,17 +114,17 @@ def refusal(answer: httpx2.Response, url: str) -> RemudaError:
     """Return the error that an answer tells."""
     error = error_from(answer.status_code, answer.headers, answer.content, server=url)
     if isinstance(error, Malformed):
-        error.sentence = in_options(error.problems, answer.request.content) or _with_others(error)
+        error.message = in_options(error.problems, answer.request.content) or _with_others(error)
     for words, command in _COMMANDS.items():
-        error.sentence = error.sentence.replace(words, command)
-    error.sentence = _whole(_with_remedy(error.sentence, _REMEDIES))
+        error.message = error.message.replace(words, command)
+    error.message = _whole(_with_remedy(error.message, _REMEDIES))
     return error
 
 
 def _with_others(error: Malformed) -> str:
     """Return the sentence of an error with the problems that it does not name."""
-    more = [f"{pointer} {reason}" for pointer, reason in error.problems if pointer not in error.sentence]
-    return f"{error.sentence} ({'; '.join(more)})" if more else error.sentence
+    more = [f"{pointer} {reason}" for pointer, reason in error.problems if pointer not in error.message]
+    return f"{error.message} ({'; '.join(more)})" if more else error.message
 
 
 def _whole(sentence: str) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from remuda.cli.output import say
 from remuda.cli.output import show as write
 from remuda.config import settings as effect
-from remuda.config.loader import Loaded, Misconfigured, load
+from remuda.config.loader import LoadedConfiguration, Misconfigured, load
 from remuda.config.show import as_toml
 
 
-def loaded(config: Path | None, data: Path | None, listen: str | None) -> Loaded:
+def loaded(config: Path | None, data: Path | None, listen: str | None) -> LoadedConfiguration:
     """Return the configuration that a command line asks for."""
     flags = {"server.data": None if data is None else str(data), "server.listen": listen}
     return load(os.environ, file=config, flags=flags)

@@ -21,9 +21,9 @@ from cyclopts import Parameter
 
 from remuda.cli.commands.config import loaded
 from remuda.cli.output import show
-from remuda.config.loader import Loaded
+from remuda.config.loader import LoadedConfiguration
 from remuda.datadir import DataDirectory
-from remuda.http.server.server import Address, listen
+from remuda.http.server.server import ListenAddress, listen
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError, StoreLocked
 from remuda.kernel.sealing import load_keyring
@@ -112,7 +112,7 @@ def examine_store(path: Path, clock: Clock, *, is_running: bool) -> Iterator[Fin
             yield _orphans(store)
             yield _breakers(store)
     except RemudaError as error:
-        yield bad("store", error.sentence, "")
+        yield bad("store", error.message, "")
 
 
 def _clock(store: Inspection, clock: Clock) -> Finding:
@@ -171,7 +171,7 @@ _OPEN_TO_OTHERS = 0o077
 _PATIENCE_S = 5.0
 
 
-def examine(found: Loaded, clock: Clock) -> Iterator[Finding]:
+def examine(found: LoadedConfiguration, clock: Clock) -> Iterator[Finding]:
     """Look at everything, one after the other. Nothing is changed."""
     server = found.configuration.server
     data = DataDirectory(server.data)
@@ -195,7 +195,7 @@ def _store(data: DataDirectory, clock: Clock, *, is_running: bool) -> Iterator[F
     try:
         data.check_store()
     except RemudaError as error:
-        yield bad("store", error.sentence, "")
+        yield bad("store", error.message, "")
         return
     if not data.store.stat().st_size:
         yield odd("store", f"{data.store} is empty: a first start was cut off.", "The next one makes it.")
@@ -242,7 +242,7 @@ def _keys(data: DataDirectory) -> Finding:
     try:
         count = len(load_keyring(data.keys).keys)
     except RemudaError as error:
-        return bad("keys", error.sentence, "")
+        return bad("keys", error.message, "")
     several = "a key" if count == 1 else f"{count} keys"
     return good("keys", f"{data.keys} has {several}. No backup of the store has them: keep a copy elsewhere.")
 
@@ -258,13 +258,13 @@ def _is_running(data: DataDirectory) -> bool:
     return False
 
 
-def _address(address: Address) -> Finding:
+def _address(address: ListenAddress) -> Finding:
     """Tell whether a process could have the address that it would be given."""
     try:
         with listen(address).socket:
             return good("process", f"None runs here. {address} is free for one.")
     except RemudaError as error:
-        return odd("process", f"None runs here, and none could: {error.sentence}", "")
+        return odd("process", f"None runs here, and none could: {error.message}", "")
 
 
 def _process(data: DataDirectory) -> Iterator[Finding]:

@@ -91,7 +91,7 @@ def logout(name: str | None = None, /) -> None:
         with Session(found, context, file) as session:
             session.end()
     except Unavailable as trouble:
-        told = f"{found} is forgotten here. There it ends by itself, since nobody could be told: {trouble.sentence}"
+        told = f"{found} is forgotten here. There it ends by itself, since nobody could be told: {trouble.message}"
     left = file.change(lambda all_: all_.without(found))
     say(told if left.current or not left.contexts else f"{told} To go on as another, {left.choosing}.")
 

@@ -13,7 +13,7 @@ from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
 from remuda.providers.contract.common import NoCapacity, WrongState, id_in
-from remuda.providers.contract.servers import Server
+from remuda.providers.contract.servers import CloudServer
 from remuda.providers.simulated.operator import Operator, open_operator
 
 _HEADINGS: tuple[str, ...] = ("CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT")
@@ -173,6 +173,6 @@ def _has(path: Path, server: str) -> bool:
         return True
 
 
-def _row(path: Path, operator: Operator, server: Server) -> tuple[str, ...]:
+def _row(path: Path, operator: Operator, server: CloudServer) -> tuple[str, ...]:
     ours = id_in(server.handle.name) or server.id
     return path.stem, ours, operator.hostname(server), server.state, server.host, server.fault

@@ -16,11 +16,11 @@ from remuda.app import IDENTITY_PREFIX, registry
 from remuda.cli.commands.config import loaded
 from remuda.cli.output import say
 from remuda.config.durations import duration_text, parse_duration
-from remuda.config.loader import Loaded
+from remuda.config.loader import LoadedConfiguration
 from remuda.config.settings import identity_settings, public_url
 from remuda.datadir import DataDirectory
 from remuda.http.remote_errors import error_from
-from remuda.http.transport import encode_body, read_answer
+from remuda.http.transport import encode_body, read_response
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator_tokens import (
     DEFAULT_LIFE,
@@ -44,7 +44,7 @@ from remuda.store.sqlite.store import SqliteStore, open_store
 _PATIENCE_S = 10.0
 
 
-async def _issued(found: Loaded, request: OperatorRequest) -> OperatorTokenRead:
+async def _issued(found: LoadedConfiguration, request: OperatorRequest) -> OperatorTokenRead:
     """Return a token as the request asks for it."""
     data = DataDirectory(found.configuration.server.data)
     if not data.store.exists():
@@ -61,7 +61,7 @@ async def _issued(found: Loaded, request: OperatorRequest) -> OperatorTokenRead:
         await store.close()
 
 
-def _operators(store: SqliteStore, sealer: Sealer, found: Loaded, data: DataDirectory) -> Operators:
+def _operators(store: SqliteStore, sealer: Sealer, found: LoadedConfiguration, data: DataDirectory) -> Operators:
     clock, randomness = SystemClock(), SystemRandomness()
     settings = identity_settings(found.configuration, url=_url(found, data))
     keys = SigningKeys(store=store, clock=clock, randomness=randomness, settings=settings)
@@ -69,7 +69,7 @@ def _operators(store: SqliteStore, sealer: Sealer, found: Loaded, data: DataDire
     return Operators(store=store, log=store, clock=clock, sealer=sealer, tokens=tokens)
 
 
-def _url(found: Loaded, data: DataDirectory) -> str:
+def _url(found: LoadedConfiguration, data: DataDirectory) -> str:
     """Return where clients reach the process when it runs: where they did, if nobody says where they will."""
     server = found.configuration.server
     configured = public_url(server, server.listen)
@@ -100,7 +100,7 @@ async def _ask(data: DataDirectory, request: OperatorRequest, sealer: Sealer) ->
         ) from None
     if not answer.is_success:
         raise error_from(answer.status_code, answer.headers, answer.content, server=url)
-    return read_answer(answer.content, OperatorTokenRead, server=url)
+    return read_response(answer.content, OperatorTokenRead, server=url)
 
 
 def issue(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import uvloop
 
-from remuda.app import Telling, registry, services, settings
+from remuda.app import StartMessages, registry, services, settings
 from remuda.cli.commands.config import loaded
 from remuda.cli.output import say
 from remuda.config import settings as effect
-from remuda.http.server.server import Address
+from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import Welcome
 from remuda.process import run
 
@@ -49,10 +49,10 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
     effect.check(configuration)
     where = configuration.server.data.resolve()
 
-    def announce(address: Address) -> None:
+    def announce(address: ListenAddress) -> None:
         say(f"Remuda is ready at http://{address} (data in {where}). Stop it with Ctrl-C.")
 
-    begin = services(configuration, Telling(welcome=_welcome, lost=_lost))
+    begin = services(configuration, StartMessages(welcome=_welcome, credentials_lost=_lost))
     running = run(settings(configuration), announce=announce, services=begin, kinds=registry())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(running)

@@ -30,10 +30,10 @@ from remuda.compute.instances.server_lookup import is_ambiguous, sorted_out
 from remuda.compute.instances.status import is_being_changed, rebuild_under_way
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.compute.ports import NetworkSeen, ServerSeen
-from remuda.kernel.clock import let_others_run
+from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.kinds import Operation
-from remuda.reconcile.lifecycle import LET_GO, is_paused
+from remuda.reconcile.lifecycle import RELEASED, is_paused
 from remuda.reconcile.status import AVAILABLE, STALLED, is_behind
 from remuda.resources.conventions import MODIFIED, ORGANIZATION, PROJECT, REGION, network_of
 from remuda.store.logs import Entry, Log
@@ -114,7 +114,7 @@ async def _latest(
         if found is not None or page.next is None:
             return found
         before = page.next
-        await let_others_run()
+        await yield_to_loop()
     return None
 
 
@@ -133,7 +133,7 @@ def _end(entry: Entry, uid: str) -> End | None:
 def _gone(entry: Entry) -> GoneInstance | None:
     said = _decode(entry.data)
     organization, project = said.labels.get(ORGANIZATION), said.labels.get(PROJECT)
-    if said.event != LET_GO or organization is None or project is None:
+    if said.event != RELEASED or organization is None or project is None:
         return None
     region = said.labels.get(REGION, "")
     return GoneInstance(organization=organization, project=project, region=region, uid=said.uid, time=entry.time)
@@ -241,14 +241,14 @@ def _waits(known: Known) -> Iterator[WaitRead]:
     """Yield what keeps an instance, what matters most first."""
     instance = known.instance
     yield from _operations(known)
-    if is_paused(instance) and not instance.is_marked:
+    if is_paused(instance) and not instance.is_deleting:
         yield wait_of("Paused")
         return
     if known.servers is None:
         yield wait_of("RegionUnreachable")
     elif is_ambiguous(instance, known.standing):
         yield wait_of("AmbiguousServer", detail=_how_many(known.standing))
-    if not instance.is_marked:
+    if not instance.is_deleting:
         yield from _network(known)
     yield from _own(known)
 
@@ -274,7 +274,7 @@ def _network(known: Known) -> Iterator[WaitRead]:
         return
     if known.network is None:
         yield wait_of("NetworkGone", detail=f"its id was {network_of(known.instance)}")
-    elif known.network.is_marked:
+    elif known.network.is_deleting:
         yield wait_of("NetworkDeleting", detail=f"it is called {known.network.name}")
 
 

@@ -18,10 +18,10 @@ from remuda.compute.instances.convergence import NET_S
 from remuda.compute.instances.status import DRIFTED
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.reconcile.ports import DriverSettings
+from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.status import STALLED
 
-_CONTROL = DriverSettings()
+_CONTROL = ControllerSettings()
 _SOON_S = int(NET_S)
 _NOW_AND_THEN_S = round(_CONTROL.blocked_within_s[1])
 _BACKED_OFF_S = int(_CONTROL.backoff.longest_s)
@@ -236,7 +236,7 @@ def notes(instance: ComputeInstance, power: PowerAsked | None, policy: Protectio
         yield f"It has not moved since {at(stalled.last_transition_time)}, which is too long: somebody should look."
     yield from _ill(instance)
     yield from _drifted(instance)
-    if instance.is_marked:
+    if instance.is_deleting:
         return
     if instance.status.power_state == "Stopped":
         yield _off(power)

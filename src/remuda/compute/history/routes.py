@@ -30,7 +30,7 @@ ROUTES = [
         description=f"The latest first, 100 unless `limit` is given. {_KEPT} Where several instances have had the same "
         "id, each event names the one that it belongs to.",
         query_type=PageQuery,
-        answer_type=list[EventRead],
+        response_type=list[EventRead],
         calls=History.list_timeline,
     ),
     _route(
@@ -39,14 +39,14 @@ ROUTES = [
         summary="List the operations on an instance and their results",
         description=f"Sorted by id, as every list. {_KEPT}",
         query_type=ListQuery,
-        answer_type=list[OperationRead],
+        response_type=list[OperationRead],
         calls=History.list_operations,
     ),
     _route(
         path=f"{INSTANCE}/explain",
         name="explain_instance",
         summary="Explain the state of an instance: what it waits for, since when, and who can resolve that",
-        answer_type=ExplanationRead,
+        response_type=ExplanationRead,
         calls=History.explain,
     ),
 ]

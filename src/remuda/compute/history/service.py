@@ -40,12 +40,12 @@ from remuda.compute.ports import NetworkSeen, RegionPort, ServerSeen
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Collection, Rendered
 from remuda.http.routes import PageQuery
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
-from remuda.quota.ports import Place
+from remuda.quota.ports import ProjectRef
 from remuda.resources.conventions import network_of, organization_of, project_of, region_of
 from remuda.resources.crud import find
 from remuda.resources.query import allow_for
@@ -172,7 +172,7 @@ class History:
             if page.next is None or len(entries) == limit:
                 return entries
             place = page.next
-            await let_others_run()
+            await yield_to_loop()
 
     async def _image_names(
         self, context: Context, found: ComputeInstance | GoneInstance, images: set[str]
@@ -192,7 +192,7 @@ class History:
 
     async def _seen(self, instance: ComputeInstance) -> tuple[Sequence[ServerSeen] | None, NetworkSeen | None]:
         """Return the servers and the network of an instance; nothing if region does not respond."""
-        place, network = Place(organization_of(instance), project_of(instance)), network_of(instance)
+        place, network = ProjectRef(organization_of(instance), project_of(instance)), network_of(instance)
         try:
             servers = await self.region.servers_of(instance.name, place, region_of(instance), network)
             return servers, await self.region.find_network(network)

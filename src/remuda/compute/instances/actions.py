@@ -19,7 +19,7 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import PROVENANCE, permission
 from remuda.compute.ports import RegionPort
 from remuda.kernel.errors import Invalid, Malformed, NotFound
-from remuda.resources.crud import requested
+from remuda.resources.crud import requested_event
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead, MetadataWrite, TagWire
 from remuda.resources.tags import is_reserved
@@ -84,13 +84,13 @@ class Verbs:
 
     async def _found(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
         found = await self.instances.find(context, permission("instances", verb), instance)
-        if verb == "update" and found.is_marked:
+        if verb == "update" and found.is_deleting:
             raise Malformed("instance is being deleted")
         return found
 
     async def _tell(self, context: Context, found: ComputeInstance, event: str, **facts: Any) -> None:
         """Append an event to the timeline by itself, since the action writes no object that could carry it."""
-        await self.log.append([requested(context, INSTANCE, found, event, **facts)])
+        await self.log.append([requested_event(context, INSTANCE, found, event, **facts)])
 
 
 def with_provenance(wanted: MetadataWrite, instance: str) -> MetadataWrite:

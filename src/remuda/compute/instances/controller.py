@@ -34,23 +34,23 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts, IdentityPort, RegionPort, ServerSeen
 from remuda.kernel.conditions import find_condition
 from remuda.operations.kinds import Operation
-from remuda.providers.absence import Absences
-from remuda.quota.lock import is_in_hand
-from remuda.quota.reservation import OPERATION_OPEN, begins, is_being_made, payer_of, with_charged
-from remuda.quota.sagas import about
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.lifecycle import LET_GO, Lifecycle, Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Result, Run
+from remuda.providers.absence import AbsenceTracker
+from remuda.quota.lock import is_locked
+from remuda.quota.reservation import OPERATION_OPEN, is_operation_open, payer_of, wait_for_create, with_charged
+from remuda.quota.sagas import subject_of_kind
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.lifecycle import RELEASED, Lifecycle, Outcome
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source
 from remuda.reconcile.status import AVAILABLE
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 
-def departure(instance: ComputeInstance, run: Run) -> Record:
+def departure(instance: ComputeInstance, run: ReconcileContext) -> Record:
     """Return what to keep of an instance in the commit by which it goes."""
-    entry = run.entry(instance, LET_GO, labels=instance.metadata.labels)
+    entry = run.event(instance, RELEASED, labels=instance.metadata.labels)
     return msgspec.structs.replace(entry, subject=departures_under(entry.subject))
 
 
@@ -83,23 +83,23 @@ class InstanceController:
     keeping: Keeping
     ambiguous: Counter
 
-    async def provision(self, instance: ComputeInstance, run: Run) -> Step:
+    async def provision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Bring an instance one step nearer to being as it is wanted."""
-        waiting = await begins(self.store, instance, instance.spec.operation, run)
+        waiting = await wait_for_create(self.store, instance, instance.spec.operation, run)
         if waiting is not None:
             return waiting
-        if await is_in_hand(self.store, instance):
+        if await is_locked(self.store, instance):
             return _CHANGE_OPEN
         linked = await linked_to(self.region, instance)
         if damage := linked.damage or broken_spec(instance):
             return Blocked("Errored", damage)
         return await self._converge(instance, linked, run)
 
-    async def deprovision(self, instance: ComputeInstance, run: Run) -> Step:
+    async def deprovision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Bring an instance one step nearer to being gone."""
-        if await is_being_made(self.store, instance.spec.operation):
+        if await is_operation_open(self.store, instance.spec.operation):
             return OPERATION_OPEN
-        if await is_in_hand(self.store, instance):
+        if await is_locked(self.store, instance):
             return _CHANGE_OPEN
         linked = await linked_to(self.region, instance)
         if linked.damage:
@@ -107,26 +107,26 @@ class InstanceController:
         if linked.own:
             return await self._remove(instance, linked.own, run)
         if self.making.may_come(instance):
-            after_s = self.making.absences.apart_s
-            return Again(after_s, "Deprovisioning", "looking whether its server is really gone")
-        await self.identity.release(charge_for(instance), for_good=True)
+            after_s = self.making.absences.delay_s
+            return Requeue(after_s, "Deprovisioning", "looking whether its server is really gone")
+        await self.identity.release(charge_for(instance), permanently=True)
         self.making.is_there(instance)
         self.keeping.asking.forget(instance)
         return Outcome(Done(), instance, [departure(instance, run)])
 
-    async def _converge(self, instance: ComputeInstance, linked: Linked, run: Run) -> Step:
+    async def _converge(self, instance: ComputeInstance, linked: Linked, run: ReconcileContext) -> Step:
         if is_ambiguous(instance, linked.standing):
             return self._ambiguous(instance, linked.standing, run)
         if linked.standing:
             self.making.is_there(instance)
             return await self._keep(instance, linked.standing[0], run)
         if linked.going:
-            return Again(NET_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
+            return Requeue(NET_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
         if linked.leftovers:
             return await self.making.clear(instance, linked.leftovers, run)
         return await self.making.make(instance, run)
 
-    async def _keep(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
+    async def _keep(self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> Step:
         """Keep its server, and give back what it no longer costs."""
         clock = self.keeping.clock
         if is_to_give_back(instance):
@@ -138,7 +138,7 @@ class InstanceController:
         step = await self.keeping.keep(instance, server, run)
         return with_less(instance, step, clock) if isinstance(step, Outcome) else step
 
-    def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerSeen], run: Run) -> Step:
+    def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerSeen], run: ReconcileContext) -> Step:
         """Say that it is not clear which server is its own, once, and do nothing."""
         ids = [server.id for server in servers]
         result = Blocked(AMBIGUOUS, f"it is not clear which server is its own: {', '.join(ids)}")
@@ -147,26 +147,26 @@ class InstanceController:
             return result
         self.ambiguous.inc()
         run.log.warning("ambiguous server", instance=instance.name, servers=ids)
-        return Outcome(result, instance, news=[run.entry(instance, AMBIGUOUS, servers=ids)])
+        return Outcome(result, instance, status_events=[run.event(instance, AMBIGUOUS, servers=ids)])
 
-    async def _remove(self, instance: ComputeInstance, own: Sequence[ServerSeen], run: Run) -> Result:
+    async def _remove(self, instance: ComputeInstance, own: Sequence[ServerSeen], run: ReconcileContext) -> Result:
         self.making.is_there(instance)
         for server in own:
-            if not server.is_marked:
+            if not server.is_deleting:
                 run.acted = True
                 await self.region.delete_server(server.id, payer_of(instance))
         message = f"its server is being removed{_what_keeps(own[0])}"
-        return Again(NET_S, "Deprovisioning", message, patience_s=UNTOLD.total_seconds())
+        return Requeue(NET_S, "Deprovisioning", message, report_after_s=UNTOLD.total_seconds())
 
 
 def _what_keeps(server: ServerSeen) -> str:
-    is_usual = not server.is_marked or server.reason in {"", "Deprovisioning", "Provisioning", "Provisioned"}
+    is_usual = not server.is_deleting or server.reason in {"", "Deprovisioning", "Provisioning", "Provisioned"}
     return "" if is_usual or not server.message else f": {server.message}"
 
 
-def driver(ports: ComputePorts) -> Driver:
+def driver(ports: ComputePorts) -> Controller:
     """Return the controller of instances. Have `Following` done beside it, or it hears nothing of their servers."""
-    reconciling = ports.reconciling
+    reconciling = ports.reconcile_ports
     breaker = leftover_breaker(reconciling)
     instances = InstanceController(
         store=reconciling.store,
@@ -176,27 +176,27 @@ def driver(ports: ComputePorts) -> Driver:
             store=reconciling.store,
             identity=ports.identity,
             region=ports.region,
-            absences=Absences(ports.clock, apart_s=ports.settings.look_again.total_seconds()),
+            absences=AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds()),
             breaker=breaker,
         ),
         keeping=Keeping(clock=ports.clock, asking=Asking(ports.region)),
         ambiguous=ambiguities(ports.metrics),
     )
-    return Driver(
+    return Controller(
         "instances",
         Lifecycle(
             ComputeInstance,
             provision=instances.provision,
             deprovision=instances.deprovision,
-            finalizer=IN_CARE,
+            finalizer=CONTROLLER_FINALIZER,
             ports=reconciling,
         ),
         kind=ComputeInstance,
         ports=reconciling,
         sources=(
             Source(ComputeInstance),
-            Source(Operation, when=lambda operation: operation.phase, keys=about(INSTANCE)),
+            Source(Operation, when=lambda operation: operation.phase, keys=subject_of_kind(INSTANCE)),
         ),
-        breakers=(breaker,),
-        settings=ports.control.for_many(),
+        guards=(breaker,),
+        settings=ports.controllers.for_many(),
     )

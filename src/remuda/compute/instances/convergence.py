@@ -40,30 +40,30 @@ from remuda.compute.ports import IdentityPort, RegionPort, Replacement, ServerFa
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
     AlreadyExists,
-    AnswerNotKept,
     Conflict,
+    InsufficientCapacity,
     Invalid,
-    NoRoom,
     NotFound,
-    OwnerRefused,
+    OwnerRejected,
     PreconditionFailed,
-    ReferenceRefused,
+    ReferenceRejected,
     RemudaError,
+    ResponseNotStored,
     Unavailable,
 )
 from remuda.kernel.ids import derived_id
-from remuda.providers.absence import Absences
-from remuda.quota.reservation import is_charged, payer_of, settle_charge, with_charged
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.providers.absence import AbsenceTracker
+from remuda.quota.reservation import confirm_quota, is_charged, payer_of, with_charged
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Result, Run
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources.conventions import NAME, PAYING_CREATOR, network_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-REFUSALS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
+REJECTION_REASONS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons for which an instance is not made what is wanted, as `refusal_of` has them."""
 
 _NO_ROOM = (
@@ -151,7 +151,7 @@ class Asking:
             replaced = await self.region.replace_server(wanted)
         except PreconditionFailed:
             raise Conflict("Server", server.id) from None  # likewise
-        except AnswerNotKept:
+        except ResponseNotStored:
             raise Unavailable("The replacement was asked for before, and is not seen yet: look again.") from None
         except RemudaError as error:
             if not error.retry:
@@ -184,10 +184,10 @@ def refusal_of(error: RemudaError) -> Blocked:
     """Return what to say where region will not do it as it was asked; what a retry may cure is raised again."""
     if error.retry:
         raise error
-    if isinstance(error, NoRoom):
+    if isinstance(error, InsufficientCapacity):
         return Blocked("NoCapacity", _NO_ROOM)
-    is_missing = isinstance(error, NotFound | ReferenceRefused | OwnerRefused)
-    return Blocked("DependencyNotFound" if is_missing else "Errored", error.sentence.rstrip("."))
+    is_missing = isinstance(error, NotFound | ReferenceRejected | OwnerRejected)
+    return Blocked("DependencyNotFound" if is_missing else "Errored", error.message.rstrip("."))
 
 
 def _actor(instance: ComputeInstance) -> str:
@@ -205,17 +205,17 @@ NET_S = 10.0
 Step = Result | Outcome[ComputeInstance]
 """What comes of a step."""
 
-_BEING_MADE = Again(NET_S, message="its server is being made", patience_s=UNTOLD.total_seconds())
+_BEING_MADE = Requeue(NET_S, message="its server is being made", report_after_s=UNTOLD.total_seconds())
 
 
-def leftover_breaker(ports: ReconcilePorts) -> Breaker:
+def leftover_breaker(ports: ReconcilePorts) -> DeletionGuard:
     """Return what keeps the servers of earlier instances from being removed by the dozen."""
-    return Breaker("leftovers", ComputeInstance, ports=ports)
+    return DeletionGuard("leftovers", ComputeInstance, ports=ports)
 
 
-def made_again(instance: ComputeInstance, run: Run, why: str) -> Record:
+def made_again(instance: ComputeInstance, run: ReconcileContext, why: str) -> Record:
     """Return the entry for a server that is made again: it starts from its image, and runs, whatever it was before."""
-    return run.entry(instance, "MadeAgain", why=why, lost="disk", was=instance.status.power_state)
+    return run.event(instance, "MadeAgain", why=why, lost="disk", was=instance.status.power_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,15 +225,15 @@ class Making:
     store: Store
     identity: IdentityPort
     region: RegionPort
-    absences: Absences
-    breaker: Breaker
+    absences: AbsenceTracker
+    breaker: DeletionGuard
     _unanswered: set[str] = field(default_factory=set)
     """The uids of instances whose server was asked for without an answer: it may yet come to be."""
 
-    async def clear(self, instance: ComputeInstance, leftovers: Sequence[ServerSeen], run: Run) -> Step:
+    async def clear(self, instance: ComputeInstance, leftovers: Sequence[ServerSeen], run: ReconcileContext) -> Step:
         """Remove what an earlier instance of the name has left behind: it has the id of the server to be made."""
-        waiting = Again(NET_S, "ServerDeleting", "what an earlier instance of its name left behind is being removed")
-        standing = [each for each in leftovers if not each.is_marked]
+        waiting = Requeue(NET_S, "ServerDeleting", "what an earlier instance of its name left behind is being removed")
+        standing = [each for each in leftovers if not each.is_deleting]
         if not standing:
             return waiting
         stopped = await self.breaker.allow(instance, run)
@@ -241,12 +241,12 @@ class Making:
             return stopped
         for server in standing:
             await self.region.delete_server(server.id, payer_of(instance))
-        entries = [run.entry(instance, "LeftoverRemoved", server=each.id, of=each.incarnation) for each in standing]
+        entries = [run.event(instance, "LeftoverRemoved", server=each.id, of=each.incarnation) for each in standing]
         return Outcome(waiting, instance, entries)
 
-    async def make(self, instance: ComputeInstance, run: Run) -> Step:
+    async def make(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Ask for a server."""
-        held = await self._kept_from(instance) or await settle_charge(self.identity, charge_for(instance))
+        held = await self._kept_from(instance) or await confirm_quota(self.identity, charge_for(instance))
         if held is not None:
             return held
         await self._check_wanted(instance)
@@ -268,21 +268,21 @@ class Making:
     def is_there(self, instance: ComputeInstance) -> None:
         """Note that the server of an instance is there."""
         self._unanswered.discard(instance.uid)
-        self.absences.is_there(instance.uid)
+        self.absences.clear(instance.uid)
 
     def may_come(self, instance: ComputeInstance) -> bool:
         """Note that a server is not there; tell whether it may yet come to be, since an answer is missing."""
-        return instance.uid in self._unanswered and not self.absences.is_gone(instance.uid)
+        return instance.uid in self._unanswered and not self.absences.record_missing(instance.uid)
 
     async def _kept_from(self, instance: ComputeInstance) -> Result | None:
         """Return why no server is made, or not yet."""
         network = await self.region.find_network(network_of(instance))
         if network is None:
             return Blocked("NetworkGone", "its network is gone")
-        if network.is_marked:
+        if network.is_deleting:
             return Blocked("NetworkDeleting", "its network is being deleted, and takes it along")
-        if instance.status.has_server and not self.absences.is_gone(instance.uid):
-            return Again(self.absences.apart_s, "ServerVanished", "its server is not there, looking for it once more")
+        if instance.status.has_server and not self.absences.record_missing(instance.uid):
+            return Requeue(self.absences.delay_s, "ServerVanished", "its server is not there, looking for it once more")
         return None
 
     async def _check_wanted(self, instance: ComputeInstance) -> None:
@@ -291,7 +291,7 @@ class Making:
         if found is None or found.uid != instance.uid:
             raise Conflict("ComputeInstance", instance.name)
 
-    async def _create(self, instance: ComputeInstance, run: Run) -> None:
+    async def _create(self, instance: ComputeInstance, run: ReconcileContext) -> None:
         """Ask for the server, each time anew: there is one of its id at most, and it says whose it is."""
         self._unanswered.add(instance.uid)
         await self.region.create_server(wanted_server(instance, facts_of(instance), instance.spec.server_id), run.id)
@@ -299,7 +299,7 @@ class Making:
     async def _taken(self, instance: ComputeInstance) -> Result:
         """Say what to do about a server that has the id: ours, if an answer was lost, or somebody else's."""
         if await servers_naming(self.region, instance):
-            return Again(0, message=_BEING_MADE.message, patience_s=_BEING_MADE.patience_s)
+            return Requeue(0, message=_BEING_MADE.message, report_after_s=_BEING_MADE.report_after_s)
         self._unanswered.discard(instance.uid)
         return Blocked("NameTaken", "a server that is not its own has its name on its network")
 
@@ -315,14 +315,19 @@ class Keeping:
     clock: Clock
     asking: Asking
 
-    async def keep(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
+    async def keep(self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> Step:
         """Look after a server that is there. What it costs was held for good before it was asked for."""
         if is_untold(instance, self.clock.now()) and is_under_way(server) and is_asked_for(instance, server):
-            return replace(_waiting(instance, server), patience_s=UNTOLD.total_seconds())
+            return replace(_waiting(instance, server), report_after_s=UNTOLD.total_seconds())
         outcome = await self._outcome(instance, server, run)
-        return replace(outcome, news=[*_news(instance, server, run), *outcome.news, *_moved(instance, outcome, run)])
+        return replace(
+            outcome,
+            status_events=[*_news(instance, server, run), *outcome.status_events, *_moved(instance, outcome, run)],
+        )
 
-    async def _outcome(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
+    async def _outcome(
+        self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext
+    ) -> Outcome[ComputeInstance]:
         known = instance if is_charged(instance) else with_charged(instance, self.clock)
         try:
             asked = await self.asking.converge(instance, server)
@@ -333,16 +338,18 @@ class Keeping:
             return self._told(known, server, asked, run)
         return self._under_way(known, server) if is_under_way(server) else self._ended(known, server, run)
 
-    def _told(self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: Run) -> Outcome[ComputeInstance]:
+    def _told(
+        self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: ReconcileContext
+    ) -> Outcome[ComputeInstance]:
         now, server = self.clock.now(), asked.server
         facts = {"fields": list(asked.fields), "server": server.id}
         if asked.anew is None:
-            entry = run.entry(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
+            entry = run.event(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
             is_all = bool(asked.fields) and is_asked_for(instance, server)
             if is_all and not is_under_way(server):  # what was changed means nothing to its provider
-                return replace(self._ended(instance, server, run), entries=[entry])
-            return Outcome(Again(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
-        entry = run.entry(
+                return replace(self._ended(instance, server, run), effect_events=[entry])
+            return Outcome(Requeue(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
+        entry = run.event(
             instance,
             asked.anew,
             **facts,
@@ -351,7 +358,7 @@ class Keeping:
             was={"flavor": before.facts.flavor, "image": before.facts.image},
         )
         begun = with_rebuilding(instance, asked.anew, server, now)
-        return Outcome(Again(NET_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
+        return Outcome(Requeue(NET_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
 
     def _under_way(self, instance: ComputeInstance, server: ServerSeen) -> Outcome[ComputeInstance]:
         """Show how far region is with what was asked for."""
@@ -360,44 +367,44 @@ class Keeping:
             return Outcome(_waiting(instance, server), projected(instance, server, now))
         how: Anew = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
         seen = projected(with_rebuilding(instance, how, server, now), server, now)
-        return Outcome(Again(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
+        return Outcome(Requeue(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
 
-    def _ended(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
+    def _ended(self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> Outcome[ComputeInstance]:
         """Show what has come of it."""
         now, rebuild = self.clock.now(), rebuild_under_way(instance)
         has_failed = server.settling == "error"
         news = []
         if rebuild is not None or is_to_be_anew(instance):
             event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
-            news.append(run.entry(instance, event, server=server.id, message=message))
+            news.append(run.event(instance, event, server=server.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
-        return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), news=news)
+        return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), status_events=news)
 
 
-def _news(instance: ComputeInstance, server: ServerSeen, run: Run) -> list[Record]:
+def _news(instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> list[Record]:
     """Return what its server tells for the first time: that it is there, or that it was gone meanwhile."""
     if not instance.status.has_server:
-        return [run.entry(instance, "ServerMade", server=server.id)]
+        return [run.event(instance, "ServerMade", server=server.id)]
     if server.remade <= instance.status.remade:
         return []
     why = "it was gone from its provider, and nobody had asked us for that"
     return [made_again(instance, run, why)]
 
 
-def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: Run) -> list[Record]:
+def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: ReconcileContext) -> list[Record]:
     """Return what its addresses were and are now, if they have become others."""
     changes = moved(before.status, outcome.resource.status)
-    return [run.entry(before, "AddressesChanged", changes=changes)] if changes else []
+    return [run.event(before, "AddressesChanged", changes=changes)] if changes else []
 
 
-def _waiting(instance: ComputeInstance, server: ServerSeen) -> Again:
+def _waiting(instance: ComputeInstance, server: ServerSeen) -> Requeue:
     """Return what a server waits for, where that is more than its turn."""
     if server.reason not in _USUAL:
-        return Again(NET_S, server.reason, _message(server))
+        return Requeue(NET_S, server.reason, _message(server))
     if not is_being_changed(instance, server):
-        return Again(NET_S, message="its server is being made")
+        return Requeue(NET_S, message="its server is being made")
     how_far = server.message if server.reason == "Provisioning" else ""
-    return Again(NET_S, message=how_far or _BEING_CHANGED)
+    return Requeue(NET_S, message=how_far or _BEING_CHANGED)
 
 
 def _failure(server: ServerSeen) -> Blocked:

@@ -10,7 +10,7 @@ from remuda.compute.instances.updates import Updates
 from remuda.compute.names import INSTANCE, INSTANCES, InstancePath, permission
 from remuda.compute.plans.schema import PlanRead, PlanRefusal
 from remuda.http.crud import crud
-from remuda.http.routes import AnyRoute, OtherAnswer, Route
+from remuda.http.routes import AnyRoute, OtherResponseType, Route
 from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import ImageRead
 
@@ -29,10 +29,12 @@ _UPDATE: AnyRoute = Route(
     path_type=InstancePath,
     query_type=schema.UpdateQuery,
     body_type=schema.InstanceUpdate,
-    answer_type=schema.InstanceRead,
+    response_type=schema.InstanceRead,
     success=202,
-    other=OtherAnswer(status=200, answer_type=PlanRead, about="With dryRun: the plan. The instance is not updated."),
-    refusals={409: PlanRefusal},
+    other=OtherResponseType(
+        status=200, response_type=PlanRead, about="With dryRun: the plan. The instance is not updated."
+    ),
+    error_bodies={409: PlanRefusal},
     is_conditional=True,
     holds_secret=True,  # its user data
     view=rules.INSTANCE_VIEW,
@@ -85,7 +87,7 @@ _ACTIONS = [
         name="snapshot_instance",
         summary="Create an image of an instance",
         body_type=schema.SnapshotCreate,
-        answer_type=ImageRead,
+        response_type=ImageRead,
         success=201,
         calls=Verbs.snapshot,
     ),
@@ -94,7 +96,7 @@ _ACTIONS = [
         path=f"{INSTANCE}/sshkey",
         name="get_instance_ssh_key",
         summary="Read the private SSH key of an instance",
-        answer_type=schema.SshKeyRead,
+        response_type=schema.SshKeyRead,
         holds_secret=True,
         calls=Verbs.ssh_key,
     ),
@@ -103,7 +105,7 @@ _ACTIONS = [
         path=f"{INSTANCE}/consolesession",
         name="open_instance_console",
         summary="Open the console of an instance in a browser",
-        answer_type=schema.ConsoleSessionRead,
+        response_type=schema.ConsoleSessionRead,
         holds_secret=True,
         calls=Verbs.open_console,
     ),
@@ -114,7 +116,7 @@ _ACTIONS = [
         summary="Read the console output of an instance",
         permission=permission("instances", "read"),
         query_type=schema.ConsoleQuery,
-        answer_type=schema.ConsoleOutputRead,
+        response_type=schema.ConsoleOutputRead,
         calls=Verbs.console_output,
     ),
 ]

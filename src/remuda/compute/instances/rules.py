@@ -32,20 +32,20 @@ from remuda.compute.instances.schema import (
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceNetworking, InstanceSpec, Protection
 from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.compute.ports import ServerFacts
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
-from remuda.quota.lock import turn_of
-from remuda.quota.ports import Amount, Charge, Late, Ledger, Place
-from remuda.quota.reservation import CHARGED, payer_of, settle_charge
+from remuda.quota.lock import fencing_token
+from remuda.quota.ports import Amount, Charge, Ledger, ProjectRef, StaleTokenError
+from remuda.quota.reservation import CHARGED, confirm_quota, payer_of
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Done, Result
+from remuda.reconcile.results import Done, Requeue, Result
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
@@ -66,8 +66,8 @@ def instance_id(network: str, name: str) -> str:
     return derived_id(network, name)
 
 
-def place_of(instance: ComputeInstance) -> Place:
-    return Place(labels.organization_of(instance), labels.project_of(instance))
+def place_of(instance: ComputeInstance) -> ProjectRef:
+    return ProjectRef(labels.organization_of(instance), labels.project_of(instance))
 
 
 def has_scope(instance: ComputeInstance) -> bool:
@@ -78,7 +78,7 @@ def has_scope(instance: ComputeInstance) -> bool:
     return all(instance.metadata.labels.get(label) for label in SCOPE)
 
 
-def charge_of(instance: str, operation: str, payer: Place, *, gpus: int, is_public: bool, turn: int = 0) -> Charge:
+def charge_of(instance: str, operation: str, payer: ProjectRef, *, gpus: int, is_public: bool, turn: int = 0) -> Charge:
     """Return what an instance costs in a turn, which the operation that made it holds."""
     amounts = {"servers": 1, "gpus": gpus, "floatingips": int(is_public)}
     return Charge(
@@ -87,7 +87,7 @@ def charge_of(instance: str, operation: str, payer: Place, *, gpus: int, is_publ
         kind=INSTANCE.qualified,
         id=instance,
         amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items() if committed),
-        turn=turn,
+        fencing_token=turn,
     )
 
 
@@ -103,7 +103,7 @@ def new_instance(wanted: InstanceCreate, region: str, by: Principal, *, operatio
     }
     name = instance_id(network, wanted.metadata.name)
     return ComputeInstance(
-        metadata=new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,)),
+        metadata=new_metadata(name, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
         spec=InstanceSpec(
             **_said(spec),
             protection=_stored_protection(spec.protection, Protection()),
@@ -234,7 +234,7 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
     )
 
 
-INSTANCE_VIEW = tagged(read_instance, writable_instance)
+INSTANCE_VIEW = etag_view(read_instance, writable_instance)
 """An instance as JSON, with its tag."""
 
 
@@ -257,7 +257,7 @@ def charge_for(instance: ComputeInstance) -> Charge:
         payer_of(instance),
         gpus=charged_gpus(instance),
         is_public=spec.wants_public_ip,
-        turn=turn_of(instance),
+        turn=fencing_token(instance),
     )
 
 
@@ -274,7 +274,7 @@ def with_less(before: ComputeInstance, outcome: Outcome[ComputeInstance], clock:
     )
     status = outcome.resource.status
     status = msgspec.structs.replace(status, conditions=set_condition(status.conditions, said))
-    result = Again(0, message=_MESSAGE) if isinstance(outcome.result, Done) else outcome.result
+    result = Requeue(0, message=_MESSAGE) if isinstance(outcome.result, Done) else outcome.result
     return dataclasses.replace(
         outcome, result=result, resource=msgspec.structs.replace(outcome.resource, status=status)
     )
@@ -291,7 +291,7 @@ async def give_back(ledger: Ledger, instance: ComputeInstance) -> Result | None:
     try:
         await ledger.change(charge_for(instance))
     except NotFound:  # nothing is held, since somebody released it: what it costs now is held instead
-        return await settle_charge(ledger, charge_for(instance))
-    except Late:
+        return await confirm_quota(ledger, charge_for(instance))
+    except StaleTokenError:
         raise Conflict("ComputeInstance", instance.name) from None
     return None

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from remuda.access.principal import Asker
+from remuda.access.principal import Requester
 from remuda.compute.instances import rules
 from remuda.compute.instances.rules import changed_instance, charge_for
 from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
@@ -24,9 +24,9 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
-from remuda.quota.ports import Charge, Ledger, Place
-from remuda.quota.reservation import hold
-from remuda.quota.sagas import Change, change_saga, unmake
+from remuda.quota.ports import Charge, Ledger, ProjectRef
+from remuda.quota.reservation import reserve
+from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -36,7 +36,7 @@ class NameTaken(AlreadyExists):
 
     def __init__(self, name: str, *, is_settled: bool) -> None:
         super().__init__("instance", name)
-        self.sentence = (
+        self.message = (
             f"The network has an instance named {name!r} already: choose another name."
             if is_settled
             else f"An instance named {name!r} is being made or deleted on this network: try again a little later."
@@ -51,7 +51,7 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
     wanted: InstanceCreate
     region: str
     gpus: int
-    by: Asker
+    by: Requester
     """Who pays is told in it."""
 
 
@@ -76,14 +76,14 @@ def _charge(work: Work[NewInstance]) -> Charge:
     new, by = work.input, work.input.by
     assert by.organization is not None, "it is completed when it is asked for"
     assert by.project is not None, "it is completed when it is asked for"
-    networking, payer = new.wanted.spec.networking, Place(by.organization, by.project)
+    networking, payer = new.wanted.spec.networking, ProjectRef(by.organization, by.project)
     is_public = networking is not None and bool(networking.public_ip)
     return rules.charge_of(new.instance, work.id, payer, gpus=new.gpus, is_public=is_public)
 
 
 async def _allocate(ports: InstancePorts, work: Work[NewInstance]) -> None:
     try:
-        await hold(ports.identity, _charge(work), work.input.by.principal)
+        await reserve(ports.identity, _charge(work), work.input.by.principal)
     except AlreadyExists:  # something is held for an instance of this name
         raise await _taken(ports, work.input) from None
 
@@ -111,12 +111,14 @@ async def _taken(ports: InstancePorts, new: NewInstance) -> NameTaken:
 
 
 async def _unmake(ports: InstancePorts, work: Work[NewInstance]) -> None:
-    await unmake(ports.store, ComputeInstance, work.input.instance, lambda found: found.spec.operation == work.id)
+    await roll_back_create(
+        ports.store, ComputeInstance, work.input.instance, lambda found: found.spec.operation == work.id
+    )
 
 
 async def _look_again(ports: InstancePorts, work: Work[NewInstance]) -> None:
     network = await ports.region.find_network(work.input.wanted.spec.network_id)
-    if network is None or network.is_marked:
+    if network is None or network.is_deleting:
         raise Malformed("network is being deleted")
 
 
@@ -127,7 +129,7 @@ async def _leave(ports: InstancePorts, work: Work[NewInstance]) -> None:
 CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
     name="instance.create",
     input_type=NewInstance,
-    holds_secret=True,  # its user data
+    has_secret=True,  # its user data
     subject=lambda new: (INSTANCE.qualified, new.instance),
     steps=(
         Step(name="hold-quota", do=_allocate, undo=_release),
@@ -143,7 +145,7 @@ def bound(ports: InstancePorts) -> list[AnyBound]:
     return [Bound(CREATE_INSTANCE, ports)]
 
 
-class ChangedInstance(Change[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
+class ChangedInstance(QuotaUpdate[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
     """What is needed to change an instance that is to cost something else."""
 
     gpus: int
@@ -162,8 +164,8 @@ def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInsta
     return changed_instance(instance, change.wanted, change.by.principal, change.now, gpus=change.gpus)
 
 
-UPDATE_INSTANCE = change_saga(
-    "instance.update", INSTANCE, ChangedInstance, changed=_changed, charge=charge_for, holds_secret=True
+UPDATE_INSTANCE = update_saga(
+    "instance.update", INSTANCE, ChangedInstance, changed=_changed, charge=charge_for, has_secret=True
 )
 """Gives an instance another flavor, or a public address, or takes one away, with whatever else is changed with it."""
 

@@ -113,8 +113,8 @@ def sorted_out(instance: ComputeInstance, servers: Iterable[ServerSeen]) -> Link
     here = [each for each in servers if is_here(instance, each)]
     claiming = [each for each in here if each.incarnation in {"", instance.uid}]
     return Linked(
-        standing=[each for each in claiming if not each.is_marked],
-        going=[each for each in claiming if each.is_marked],
+        standing=[each for each in claiming if not each.is_deleting],
+        going=[each for each in claiming if each.is_deleting],
         own=[each for each in claiming if _is_own(instance, each)],
         leftovers=[each for each in here if each.incarnation not in {"", instance.uid}],
         elsewhere=[each for each in servers if each not in here and _is_linked(instance, each)],
@@ -171,7 +171,7 @@ class Matches:
         if linked.elsewhere and not found:
             self.odd.labels("none").inc()
             raise NotFound("ComputeInstance", instance.name)
-        if not found and (instance.is_marked or not instance.status.has_server):
+        if not found and (instance.is_deleting or not instance.status.has_server):
             raise Malformed("instance has no server at the moment: wait until it is provisioned")
         count = len(found) if len(found) > 1 else 0  # a single one that it is not linked to is none of its own
         self.odd.labels("several" if count else "none").inc()

@@ -23,7 +23,7 @@ from remuda.compute.instances.status import is_shown, is_under_way, is_untold
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import AllTold, ComputePorts, ServerSeen
 from remuda.kernel.backoff import Backoff
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
 from remuda.quota.reservation import is_provisioned
@@ -42,15 +42,15 @@ _HAS_BEGUN_S = 0.05
 _PAUSE = Backoff(0.5, 30.0)
 
 
-class Wakeable(Protocol):
+class InstanceQueue(Protocol):
     """The controller of instances, as far as it is woken."""
 
     @property
-    def has_begun(self) -> bool:
+    def is_synced(self) -> bool:
         """Whether it controls, and hears what it is told."""
         ...
 
-    def wake(self, key: str) -> None:
+    def enqueue(self, key: str) -> None:
         """Look at an instance now."""
         ...
 
@@ -76,11 +76,11 @@ class Following:
     """Follows the servers of all instances. Have `keep` done as a duty."""
 
     def __init__(
-        self, ports: ComputePorts, controller: Wakeable, suspect: Callable[[ServerSeen], None] = lambda _: None
+        self, ports: ComputePorts, controller: InstanceQueue, suspect: Callable[[ServerSeen], None] = lambda _: None
     ) -> None:
         """Wake `controller`, and tell `suspect` of servers whose instance is not there."""
         self._ports, self._controller, self._suspect = ports, controller, suspect
-        self._store = ports.reconciling.store
+        self._store = ports.reconcile_ports.store
         self._counts = _counts(ports.metrics)
         self._odd: dict[str, Odd] = {}
         """What was told already, by the server's id."""
@@ -94,11 +94,11 @@ class Following:
         found = await find(self._store, ComputeInstance, server.instance)
         self._judge(found, server)
         if found is not None and not (self._is_own(found, server) and self._is_known(found, server)):
-            self._controller.wake(found.name)
+            self._controller.enqueue(found.name)
 
     async def _follow(self) -> None:
         ports = self._ports
-        while not self._controller.has_begun:  # what it is told before that it does not hear
+        while not self._controller.is_synced:  # what it is told before that it does not hear
             await ports.clock.sleep(_HAS_BEGUN_S)
         servers = followed(ports.region.servers, "servers", ports.clock, ports.randomness)
         async with aclosing(servers):
@@ -110,7 +110,7 @@ class Following:
                 await self._notice(each)
                 count += 1
                 if count % _STRIDE == 0:
-                    await let_others_run()
+                    await yield_to_loop()
 
     async def _miss(self, there: AbstractSet[str]) -> None:
         """Wake those whose server is not there. Nearly always a server has its instance's id, so few are read."""
@@ -118,9 +118,9 @@ class Following:
         async for name in names(self._store, ComputeInstance):
             count += 1
             if count % _NAMES == 0:
-                await let_others_run()
+                await yield_to_loop()
             if name not in there and await self._misses_its_server(name, there):
-                self._controller.wake(name)
+                self._controller.enqueue(name)
 
     async def _misses_its_server(self, instance: str, there: AbstractSet[str]) -> bool:
         try:
@@ -137,7 +137,7 @@ class Following:
             if isinstance(error, RemudaError) and error.retry:
                 raise
             structlog.get_logger().exception("server not noticed", server=server.id, instance=server.instance)
-            self._controller.wake(server.instance)
+            self._controller.enqueue(server.instance)
 
     def _judge(self, found: ComputeInstance | None, server: ServerSeen) -> None:
         why = _why_odd(found, server)
@@ -155,12 +155,12 @@ class Following:
         structlog.get_logger().warning("odd server", why=why, server=server.id, instance=server.instance)
 
     def _is_own(self, found: ComputeInstance, server: ServerSeen) -> bool:
-        return not server.is_gone and not server.is_marked and _why_odd(found, server) is None
+        return not server.is_gone and not server.is_deleting and _why_odd(found, server) is None
 
     def _is_known(self, found: ComputeInstance, server: ServerSeen) -> bool:
         """Tell whether there is nothing to do: an instance at rest shows its server, or is too new to show its way."""
         now = self._ports.clock.now()
-        if found.is_marked:
+        if found.is_deleting:
             return False
         if is_under_way(server):
             return is_untold(found, now)
@@ -169,7 +169,7 @@ class Following:
 
 def _why_odd(found: ComputeInstance | None, server: ServerSeen) -> Odd | None:
     """Return why a server is odd; one that goes is not, whatever it was."""
-    if server.is_gone or server.is_marked:
+    if server.is_gone or server.is_deleting:
         return None
     if found is None:
         return "missing"

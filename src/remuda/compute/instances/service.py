@@ -15,7 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
-from remuda.access.principal import Context, Permission, asker_of
+from remuda.access.principal import Context, Permission, requester_of
 from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.compute.catalogue import is_for_instances, usable_flavors
 from remuda.compute.instances import rules
@@ -28,12 +28,12 @@ from remuda.compute.ports import IdentityPort, NetworkSeen, RegionPort
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
-    AnswerNotKept,
     Conflict,
     Invalid,
     KeyReused,
     Malformed,
     NotFound,
+    ResponseNotStored,
     Unreadable,
     Unsealable,
 )
@@ -42,12 +42,12 @@ from remuda.kernel.tags import Tag
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import read_input
 from remuda.operations.service import Operations
-from remuda.quota.ports import Place, paying_for
-from remuda.reconcile.results import Run
+from remuda.quota.ports import ProjectRef, payer_principal
+from remuda.reconcile.results import ReconcileContext
 from remuda.reconcile.sources import names
 from remuda.resources.conventions import NETWORK
-from remuda.resources.crud import each_once, find, request_deletion, requested, until_written, witnessed
-from remuda.resources.ipv4 import prefix_or_refuse
+from remuda.resources.crud import audit_records, each_once, find, request_deletion, requested_event, retry_on_conflict
+from remuda.resources.ipv4 import parse_prefix
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.resources.schema import FlavorRead, ImageRead
@@ -75,7 +75,7 @@ def gpus_of(flavor: FlavorRead) -> int:
     return 0 if flavor.spec.gpu is None else flavor.spec.gpu.physical_count
 
 
-def check_network(network: NetworkSeen, place: Place) -> None:
+def check_network(network: NetworkSeen, place: ProjectRef) -> None:
     """Refuse a network of another project, or one that is about to go. Where the network is, the instance is."""
     if network.place != place:
         raise Invalid(
@@ -83,7 +83,7 @@ def check_network(network: NetworkSeen, place: Place) -> None:
             "is of another project than spec.projectId says",
             remedy="name a network of that project, or the project that the network is in",
         )
-    if network.is_marked:
+    if network.is_deleting:
         raise Malformed("network is being deleted")
 
 
@@ -147,7 +147,7 @@ async def check_groups(region: RegionPort, context: Context, networking: Network
             )
 
 
-async def check_authority(region: RegionPort, context: Context, authority: str | None, place: Place) -> None:
+async def check_authority(region: RegionPort, context: Context, authority: str | None, place: ProjectRef) -> None:
     """Refuse an SSH certificate authority that the caller cannot read, or that is another project's."""
     if authority is not None and (await region.authority(context, authority)).place != place:
         raise Invalid(
@@ -167,7 +167,7 @@ def check_said(wanted: InstanceSpecWire) -> None:
 def check_sources(networking: NetworkingWire | None) -> None:
     """Refuse prefixes that are none."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
-        prefix_or_refuse(prefix, "failed to parse IPv4 prefix")  # the words that clients know
+        parse_prefix(prefix, "failed to parse IPv4 prefix")  # the words that clients know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class Instances:
     async def create(self, context: Context, body: InstanceCreate) -> ComputeInstance:
         """Create an instance on a network that has none of its name, if the quota of its project allows it."""
         principal, spec = context.principal, body.spec
-        place = Place(spec.organization_id, spec.project_id)
+        place = ProjectRef(spec.organization_id, spec.project_id)
         right = permission("instances", "create")
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
@@ -212,13 +212,13 @@ class Instances:
 
         async def delete() -> None:
             found = await self.find(context, permission("instances", "delete"), instance)
-            if not found.is_marked:
+            if not found.is_deleting:
                 await refuse_if_protected(self.store, found)
-            told = requested(context, INSTANCE, found, "DeletionRequested")
-            log = [*witnessed(context, INSTANCE.plural, found), told]
-            await request_deletion(self.store, context, found, rules.writable_instance(found), log, judged=True)
+            told = requested_event(context, INSTANCE, found, "DeletionRequested")
+            log = [*audit_records(context, INSTANCE.plural, found), told]
+            await request_deletion(self.store, context, found, rules.writable_instance(found), log, if_unchanged=True)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def find(self, context: Context, right: Permission, instance: str) -> ComputeInstance:
         """Return an instance that the caller may read and has a permission for."""
@@ -229,9 +229,9 @@ class Instances:
         allow_for(context.principal, right, found)
         return found
 
-    async def _judged(self, context: Context, place: Place, wanted: InstanceCreate) -> NewInstance:
+    async def _judged(self, context: Context, place: ProjectRef, wanted: InstanceCreate) -> NewInstance:
         """Judge a new instance, in the order that clients know, and return what there is to make."""
-        asking = replace(context, principal=context.principal.paying(place.organization, place.project))
+        asking = replace(context, principal=context.principal.with_payer(place.organization, place.project))
         network = await self.region.network(asking, wanted.spec.network_id)
         check_network(network, place)
         choice = await choose(self.region, asking, network, wanted.spec)
@@ -243,7 +243,7 @@ class Instances:
             wanted=wanted,
             region=network.region,
             gpus=choice.gpus,
-            by=asker_of(paying_for(context.principal, place)),
+            by=requester_of(payer_principal(context.principal, place)),
         )
 
     async def _made(self, context: Context, new: NewInstance) -> ComputeInstance:
@@ -251,14 +251,14 @@ class Instances:
         done = await self.operations.run(
             CREATE_INSTANCE,
             id=context.operation,
-            actor=context.principal.who,
+            actor=context.principal.actor_name,
             input=new,
             trace_id=context.trace_id,
-            log=context.witness(INSTANCE.plural, new.instance, organization=organization),
+            log=context.audit(INSTANCE.plural, new.instance, organization=organization),
         )
         found = await find(self.store, ComputeInstance, new.instance)
         if found is None or found.spec.operation != done.name:
-            raise AnswerNotKept  # the same request made it once, and it has gone since
+            raise ResponseNotStored  # the same request made it once, and it has gone since
         return found
 
     async def _made_before(self, context: Context, wanted: InstanceCreate) -> ComputeInstance | None:
@@ -290,8 +290,10 @@ async def end_instances_on(store: Store, network: str, randomness: Randomness, *
             continue
         if instance is None:
             continue
-        run = Run(controller=controller, key=name, cause="event", registry=store.registry, randomness=randomness)
-        entry = run.entry(instance, "NetworkDeleted", network=network, why="its network goes, and takes it along")
+        run = ReconcileContext(
+            controller=controller, key=name, cause="event", registry=store.registry, randomness=randomness
+        )
+        entry = run.event(instance, "NetworkDeleted", network=network, why="its network goes, and takes it along")
         with suppress(NotFound, Conflict):  # it went meanwhile, or is another one by now, which is told anew
             await store.delete(ComputeInstance, name, uid=instance.uid, log=[entry])
             count += 1

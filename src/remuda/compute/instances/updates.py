@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from remuda.access.principal import Context, asker_of
+from remuda.access.principal import Context, requester_of
 from remuda.compute.instances import rules
-from remuda.compute.instances.convergence import REFUSALS, comparable
+from remuda.compute.instances.convergence import REJECTION_REASONS, comparable
 from remuda.compute.instances.rules import charge_for, charged_gpus, facts_of
 from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.schema import InstanceUpdate
@@ -43,14 +43,14 @@ from remuda.compute.plans.plan import plan_change, quota_blockers
 from remuda.compute.plans.schema import BlockerRead, PlanRead
 from remuda.compute.policies import protection_of
 from remuda.compute.ports import RegionPort, ServerFacts, ServerSeen
-from remuda.http.responses import Other
+from remuda.http.responses import OtherResponse
 from remuda.kernel.conditions import find_condition
-from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
+from remuda.kernel.errors import InsufficientCapacity, Invalid, Malformed, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
-from remuda.quota.lock import before_of, refuse_while_in_hand
+from remuda.quota.lock import previous_state, require_unlocked
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources.conventions import NAME, network_of, region_of
-from remuda.resources.crud import Turns, check_state, requested, until_written, witnessed
+from remuda.resources.crud import KeyedLock, audit_records, check_state, requested_event, retry_on_conflict
 from remuda.resources.schema import FlavorRead, ImageRead
 
 _OF_THE_SERVER = frozenset(fact for fact, kind in FIELDS.values() if kind in {"rebuild", "replace"})
@@ -99,7 +99,11 @@ def _facts_of(server: ServerSeen, instance: ComputeInstance) -> ServerFacts:
 def _is_refused(instance: ComputeInstance) -> bool:
     """Tell whether region was asked for what is wanted now, and would not do it."""
     said = find_condition(instance.status.conditions, AVAILABLE)
-    return said is not None and said.reason in REFUSALS and said.observed_generation == instance.metadata.generation
+    return (
+        said is not None
+        and said.reason in REJECTION_REASONS
+        and said.observed_generation == instance.metadata.generation
+    )
 
 
 _MAY_RUN = {None, "Running"}
@@ -129,32 +133,34 @@ class Updates:
     """Updates of the instances of all projects."""
 
     instances: Instances
-    turns: Turns = field(default_factory=Turns)
+    turns: KeyedLock = field(default_factory=KeyedLock)
     """Serializes the updates of one instance, so that concurrent requests do not collide."""
 
     async def update(
         self, context: Context, instance: str, body: InstanceUpdate, *, dry_run: bool, plan: str | None
-    ) -> ComputeInstance | Other[PlanRead]:
+    ) -> ComputeInstance | OtherResponse[PlanRead]:
         """Replace what a client may change of an instance, or return the plan of that without doing it.
 
         `plan` is the hash of the plan that the client has agreed to.
         """
         if dry_run:
-            return Other(await self._plan(context, instance, body))
+            return OtherResponse(await self._plan(context, instance, body))
 
         async def change() -> ComputeInstance:
             judged = await self._judge(context, instance, body)
             await self._check_consent(judged, plan)
             return await self._write(context, judged, body)
 
-        async with self.turns.of(instance):
-            return await until_written(change)
+        async with self.turns.hold(instance):
+            return await retry_on_conflict(change)
 
     async def repeat(
         self, context: Context, instance: str, body: InstanceUpdate, *, dry_run: bool
-    ) -> ComputeInstance | Other[PlanRead]:
+    ) -> ComputeInstance | OtherResponse[PlanRead]:
         """Return the present state of an instance that the same request has updated, or the plan as it is now."""
-        return Other(await self._plan(context, instance, body)) if dry_run else await self._find(context, instance)
+        return (
+            OtherResponse(await self._plan(context, instance, body)) if dry_run else await self._find(context, instance)
+        )
 
     async def _find(self, context: Context, instance: str) -> ComputeInstance:
         return await self.instances.find(context, permission("instances", "update"), instance)
@@ -166,9 +172,9 @@ class Updates:
 
     async def _judge(self, context: Context, instance: str, wanted: InstanceUpdate) -> _Judged:
         found = await self._find(context, instance)
-        if found.is_marked:
+        if found.is_deleting:
             raise Malformed("instance is being deleted")
-        await refuse_while_in_hand(self.instances.store, found, found.spec.operation)
+        await require_unlocked(self.instances.store, found, found.spec.operation)
         check_state(context, found, rules.writable_instance(found))
         if wanted.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
@@ -190,7 +196,7 @@ class Updates:
     ) -> _Offers:
         """Judge what is wanted by what region knows; return what it says of flavors and images, if a server is made."""
         place, region = rules.place_of(found), self.instances.region
-        asking = replace(context, principal=context.principal.paying(place.organization, place.project))
+        asking = replace(context, principal=context.principal.with_payer(place.organization, place.project))
         network = await region.network(asking, network_of(found))
         check_network(network, place)
         offers = _Offers()
@@ -226,20 +232,20 @@ class Updates:
     async def _write(self, context: Context, judged: _Judged, wanted: InstanceUpdate) -> ComputeInstance:
         found, changed = judged.found, judged.changed
         changes = [change.sentence for step in judged.plan.steps for change in step.changes]
-        told = requested(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
-        log = [*witnessed(context, INSTANCE.plural, found), told]
+        told = requested_event(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
+        log = [*audit_records(context, INSTANCE.plural, found), told]
         if charge_for(changed) == charge_for(found):
             return await self.instances.store.update(changed, log=log)
         now = self.instances.clock.now()
         await self.instances.operations.run(
             UPDATE_INSTANCE,
             id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
-            actor=context.principal.who,
+            actor=context.principal.actor_name,
             input=ChangedInstance(
                 id=found.name,
-                before=before_of(found),
+                before=previous_state(found),
                 wanted=wanted,
-                by=asker_of(context.principal),
+                by=requester_of(context.principal),
                 now=now,
                 gpus=changed.spec.gpus,
             ),
@@ -262,7 +268,7 @@ def _is_made_anew(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
 def _check_room(own: Collection[str], flavor: FlavorRead) -> None:
     """Refuse another flavor of which no more fit; in its own one, the old server makes room for the new one."""
     if flavor.metadata.id not in own and flavor.spec.free == 0:
-        raise NoRoom(
+        raise InsufficientCapacity(
             "spec.flavorId",
             f"names {flavor.metadata.name}, which has no free place in the region now",
             remedy="choose another flavor, or ask again later; nothing was changed",

@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from remuda.compute.kinds import ComputeInstance, InstanceSpec
 from remuda.compute.ports import ComputePorts
-from remuda.quota.ports import Place
-from remuda.reconcile.results import Run
+from remuda.quota.ports import ProjectRef
+from remuda.reconcile.results import ReconcileContext
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.objects import Metadata
 
@@ -77,19 +77,19 @@ class Findings:
     async def tell(self, checker: Checker, subject: ComputeInstance, message: str, **facts: str) -> None:
         """Tell what was found, in the log and in a timeline."""
         structlog.get_logger().warning("finding", checker=checker, instance=subject.name, message=message, **facts)
-        entry = self.run(subject).entry(subject, "Finding", checker=checker, message=message, **facts)
+        entry = self.run(subject).event(subject, "Finding", checker=checker, message=message, **facts)
         await self._ports.log.append([entry])
 
     async def tell_repaired(self, checker: Checker, subject: ComputeInstance, message: str, **facts: str) -> None:
         """Tell what was done about it."""
         self._metrics.repairs.labels(checker).inc()
         structlog.get_logger().info("repaired", checker=checker, instance=subject.name, message=message, **facts)
-        entry = self.run(subject).entry(subject, "Repaired", checker=checker, message=message, **facts)
+        entry = self.run(subject).event(subject, "Repaired", checker=checker, message=message, **facts)
         await self._ports.log.append([entry])
 
-    def run(self, subject: ComputeInstance) -> Run:
+    def run(self, subject: ComputeInstance) -> ReconcileContext:
         """Return a pass of the monitor's, for what it does to an instance."""
-        return Run(
+        return ReconcileContext(
             controller="monitor",
             key=subject.name,
             cause="scan",
@@ -103,7 +103,7 @@ class Findings:
         self._metrics.findings.clear()
 
 
-def stand_in(name: str, uid: str, place: Place) -> ComputeInstance:
+def stand_in(name: str, uid: str, place: ProjectRef) -> ComputeInstance:
     """Return what stands for an instance that is not there, where something is to be told of it."""
     labels = {ORGANIZATION: place.organization, PROJECT: place.project}
     return ComputeInstance(

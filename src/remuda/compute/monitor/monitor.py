@@ -37,10 +37,10 @@ from remuda.compute.monitor.orphans import Departures, Strays, stray_breaker
 from remuda.compute.ports import ComputePorts, Held
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, Forbidden, Unreadable, Unsealable
-from remuda.quota.lock import is_in_hand
-from remuda.quota.ports import Charge, Place
-from remuda.quota.reservation import settle_charge
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.quota.lock import is_locked
+from remuda.quota.ports import Charge, ProjectRef
+from remuda.quota.reservation import confirm_quota
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.leader import Pace, every, while_leading
 from remuda.reconcile.sources import names
 from remuda.reconcile.status import AVAILABLE, UNSETTLED, is_unsettled, since
@@ -90,11 +90,11 @@ class Stuck:
 
     async def _check_network(self, instance: ComputeInstance, look: Look) -> None:
         said = find_condition(instance.status.conditions, AVAILABLE)
-        if instance.is_marked or said is None or said.reason not in _NETWORK_ENDED:
+        if instance.is_deleting or said is None or said.reason not in _NETWORK_ENDED:
             return
         network = instance.metadata.labels[NETWORK]
         found = await self.ports.region.find_network(network)
-        if found is not None and not found.is_marked:
+        if found is not None and not found.is_deleting:
             self.wake(instance.name)
             return
         if look.meet(instance.uid) < _TWICE:
@@ -126,7 +126,7 @@ class Sweep:
             try:
                 instance = await find(self.ports.store, ComputeInstance, name)
             except (Unreadable, Unsealable) as error:
-                await self._damaged(stand_in(name, "", Place("", "")), error.sentence, looks["damaged"])
+                await self._damaged(stand_in(name, "", ProjectRef("", "")), error.message, looks["damaged"])
                 continue
             if instance is not None:
                 await self._judge(instance, looks)
@@ -154,7 +154,7 @@ class Sweep:
 
     async def _check_held(self, instance: ComputeInstance, look: Look) -> None:
         charge = charge_for(instance)
-        if await self._is_held(charge) or await is_in_hand(self.ports.store, instance):
+        if await self._is_held(charge) or await is_locked(self.ports.store, instance):
             return
         if look.meet(instance.uid) == _TWICE:
             await self.findings.tell("allocation-differs", instance, "what is held for it is not what it costs")
@@ -172,7 +172,7 @@ class Sweep:
             return
         charge, identity = charge_for(found), self.ports.identity
         try:
-            if await settle_charge(identity, charge) is not None:
+            if await confirm_quota(identity, charge) is not None:
                 return
             await identity.change(charge)
         except (Conflict, Forbidden):
@@ -186,9 +186,9 @@ class Allocations:
 
     ports: ComputePorts
     findings: Findings
-    breaker: Breaker
+    breaker: DeletionGuard
     pace: Pace
-    _places: set[Place] = field(default_factory=set)
+    _places: set[ProjectRef] = field(default_factory=set)
 
     async def keep_places(self) -> None:
         """Learn which projects there are, for ever: a duty."""
@@ -196,7 +196,7 @@ class Allocations:
         projects = followed(ports.identity.projects, "projects", ports.clock, ports.randomness)
         async with aclosing(projects):
             async for seen in projects:
-                self._places.add(seen.place)
+                self._places.add(seen.project)
 
     async def look(self) -> None:
         """Look once at what is held in each project."""
@@ -242,7 +242,7 @@ _SELDOM = 72  # every six hours, unless set otherwise
 
 def monitor_of(ports: ComputePorts, wake: Callable[[str], None]) -> "Monitor":
     """Return the monitor of the compute service; `wake` is that of the controller of instances."""
-    findings, breaker = Findings(ports), stray_breaker(ports.reconciling)
+    findings, breaker = Findings(ports), stray_breaker(ports.reconcile_ports)
     departures = Departures(ports=ports, pace=Pace(ports.clock, _DEPARTED_PER_S))
     return Monitor(
         ports=ports,
@@ -264,7 +264,7 @@ class Monitor:
 
     ports: ComputePorts
     findings: Findings
-    breaker: Breaker
+    breaker: DeletionGuard
     sweep: Sweep
     stuck: Stuck
     strays: Strays

@@ -27,7 +27,7 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts, ServerSeen
 from remuda.kernel.errors import Conflict, Gone, Unreadable, Unsealable
-from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
+from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
 from remuda.reconcile.leader import Pace, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources.crud import find
@@ -82,9 +82,11 @@ _FEW = Limit(always=20)
 _TWICE = 2
 
 
-def stray_breaker(ports: ReconcilePorts) -> Breaker:
+def stray_breaker(ports: ReconcilePorts) -> DeletionGuard:
     """Return what keeps strays from being removed by the dozen: they are counted against the instances there are."""
-    return Breaker("strays", ComputeInstance, ports=ports, settings=BreakerSettings(group=_FEW, overall=_FEW))
+    return DeletionGuard(
+        "strays", ComputeInstance, ports=ports, settings=DeletionGuardSettings(group=_FEW, overall=_FEW)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,7 @@ class Strays:
 
     ports: ComputePorts
     findings: Findings
-    breaker: Breaker
+    breaker: DeletionGuard
     departures: Departures
     _suspects: dict[str, ServerSeen] = field(default_factory=dict)
 
@@ -128,7 +130,7 @@ class Strays:
             return None  # there is one, whatever it is
         if instance is not None and server.incarnation in {"", instance.uid}:
             return None
-        return next((each for each in await self._named(server) if each.id == server.id and not each.is_marked), None)
+        return next((each for each in await self._named(server) if each.id == server.id and not each.is_deleting), None)
 
     async def _named(self, server: ServerSeen) -> Sequence[ServerSeen]:
         return await self.ports.region.servers_of(server.instance, server.place, server.region, server.network)

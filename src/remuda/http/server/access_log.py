@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from remuda.http.asgi import ASGIApp, ClientDisconnect, Message, Receive, Scope, Send
-from remuda.http.errors import answer_to
+from remuda.http.errors import error_response
 from remuda.http.request import Observation
 from remuda.http.responses import Header
 from remuda.http.server.metrics import Metrics
@@ -131,7 +131,7 @@ class AccessLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Whether the client disconnected before the response was complete."""
 
 
-class Observe:
+class AccessLog:
     """The outermost ASGI layer."""
 
     def __init__(self, app: ASGIApp, *, clock: Clock, randomness: Randomness, metrics: Metrics, sink: Sink) -> None:
@@ -152,7 +152,7 @@ class Observe:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
-            seen.is_cut = True
+            seen.is_aborted = True
         except asyncio.CancelledError:
             # Not raised again: only the server cancels, when it stops at once, and it does not need the exception.
             seen.error_code = Unavailable.code
@@ -200,7 +200,7 @@ class Observe:
             route=seen.route,
             principal=seen.principal,
             error=seen.error_code,
-            cut=seen.is_cut,
+            cut=seen.is_aborted,
         )
         self._sink.write(self._encode(line))
 
@@ -218,7 +218,7 @@ class _Exchange:
     async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            self._seen.is_cut = True
+            self._seen.is_aborted = True
         return message
 
     async def send(self, message: Message) -> None:
@@ -241,9 +241,9 @@ class _Exchange:
         if self._seen.status:
             return
         try:
-            await answer_to(error, trace_id=self._seen.trace_id).send(self.send)
+            await error_response(error, trace_id=self._seen.trace_id).send(self.send)
         except ClientDisconnect:
-            self._seen.is_cut = True
+            self._seen.is_aborted = True
 
     def end(self) -> None:
         if self._seen.is_stream:

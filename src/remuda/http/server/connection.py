@@ -41,7 +41,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from remuda.http.asgi import ASGIApp, ClientDisconnect
-from remuda.http.errors import answer_to
+from remuda.http.errors import error_response
 from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 from remuda.kernel.randomness import Randomness
@@ -57,7 +57,7 @@ class RequestCycle(RequestResponseCycle):
         return super().send(message)
 
 
-def give_up(cycle: RequestResponseCycle | None) -> None:
+def mark_disconnected(cycle: RequestResponseCycle | None) -> None:
     """Tell the application that the client of a request has disconnected."""
     if cycle is not None and not cycle.response_complete:
         cycle.disconnected = True
@@ -65,7 +65,7 @@ def give_up(cycle: RequestResponseCycle | None) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class ConnectionLimits:
     """Limits of a connection, which an operator may set."""
 
     head_s: float = 10.0
@@ -97,7 +97,7 @@ class HeadTooLarge(RemudaError):  # noqa: N818  named like the other errors
     code = "head_too_large"
     status = 431
 
-    def __init__(self, limits: Patience) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         super().__init__(f"The head has more than {limits.head_bytes} bytes or {limits.headers} headers. Send less.")
 
 
@@ -114,14 +114,14 @@ class Progress:
         """Reset the smallest value."""
         self._least = self._deadline = math.inf
 
-    def has_stalled(self, left: int, now: float) -> bool:
+    def record(self, left: int, now: float) -> bool:
         """Record the remaining amount; return whether it has not decreased for too long."""
         if left < self._least:
             self._least, self._deadline = left, now + self._stall_s
         return now > self._deadline
 
 
-class Watched(Protocol):
+class ReapedConnection(Protocol):
     """A connection, as the reaper sees it."""
 
     def check(self, now: float) -> None:
@@ -129,18 +129,18 @@ class Watched(Protocol):
         ...
 
 
-class Watchman:
+class ConnectionReaper:
     """Reaper of the connections of one server: their limits, a coarse clock, and a counter of closed connections."""
 
     def __init__(
-        self, limits: Patience, *, now: float, randomness: Randomness, count_cut: Callable[[str], None]
+        self, limits: ConnectionLimits, *, now: float, randomness: Randomness, count_closed: Callable[[str], None]
     ) -> None:
-        self.patience, self.count_cut = limits, count_cut
+        self.limits, self.count_closed = limits, count_closed
         self.now = now
         """Time of the last sweep."""
         self.is_stopping = False
-        self.connections: set[Watched] = set()
-        self.all_gone = asyncio.Event()
+        self.connections: set[ReapedConnection] = set()
+        self.all_closed = asyncio.Event()
         """Set when the last connection ends."""
         self._randomness = randomness
 
@@ -150,16 +150,16 @@ class Watchman:
         for connection in list(self.connections):
             connection.check(now)
 
-    def forget(self, connection: Watched) -> None:
+    def remove(self, connection: ReapedConnection) -> None:
         self.connections.discard(connection)
         if not self.connections:
-            self.all_gone.set()
+            self.all_closed.set()
 
-    def refuse(self, error: RemudaError, reason: str, *, peer: tuple[str, int] | None, more: Sequence[Header]) -> bytes:
+    def reject(self, error: RemudaError, reason: str, *, peer: tuple[str, int] | None, more: Sequence[Header]) -> bytes:
         """Count and log a rejected connection or malformed request, and return the raw error response."""
         trace_id = self._randomness.token_bytes(16).hex()
-        response = answer_to(error, trace_id=trace_id)
-        self.count_cut(reason)
+        response = error_response(error, trace_id=trace_id)
+        self.count_closed(reason)
         structlog.get_logger().info(
             "connection rejected",
             reason=reason,
@@ -193,9 +193,9 @@ class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
 class Connection(HttpToolsProtocol):
     """Connection of one client: uvicorn's HTTP with our limits."""
 
-    def __init__(self, reaper: Watchman, config: Config, server_state: ServerState) -> None:
+    def __init__(self, reaper: ConnectionReaper, config: Config, server_state: ServerState) -> None:
         super().__init__(config, server_state, {})
-        self._reaper, self._limits = reaper, reaper.patience
+        self._reaper, self._limits = reaper, reaper.limits
         self._deadline, self._deadline_reason = _NEVER, ""
         self._reading = Progress(self._limits.read_stall_s)
         self._head_bytes, self._is_in_head = 0, False
@@ -224,9 +224,9 @@ class Connection(HttpToolsProtocol):
         waiting = [cycle for cycle, _ in self.pipeline]
         self.pipeline.clear()
         for cycle in (self._running, *waiting):
-            give_up(cycle)
+            mark_disconnected(cycle)
         super().connection_lost(exc)
-        self._reaper.forget(self)
+        self._reaper.remove(self)
 
     def data_received(self, data: bytes) -> None:
         if self._ignores_input:
@@ -318,7 +318,7 @@ class Connection(HttpToolsProtocol):
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.transport.abort()
 
-    def break_off(self) -> None:
+    def close_now(self) -> None:
         """Close the connection at once because the server stops, and count it if the response is incomplete."""
         if self.transport.get_write_buffer_size():
             self._close_counted("not_reading")
@@ -328,7 +328,7 @@ class Connection(HttpToolsProtocol):
     def check(self, now: float) -> None:
         """Close the connection if a deadline has passed."""
         if self.flow.write_paused or self.transport.is_closing():  # nothing more is written meanwhile
-            if self._reading.has_stalled(self.transport.get_write_buffer_size(), now):
+            if self._reading.record(self.transport.get_write_buffer_size(), now):
                 self._close_counted("not_reading")
             self._deadline = max(self._deadline, now + self._limits.linger_s)
         elif now > self._deadline:
@@ -343,7 +343,7 @@ class Connection(HttpToolsProtocol):
             limit_s = self._limits.head_s if self._is_in_head else self._limits.body_stall_s
             self._reject(TooSlow(limit_s), self._deadline_reason)
         else:
-            self._reaper.count_cut(self._deadline_reason)
+            self._reaper.count_closed(self._deadline_reason)
             self._ignores_input = True
             self.transport.close()
 
@@ -374,22 +374,22 @@ class Connection(HttpToolsProtocol):
         if self._running and self._running.response_started and not self._running.response_complete:
             self._close_counted(reason)  # in the middle of another response an error cannot be sent
             return
-        give_up(self._running)
+        mark_disconnected(self._running)
         self._ignores_input = True
         more = self.server_state.default_headers
-        self.transport.write(self._reaper.refuse(error, reason, peer=self.client, more=more))
+        self.transport.write(self._reaper.reject(error, reason, peer=self.client, more=more))
         self.transport.write_eof()
         self._wait(self._limits.linger_s, reason)
 
     def _close_counted(self, reason: str) -> None:
-        self._reaper.count_cut(reason)
+        self._reaper.count_closed(reason)
         self.abort()
 
 
 class ConnectionFactory:
     """Makes the connections of one server, which share the application, the tasks of requests and default headers."""
 
-    def __init__(self, app: ASGIApp, reaper: Watchman) -> None:
+    def __init__(self, app: ASGIApp, reaper: ConnectionReaper) -> None:
         self._reaper, self._state = reaper, ServerState()
         self._config = Config(
             app=app,

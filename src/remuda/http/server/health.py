@@ -24,12 +24,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from remuda.access.principal import ANONYMOUS, Context
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.cors import Cors
-from remuda.http.docs import Pages as Documents
-from remuda.http.errors import NO_CACHE, answer_to
+from remuda.http.docs import DocsPages as Documents
+from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.invocation import invocations
-from remuda.http.pages import answer_page
+from remuda.http.pages import page_response
 from remuda.http.request import Observation, observation_of
-from remuda.http.responses import JSON, Answer, Header, Page
+from remuda.http.responses import JSON, Header, HtmlPage, Response
 from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.maintenance import Integrity
@@ -54,9 +54,9 @@ class Mounts:
     Paths in `kept` always go to `otherwise`: no API can hide the health of the process, wherever it is mounted.
     """
 
-    def __init__(self, mounted: Iterable[Mounted], otherwise: ASGIApp, *, kept: Collection[str] = ()) -> None:
+    def __init__(self, mounted: Iterable[Mounted], otherwise: ASGIApp, *, reserved: Collection[str] = ()) -> None:
         self._mounted = sorted(mounted, key=lambda one: len(one.prefix), reverse=True)
-        self._otherwise, self._kept = otherwise, frozenset(kept)
+        self._otherwise, self._kept = otherwise, frozenset(reserved)
         prefixes = [one.prefix for one in self._mounted]
         if len(set(prefixes)) < len(prefixes):
             raise ValueError(f"two APIs have the same prefix: {prefixes}")
@@ -82,7 +82,7 @@ class Mounts:
         return None
 
 
-FrontPage = Callable[[Sequence[tuple[str, str]]], Page]
+FrontPage = Callable[[Sequence[tuple[str, str]]], HtmlPage]
 """Renders the front page with the problems: the component, and what is wrong with it."""
 
 
@@ -93,9 +93,9 @@ def front_page(description: ServiceDescriptor, pages: Mapping[str, str], mounted
     )
     template = environment.get_template("front.html")
 
-    def render(problems: Sequence[tuple[str, str]]) -> Page:
+    def render(problems: Sequence[tuple[str, str]]) -> HtmlPage:
         title = "Remuda is not ready" if problems else "Remuda is ready"
-        return Page(
+        return HtmlPage(
             template.render(title=title, problems=problems, version=str(description), pages=pages, mounted=mounted)
         )
 
@@ -163,7 +163,7 @@ class ProcessPages:
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._invocations = invocations(PROCESS, self)
-        self._pages: Mapping[str, Callable[[], Awaitable[Answer]]] = {
+        self._pages: Mapping[str, Callable[[], Awaitable[Response]]] = {
             "/": self._show_front,
             "/metrics": self._show_metrics,
         }
@@ -177,14 +177,14 @@ class ProcessPages:
             response = await self._answer(scope, headers, seen)
         except RemudaError as error:
             seen.error_code = error.code
-            response = answer_to(error, trace_id=seen.trace_id)
+            response = error_response(error, trace_id=seen.trace_id)
         await response.send(send, self._cors.headers(headers.get(b"origin")) if is_shared else ())
 
     def problems(self) -> list[tuple[str, str]]:
         """Return everything that prevents readiness."""
         return [problem for check in self._checks for problem in check()]
 
-    async def _answer(self, scope: Scope, headers: Mapping[bytes, bytes], seen: Observation) -> Answer:
+    async def _answer(self, scope: Scope, headers: Mapping[bytes, bytes], seen: Observation) -> Response:
         path: str = scope["path"]
         if page := self._pages.get(path):
             if scope["method"] not in _METHODS:
@@ -198,19 +198,19 @@ class ProcessPages:
         if scope["method"] not in _METHODS:
             raise NotAllowed(_SHARED_METHODS)
         if route is None:
-            return self._documents.answer(path)
+            return self._documents.response(path)
         seen.service, seen.route = PROCESS.service, route.name
         value = await self._invocations[route.name](_CALL)
-        return Answer(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))
+        return Response(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))
 
-    async def _show_front(self) -> Answer:
-        return answer_page(self._front(self.problems()))
+    async def _show_front(self) -> Response:
+        return page_response(self._front(self.problems()))
 
-    async def _show_metrics(self) -> Answer:
+    async def _show_metrics(self) -> Response:
         text = await asyncio.to_thread(
             generate_latest, self._registry
         )  # with many routes it would block the event loop
-        return Answer(HTTPStatus.OK, text, (_METRICS, NO_CACHE))
+        return Response(HTTPStatus.OK, text, (_METRICS, NO_CACHE))
 
 
 async def _get_health(_pages: ProcessPages, _call: _Call) -> Health:
@@ -235,7 +235,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
         summary="Whether the process is alive",
         scope="public",
         handler=_get_health,
-        answer_type=Health,
+        response_type=Health,
         tag="process",
     ),
     Route(
@@ -245,7 +245,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
         summary="Whether the process is ready, and the problems if not",
         scope="public",
         handler=_get_readiness,
-        answer_type=Readiness,
+        response_type=Readiness,
         errors=(503,),
         tag="process",
     ),
@@ -256,7 +256,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
         summary="The release of the process",
         scope="public",
         handler=_get_version,
-        answer_type=Version,
+        response_type=Version,
         tag="process",
     ),
 )

@@ -20,7 +20,7 @@ from remuda.kernel.clock import Clock
 UNROUTED = ("none", "none")
 """Service and route of a request without a route."""
 
-REFUSALS = (
+CLOSE_REASONS = (
     "head_too_slow",
     "head_too_large",
     "malformed",
@@ -43,16 +43,16 @@ _LAG_INTERVAL_S = 0.5
 class RouteMeters:
     """Counters of one route."""
 
-    __slots__ = ("answers", "durations", "total_s")
+    __slots__ = ("durations", "responses", "total_s")
 
     def __init__(self) -> None:
-        self.answers = [0] * len(_STATUS_CLASSES)
+        self.responses = [0] * len(_STATUS_CLASSES)
         self.durations = [0] * (len(_DURATIONS_S) + 1)
         """Number of requests in each bucket, the last beyond all bounds."""
         self.total_s = 0.0
 
     def count(self, status: int) -> None:
-        self.answers[status // 100 - 1] += 1
+        self.responses[status // 100 - 1] += 1
 
     def observe_duration(self, duration_s: float) -> None:
         self.durations[bisect_left(_DURATIONS_S, duration_s)] += 1
@@ -76,7 +76,7 @@ class _Requests(Collector):
         bounds = [*map(str, _DURATIONS_S), "+Inf"]
         for (service, route), meters in self._routes.items():
             labels = (str(service), str(route))
-            for status, count in zip(_STATUS_CLASSES, meters.answers, strict=True):
+            for status, count in zip(_STATUS_CLASSES, meters.responses, strict=True):
                 responses.add_metric((*labels, status), count)
             buckets = list(zip(bounds, accumulate(meters.durations), strict=True))
             durations.add_metric(labels, buckets, sum_value=meters.total_s)
@@ -113,7 +113,7 @@ class Metrics:
             "remuda_http_body_rejects", "Requests rejected because of their body.", "reason", _BODY_REJECTS
         )
         self._connections_closed = self._bind_counter(
-            "remuda_http_connections_cut", "Connections that the server closed.", "reason", REFUSALS
+            "remuda_http_connections_cut", "Connections that the server closed.", "reason", CLOSE_REASONS
         )
 
     def of(self, service: str | None, route: str | None) -> RouteMeters:
@@ -127,8 +127,8 @@ class Metrics:
         elif code in self._body_rejects:
             self._body_rejects[code].inc()
 
-    def count_cut(self, reason: str) -> None:
-        """Count a connection that the server closed for one of `REFUSALS`."""
+    def count_closed(self, reason: str) -> None:
+        """Count a connection that the server closed for one of `CLOSE_REASONS`."""
         self._connections_closed[reason].inc()
 
     def _bind_counter(self, name: str, about: str, label: str, values: Iterable[str]) -> dict[str, Counter]:

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from email.utils import format_datetime
 
 from remuda.http.asgi import ASGIApp
-from remuda.http.server.connection import Connection, ConnectionFactory, Patience, Watchman
+from remuda.http.server.connection import Connection, ConnectionFactory, ConnectionLimits, ConnectionReaper
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 
 _BACKLOG = 2048
 _SWEEP_S = 0.5
@@ -36,7 +36,7 @@ _PORT = re.compile(r"[0-9]{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ListenAddress:
     """Where to listen."""
 
     host: str
@@ -44,7 +44,7 @@ class Address:
     """0 lets the system choose a free one."""
 
     @classmethod
-    def parse(cls, text: str, *, field: str = "--listen") -> "Address":
+    def parse(cls, text: str, *, field: str = "--listen") -> "ListenAddress":
         """Read `HOST:PORT`, where an IPv6 host is in brackets."""
         host, colon, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
@@ -58,9 +58,9 @@ class Address:
         return cls(host, int(port))
 
     @property
-    def reachable(self) -> "Address":
+    def reachable(self) -> "ListenAddress":
         """The same, or, where it stands for all addresses of this machine, one of them."""
-        return Address(_ANY.get(self.host, self.host), self.port)
+        return ListenAddress(_ANY.get(self.host, self.host), self.port)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -71,7 +71,7 @@ class CannotListen(Unusable):
 
     code = "cannot_listen"
 
-    def __init__(self, address: Address, error: OSError) -> None:
+    def __init__(self, address: ListenAddress, error: OSError) -> None:
         causes = {
             errno.EADDRINUSE: "is taken by another process: stop that one, or choose another port",
             errno.EACCES: "may not be used by this user: choose a port above 1023",
@@ -85,7 +85,7 @@ class CannotListen(Unusable):
 class Listener:
     """An address that is ours: who connects waits there until a server answers."""
 
-    address: Address
+    address: ListenAddress
     socket: socket.socket
 
 
@@ -98,19 +98,19 @@ class Server:
         *,
         clock: Clock,
         randomness: Randomness,
-        count_cut: Callable[[str], None],
+        count_closed: Callable[[str], None],
         closing: asyncio.Event | None = None,
-        patience: Patience | None = None,
+        patience: ConnectionLimits | None = None,
         grace_s: float = _GRACE_S,
     ) -> None:
         self.closing = closing or asyncio.Event()
         """Set when stopping begins: streams end by it."""
         self._clock, self._grace_s = clock, grace_s
-        self._watchman = Watchman(
-            patience or Patience(), now=clock.monotonic(), randomness=randomness, count_cut=count_cut
+        self._watchman = ConnectionReaper(
+            patience or ConnectionLimits(), now=clock.monotonic(), randomness=randomness, count_closed=count_closed
         )
         self._new_connection = ConnectionFactory(app, self._watchman)
-        self._duties = Duties(clock)
+        self._duties = BackgroundTasks(clock)
         self._server: asyncio.Server | None = None
         self._hurry = asyncio.Event()
 
@@ -119,7 +119,7 @@ class Server:
         """How many connections are open."""
         return len(self._watchman.connections)
 
-    async def start(self, where: "Address | Listener") -> Address:
+    async def start(self, where: "ListenAddress | Listener") -> ListenAddress:
         """Begin to answer, and return the address with the port that the system chose, or raise CannotListen."""
         listener = where if isinstance(where, Listener) else listen(where)
         self._sweep()
@@ -141,7 +141,7 @@ class Server:
         server.close()
         self.closing.set()
         self._watchman.is_stopping = True
-        self._watchman.all_gone.clear()
+        self._watchman.all_closed.clear()
         for connection in self._connections():
             connection.shutdown()
         await self._finish()
@@ -161,7 +161,7 @@ class Server:
 
     async def _all_answered(self) -> None:
         if self._watchman.connections:
-            await self._watchman.all_gone.wait()
+            await self._watchman.all_closed.wait()
         if self._new_connection.tasks:  # a client may be gone before its request is done
             await asyncio.wait(self._new_connection.tasks)
 
@@ -171,7 +171,7 @@ class Server:
         if self._new_connection.tasks:
             await asyncio.wait(self._new_connection.tasks, timeout=_LAST_WORDS_S)
         for connection in self._connections():
-            connection.break_off()
+            connection.close_now()
 
     async def _keep_sweeping(self) -> None:
         while True:
@@ -186,7 +186,7 @@ class Server:
         return [each for each in self._watchman.connections if isinstance(each, Connection)]
 
 
-def listen(address: Address) -> Listener:
+def listen(address: ListenAddress) -> Listener:
     """Take an address, with a port of the system's choice if it names none, or raise CannotListen."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
@@ -202,4 +202,4 @@ def listen(address: Address) -> Listener:
     ):
         with contextlib.suppress(OSError, AttributeError):  # Linux has them all; without them it is only less frugal
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return Listener(Address(address.host, listener.getsockname()[1]), listener)
+    return Listener(ListenAddress(address.host, listener.getsockname()[1]), listener)

@@ -50,7 +50,7 @@ from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tokens.bearer import Bearer
 from remuda.identity.tokens.jwt import BELIEVED, MAX_UNVERIFIED_BYTES, NOT_VALID, PASSPORT_ISSUER, Peeked, peek
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import OAuthRefusal, Unauthenticated, Unavailable
+from remuda.kernel.errors import OAuthError, Unauthenticated, Unavailable
 from remuda.kernel.text import folded
 from remuda.resources.crud import each_once, find
 from remuda.store.contract import Store
@@ -200,9 +200,9 @@ class IssuerKeys:
         try:
             known.keys = await self._read(issuer)
             known.read_at = known.asked_at
-        except OAuthRefusal as refusal:
+        except OAuthError as refusal:
             structlog.get_logger().warning(
-                "the keys of an external issuer cannot be read", issuer=issuer, cause=refusal.sentence
+                "the keys of an external issuer cannot be read", issuer=issuer, cause=refusal.message
             )
         finally:
             known.asking = None
@@ -211,7 +211,7 @@ class IssuerKeys:
         below = f"{issuer.removesuffix('/')}/.well-known"
         try:
             return await read_keys(self._fetch, f"{below}/jwks.json")
-        except OAuthRefusal as refusal:
+        except OAuthError as refusal:
             if refusal.error == "temporarily_unavailable":
                 raise
         about = await fetch_json(self._fetch, "GET", f"{below}/openid-configuration", _Discovery)
@@ -280,12 +280,12 @@ class ExternalBearers:
 
     async def _trusted(self) -> Mapping[str, OAuth2Provider]:
         """Return the providers whose tokens are believed, by their issuers."""
-        stamp = self._store.stamp((OAuth2Provider,))
+        stamp = self._store.change_counter((OAuth2Provider,))
         if stamp != self._stamp:
             found = (await self._store.list(OAuth2Provider, index=("platform", "yes"))).items
             trusted: dict[str, OAuth2Provider] = {}
             for each in sorted(found, key=lambda provider: provider.name):
-                if not (each.spec.bearer_trust is None or each.is_marked or self._is_ours(each)):
+                if not (each.spec.bearer_trust is None or each.is_deleting or self._is_ours(each)):
                     trusted.setdefault(each.spec.issuer, each)
             self._providers, self._stamp = trusted, stamp
         return self._providers

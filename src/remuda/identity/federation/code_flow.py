@@ -27,7 +27,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import new_secret, s256
 from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import OAuthRefusal
+from remuda.kernel.errors import OAuthError
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
@@ -67,7 +67,7 @@ class _Head(msgspec.Struct, frozen=True):
 async def read_id_token(
     token: Secret, *, issuer: str, client: str, nonce: str, upstream: Upstream, clock: Clock
 ) -> IdToken:
-    """Return what an ID token says, or raise OAuthRefusal if it is not to be believed."""
+    """Return what an ID token says, or raise OAuthError if it is not to be believed."""
     text = token.reveal()
     if len(text) > _LONGEST:
         raise broken("its ID token is too long")
@@ -162,7 +162,7 @@ class Federation:
         return with_query(about.authorization_endpoint, sent)
 
     async def arrival(self, provider: OAuth2Provider, ticket: Ticket, *, code: str, issuer: str) -> str:
-        """Return the verified e-mail address of who comes back, or raise OAuthRefusal."""
+        """Return the verified e-mail address of who comes back, or raise OAuthError."""
         about = await self._upstream.about(provider.spec.issuer)
         self._check_sender(about, issuer)
         exchanged = await self._exchange(provider, about, ticket, code)
@@ -178,15 +178,15 @@ class Federation:
         if not email and exchanged.access_token and about.userinfo_endpoint:
             email, is_verified = await self._ask(about, Secret(exchanged.access_token), said.sub)
         if not email:
-            raise OAuthRefusal("access_denied", "the provider does not tell your e-mail address")
+            raise OAuthError("access_denied", "the provider does not tell your e-mail address")
         if not is_verified:
-            raise OAuthRefusal("access_denied", "the provider has not verified your e-mail address")
+            raise OAuthError("access_denied", "the provider has not verified your e-mail address")
         return email
 
     def _check_sender(self, about: SelfDescription, issuer: str) -> None:
         """Let no provider answer in the place of another (RFC 9207)."""
-        is_told = bool(issuer) or about.authorization_response_iss_parameter_supported
-        if is_told and issuer != about.issuer:
+        should_announce = bool(issuer) or about.authorization_response_iss_parameter_supported
+        if should_announce and issuer != about.issuer:
             raise broken("another provider answered in its place")
 
     async def _exchange(

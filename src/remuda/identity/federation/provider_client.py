@@ -27,7 +27,7 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
 from remuda.identity.ports import Fetch, Fetched
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import OAuthRefusal, ServerUnreachable, Unavailable
+from remuda.kernel.errors import OAuthError, ServerUnreachable, Unavailable
 from remuda.kernel.exchange import Exchange, ResponseLost
 from remuda.outbound.client import new_client, transport_errors
 
@@ -201,11 +201,11 @@ class Upstream:
         """Remember what a provider says, or that it cannot be read."""
         failed = self._failed.get(issuer)
         if failed is not None and self._clock.monotonic() - failed.at < _FAILED_S:
-            raise OAuthRefusal(failed.error, failed.description)
+            raise OAuthError(failed.error, failed.description)
         try:
             kept = await read()
-        except OAuthRefusal as refusal:
-            _put(self._failed, issuer, _Failed(self._clock.monotonic(), refusal.error, refusal.sentence))
+        except OAuthError as refusal:
+            _put(self._failed, issuer, _Failed(self._clock.monotonic(), refusal.error, refusal.message))
             raise
         _put(self._kept, issuer, kept)
         return kept
@@ -238,7 +238,7 @@ def _put(known: dict[str, T], issuer: str, value: T) -> None:
 
 
 async def read_keys(fetch: Fetch, url: str) -> tuple[PublicKey, ...]:
-    """Return the keys that a JWKS holds, as far as they verify signatures, or raise OAuthRefusal if it is none."""
+    """Return the keys that a JWKS holds, as far as they verify signatures, or raise OAuthError if it is none."""
     document = await fetch_json(fetch, "GET", url, _KeyDocument)
     if len(document.keys) > _MOST_KEYS:
         raise broken(f"it has more than {_MOST_KEYS} keys")
@@ -259,11 +259,11 @@ async def fetch_json(
     headers: dict[str, str] | None = None,
     body: bytes | None = None,
 ) -> T:
-    """Return what a provider answers, or raise OAuthRefusal if it answers nothing that is of use."""
+    """Return what a provider answers, or raise OAuthError if it answers nothing that is of use."""
     try:
         answer = await fetch(method, url, {"Accept": "application/json", **(headers or {})}, body)
     except Unavailable:
-        raise OAuthRefusal("temporarily_unavailable", "the provider does not answer: try again later") from None
+        raise OAuthError("temporarily_unavailable", "the provider does not answer: try again later") from None
     if answer.status != _OK:
         raise broken(f"it answered with status {answer.status}")
     try:
@@ -272,9 +272,9 @@ async def fetch_json(
         raise broken("its answer is not what OpenID Connect says") from None
 
 
-def broken(why: str) -> OAuthRefusal:
+def broken(why: str) -> OAuthError:
     """Return the refusal for a provider that does not do as it should."""
-    return OAuthRefusal("server_error", f"the provider cannot be used: {why}; tell whoever set it up")
+    return OAuthError("server_error", f"the provider cannot be used: {why}; tell whoever set it up")
 
 
 def _is_web(url: str) -> bool:

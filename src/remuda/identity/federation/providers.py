@@ -39,7 +39,7 @@ from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.identity.tenancy.rules import check_issuer
-from remuda.kernel.errors import Invalid, NotFound, OAuthRefusal
+from remuda.kernel.errors import Invalid, NotFound, OAuthError
 from remuda.kernel.ids import is_id
 from remuda.kernel.text import folded
 from remuda.resources.conventions import NAME, ORGANIZATION, USER
@@ -83,13 +83,13 @@ class Providers:
         return provider, organization
 
     async def check_vouching(self, provider: OAuth2Provider, user: User) -> None:
-        """Raise OAuthRefusal unless this provider's word about this user counts."""
+        """Raise OAuthError unless this provider's word about this user counts."""
         organization = provider.metadata.labels.get(ORGANIZATION)
         if organization is None:
             return
         subject = folded(user.spec.subject.strip())
         if subject in self._powerful or not await self._is_theirs(organization, user):
-            raise OAuthRefusal(
+            raise OAuthError(
                 "access_denied",
                 "this provider is an organization's own, and can log in only that organization's members who are in "
                 "its domain: log in with a password, or at another provider",
@@ -101,7 +101,7 @@ class Providers:
             return False
         labels = {USER: user.name, ORGANIZATION: organization}
         memberships = (await self._store.list(OrganizationUser, labels=labels)).items
-        return any(each.spec.state == "active" and not each.is_marked for each in memberships)
+        return any(each.spec.state == "active" and not each.is_deleting for each in memberships)
 
     async def _owner(self, email: str) -> Organization | None:
         domain = domain_of(email)
@@ -117,7 +117,7 @@ def is_usable(provider: OAuth2Provider) -> bool:
     GitHub, for one, has no OpenID Connect for them; and where we are no client, only the provider's tokens count.
     """
     spec = provider.spec
-    return spec.type != "github" and bool(spec.issuer and spec.client_id) and not provider.is_marked
+    return spec.type != "github" and bool(spec.issuer and spec.client_id) and not provider.is_deleting
 
 
 def is_own(provider: OAuth2Provider) -> bool:
@@ -167,7 +167,7 @@ async def seed_providers(store: Store, providers: Mapping[str, PlatformProvider]
     for each in wanted.values():
         await seed(store, each, partial(_as_configured, each))
     for each in (await store.list(OAuth2Provider, index=("platform", "yes"))).items:
-        if CONFIGURED in each.metadata.annotations and each.name not in wanted and not each.is_marked:
+        if CONFIGURED in each.metadata.annotations and each.name not in wanted and not each.is_deleting:
             await _remove(store, each)
 
 
@@ -208,7 +208,7 @@ def _stored(name: str, provider: PlatformProvider) -> OAuth2Provider:
 
 
 def _as_configured(wanted: OAuth2Provider, found: OAuth2Provider) -> OAuth2Provider:
-    if found.is_marked:
+    if found.is_deleting:
         structlog.get_logger().warning(
             "a provider that is configured again has yet to go: let no organization name it, then start again",
             provider=found.name,

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from remuda.identity.kinds.common import SHARED, VERSION
 from remuda.kernel.tags import Tag
-from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNSOUGHT
+from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNINDEXED
 from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
 
@@ -184,7 +184,7 @@ ALLOCATION = Kind(
         Index(name="charge", values=_charge),
         Index(name="ended", values=_ended),
     ),
-    unsought=UNSOUGHT | {RESOURCE_ID, RESOURCE_KIND},
+    unindexed=UNINDEXED | {RESOURCE_ID, RESOURCE_KIND},
     columns={"Life": ".spec.life"},
 )
 """Rows. Living ones are found by what they are for, and by organization or project; released ones by the day they

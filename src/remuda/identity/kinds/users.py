@@ -99,7 +99,7 @@ class User(Resource, frozen=True):
     @property
     def is_active(self) -> bool:
         """Whether it may log in, and what it did before still counts."""
-        return self.spec.state == "active" and not self.is_marked
+        return self.spec.state == "active" and not self.is_deleting
 
 
 class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):

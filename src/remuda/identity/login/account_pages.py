@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context
-from remuda.http.responses import Page, Redirect
+from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
@@ -71,7 +71,7 @@ class AccountPage:
     records: Records
     entry: Entry
 
-    async def show(self, visit: Visit) -> Page | Redirect:
+    async def show(self, visit: Visit) -> HtmlPage | Redirect:
         """Show who is logged in, or ask."""
         known = await self.logins.find(visit.cookie)
         if known is None:
@@ -82,7 +82,7 @@ class AccountPage:
             leaving=self.states.seal(Leaving(), browser=visit.cookie),
         )
 
-    async def change(self, visit: Visit, form: AccountForm) -> Page | Redirect:
+    async def change(self, visit: Visit, form: AccountForm) -> HtmlPage | Redirect:
         """End a session, or a login in another browser. What is gone by now is ended already."""
         self.states.open(Overview, form.state, browser=visit.cookie)
         known = await self.logins.find(visit.cookie)
@@ -189,14 +189,14 @@ class PasswordPages:
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={made.secret.reveal()}")
         return PasswordLinkRead(link=link, expiry=made.expires)
 
-    async def show(self, visit: Visit, link: str) -> Page:
+    async def show(self, visit: Visit, link: str) -> HtmlPage:
         """Ask for a new password."""
         if not link:
             known = await self.logins.find(visit.cookie)
             return self.pages.password(email="" if known is None else known.user.spec.subject)
         return self.pages.password(link=link, email=(await self.passwords.user_of_link(link)).spec.subject)
 
-    async def choose(self, visit: Visit, form: PasswordForm) -> Page:
+    async def choose(self, visit: Visit, form: PasswordForm) -> HtmlPage:
         """Take a new password."""
         chosen = form.chosen or Secret("")
         if form.link:
@@ -207,17 +207,17 @@ class PasswordPages:
             try:
                 await self.passwords.set_by_link(form.link, chosen, log=log)
             except Invalid as invalid:
-                return self._again(form, user.spec.subject, invalid.sentence)
+                return self._again(form, user.spec.subject, invalid.message)
             return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
         return await self._change(visit, form, chosen)
 
     async def _link_records(self, context: Context, user: User) -> Sequence[Record]:
         """Tell the organizations that the user is a member of, and the system, which comes last: failures are its."""
         told = [*await organizations_to_tell(self.store, user), None]
-        witnessed = (context.witness(PASSWORD.plural, user.name, organization=each) for each in told)
+        witnessed = (context.audit(PASSWORD.plural, user.name, organization=each) for each in told)
         return [record for records in witnessed for record in records]
 
-    async def _change(self, visit: Visit, form: PasswordForm, chosen: Secret) -> Page:
+    async def _change(self, visit: Visit, form: PasswordForm, chosen: Secret) -> HtmlPage:
         account = user_id(form.email)
         self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
         is_right = await self.passwords.verify(account, form.password or Secret(""))
@@ -231,10 +231,10 @@ class PasswordPages:
             log = await self.records.succeeded(visit, user)
             await self.passwords.set_password(user.name, chosen, log=log)
         except Invalid as invalid:
-            return self._again(form, form.email, invalid.sentence)
+            return self._again(form, form.email, invalid.message)
         return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
 
-    def _again(self, form: PasswordForm, email: str, problem: str) -> Page:
+    def _again(self, form: PasswordForm, email: str, problem: str) -> HtmlPage:
         return self.pages.password(link=form.link, email=email, problem=problem, status=_BAD)
 
 

@@ -9,7 +9,7 @@ been a password.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remuda.http.audit import Actor, Operation, Target, audit_record
+from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.identity.kinds.users import USER, User
 from remuda.identity.login.browser_state import Visit
 from remuda.identity.lookups import organizations_to_tell
@@ -47,8 +47,8 @@ def _record(visit: Visit, user: User | None, status: int, organization: str | No
     return audit_record(
         component="identity",
         actor=Actor(subject="" if user is None else user.spec.subject),
-        operation=Operation(verb=visit.verb, route=visit.route),
-        resource=Target(type=USER.plural, id="" if user is None else user.name),
+        operation=AuditOperation(verb=visit.verb, route=visit.route),
+        resource=AuditTarget(type=USER.plural, id="" if user is None else user.name),
         status=status,
         trace_id=visit.trace_id,
         organization=organization,

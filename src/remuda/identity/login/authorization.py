@@ -22,7 +22,7 @@ from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth.clients import allows_redirect
 from remuda.identity.tokens.jwt import ID, IdClaims
 from remuda.identity.tokens.service import Tokens
-from remuda.kernel.errors import Malformed, OAuthRefusal, Unauthenticated
+from remuda.kernel.errors import Malformed, OAuthError, Unauthenticated
 
 _Short = Annotated[str, msgspec.Meta(max_length=512)]
 _Long = Annotated[str, msgspec.Meta(max_length=2048)]
@@ -73,17 +73,17 @@ def check_address(request: AuthorizationRequest, client: OAuth2Client | None) ->
 
 
 def check_request(request: AuthorizationRequest, client: OAuth2Client) -> None:
-    """Raise OAuthRefusal, in the order that clients rely on, if it is not a request that we can answer."""
+    """Raise OAuthError, in the order that clients rely on, if it is not a request that we can answer."""
     if request.request:
-        raise OAuthRefusal("request_not_supported", "request is not supported: send each parameter on its own")
+        raise OAuthError("request_not_supported", "request is not supported: send each parameter on its own")
     if request.request_uri:
-        raise OAuthRefusal("request_uri_not_supported", "request_uri is not supported: send the parameters themselves")
+        raise OAuthError("request_uri_not_supported", "request_uri is not supported: send the parameters themselves")
     if request.registration:
-        raise OAuthRefusal("registration_not_supported", "registration is not supported: an operator registers clients")
+        raise OAuthError("registration_not_supported", "registration is not supported: an operator registers clients")
     if request.response_type != "code":
-        raise OAuthRefusal("unsupported_response_type", "response_type is not supported: use code")
+        raise OAuthError("unsupported_response_type", "response_type is not supported: use code")
     if request.response_mode not in {"", "query"}:
-        raise OAuthRefusal("request_not_supported", "response_mode is not supported: use query")
+        raise OAuthError("request_not_supported", "response_mode is not supported: use query")
     _check_challenge(request, is_public=client.spec.is_public)
     _check_asking(request)
 
@@ -91,25 +91,23 @@ def check_request(request: AuthorizationRequest, client: OAuth2Client) -> None:
 def _check_challenge(request: AuthorizationRequest, *, is_public: bool) -> None:
     challenge, method = request.code_challenge, request.code_challenge_method
     if method not in {"", "plain", "S256"}:
-        raise OAuthRefusal("invalid_request", "code_challenge_method is not supported: use S256")
+        raise OAuthError("invalid_request", "code_challenge_method is not supported: use S256")
     if challenge and not _CHALLENGE.fullmatch(challenge):
-        raise OAuthRefusal(
-            "invalid_request", "code_challenge is malformed: send 43 to 128 of the unreserved characters"
-        )
+        raise OAuthError("invalid_request", "code_challenge is malformed: send 43 to 128 of the unreserved characters")
     if method and not challenge:
-        raise OAuthRefusal("invalid_request", "code_challenge is missing: send it with its code_challenge_method")
+        raise OAuthError("invalid_request", "code_challenge is missing: send it with its code_challenge_method")
     if is_public and (not challenge or method != "S256"):
-        raise OAuthRefusal("invalid_request", "this client has no secret: send a code_challenge with the method S256")
+        raise OAuthError("invalid_request", "this client has no secret: send a code_challenge with the method S256")
 
 
 def _check_asking(request: AuthorizationRequest) -> None:
     asked = prompts(request)
     if asked - _PROMPTS:
-        raise OAuthRefusal("invalid_request", f"prompt is not supported: use {', '.join(sorted(_PROMPTS))}")
+        raise OAuthError("invalid_request", f"prompt is not supported: use {', '.join(sorted(_PROMPTS))}")
     if "none" in asked and len(asked) > 1:
-        raise OAuthRefusal("invalid_request", "prompt has none and something besides: send none alone")
+        raise OAuthError("invalid_request", "prompt has none and something besides: send none alone")
     if request.max_age and not _WHOLE.fullmatch(request.max_age):
-        raise OAuthRefusal("invalid_request", "max_age is malformed: send a number of seconds")
+        raise OAuthError("invalid_request", "max_age is malformed: send a number of seconds")
 
 
 def prompts(request: AuthorizationRequest) -> frozenset[str]:
@@ -143,9 +141,9 @@ def answer_location(request: AuthorizationRequest, issuer: str, answer: Mapping[
     return with_query(request.redirect_uri, told)
 
 
-def error_location(request: AuthorizationRequest, issuer: str, refusal: OAuthRefusal) -> str:
+def error_location(request: AuthorizationRequest, issuer: str, refusal: OAuthError) -> str:
     """Return where the browser is sent with a refusal."""
-    return answer_location(request, issuer, {"error": refusal.error, "error_description": refusal.sentence})
+    return answer_location(request, issuer, {"error": refusal.error, "error_description": refusal.message})
 
 
 async def hinted(tokens: Tokens, token: str) -> IdClaims | None:

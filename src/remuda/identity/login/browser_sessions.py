@@ -36,7 +36,7 @@ from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.resources.crud import find, until_written
+from remuda.resources.crud import find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -96,7 +96,7 @@ class Logins:
             except NotFound:
                 return None
 
-        marked = await until_written(mark)
+        marked = await retry_on_conflict(mark)
         if marked is not None:
             await self._clear(marked)
 
@@ -164,5 +164,5 @@ class Viewers:
             access=standing.access,
             organizations=standing.organizations,
             expires=known.login.spec.expires,
-            vouched_by=organization or None,
+            member_of_only=organization or None,
         )

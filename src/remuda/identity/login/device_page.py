@@ -7,7 +7,7 @@ that were asked: nobody can have somebody else's browser say yes.
 
 from dataclasses import dataclass
 
-from remuda.http.responses import Page, Redirect
+from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.login.audit import Records
 from remuda.identity.login.browser_sessions import LoggedIn, Logins
 from remuda.identity.login.browser_state import Pairing, Pending, States, Visit
@@ -35,20 +35,20 @@ class DevicePage:
     records: Records
     entry: Entry
 
-    async def show(self, visit: Visit, code: str) -> Page | Redirect:
+    async def show(self, visit: Visit, code: str) -> HtmlPage | Redirect:
         """Ask for the code; or, if the link has it and the user is logged in, whether the device may come in."""
         known = await self.logins.find(visit.cookie)
         if not code or known is None:
             return self.pages.device(code=code)
         return await self._look_up(visit, code, known)
 
-    async def answer(self, visit: Visit, form: DeviceForm) -> Page | Redirect:
+    async def answer(self, visit: Visit, form: DeviceForm) -> HtmlPage | Redirect:
         """Take a code, or what somebody says to a device."""
         if form.state:
             return await self._decide(visit, form)
         return await self._look_up(visit, form.user_code, await self.logins.find(visit.cookie))
 
-    async def _look_up(self, visit: Visit, code: str, known: LoggedIn | None) -> Page | Redirect:
+    async def _look_up(self, visit: Visit, code: str, known: LoggedIn | None) -> HtmlPage | Redirect:
         self.attempts.code(visit.peer)
         grant = await self.devices.find(code)
         if grant is None:
@@ -63,7 +63,7 @@ class DevicePage:
             known=known.user.spec.subject,
         )
 
-    async def _decide(self, visit: Visit, form: DeviceForm) -> Page:
+    async def _decide(self, visit: Visit, form: DeviceForm) -> HtmlPage:
         asked = self.states.open(Pairing, form.state, browser=visit.cookie)
         known = await self.logins.find(visit.cookie)
         if known is None:

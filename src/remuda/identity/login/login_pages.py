@@ -39,7 +39,7 @@ import msgspec
 
 from remuda.http.pages import with_query
 from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
-from remuda.http.responses import Page, Redirect
+from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.federation.code_flow import Federation, Ticket
 from remuda.identity.federation.providers import Providers, is_own
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
@@ -73,7 +73,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import IdClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Malformed, OAuthRefusal
+from remuda.kernel.errors import Malformed, OAuthError
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
@@ -143,13 +143,13 @@ class Entry:
     tokens: Tokens
     records: Records
 
-    async def authorize(self, visit: Visit, request: AuthorizationRequest, *, is_form: bool) -> Page | Redirect:
+    async def authorize(self, visit: Visit, request: AuthorizationRequest, *, is_form: bool) -> HtmlPage | Redirect:
         """Answer a client's request: at once, or after a login."""
         client = check_address(request, await self.clients.find(request.client_id))
         pending = Pending(request)
         try:
             check_request(request, client)
-        except OAuthRefusal as refusal:
+        except OAuthError as refusal:
             return self.passing.refused(pending, refusal)
         if is_form and not visit.cookie:
             return Redirect(f"{self.settings.issuer}/oauth2/v2/authorization?{query_of(request)}")
@@ -159,12 +159,12 @@ class Entry:
         if known is not None and await self.passing.is_open(pending, known):
             return Redirect(await self.passing.onward(pending, known))
         if "none" in prompts(request):
-            asking = OAuthRefusal("interaction_required", "the user has to log in: ask again without prompt=none")
+            asking = OAuthError("interaction_required", "the user has to log in: ask again without prompt=none")
             is_other = known is not None and not pending.expects(known.user.spec.subject)
             return self.passing.refused(pending, unexpected() if is_other else asking)
         return await self.ask(visit, pending, client)
 
-    async def ask(self, visit: Visit, pending: Pending, client: OAuth2Client | None = None) -> Page | Redirect:
+    async def ask(self, visit: Visit, pending: Pending, client: OAuth2Client | None = None) -> HtmlPage | Redirect:
         """Ask who somebody is, on our page or on the client's own."""
         value = visit.cookie or self.cookie.fresh(self.randomness)
         cookies = () if visit.cookie else (self.cookie.write(value),)
@@ -175,7 +175,7 @@ class Entry:
         page = await self._page(visit, pending, state, email=email)
         return msgspec.structs.replace(page, cookies=cookies)
 
-    async def login(self, visit: Visit, form: LoginForm) -> Page | Redirect:
+    async def login(self, visit: Visit, form: LoginForm) -> HtmlPage | Redirect:
         """Take what somebody typed into the login page, or chose on it."""
         if not visit.cookie and form.password is None:
             return self.pages.go_on(state=form.state, email=form.email, provider=form.provider)
@@ -190,17 +190,19 @@ class Entry:
             return await self._page(visit, pending, form.state, email=form.email)
         return await self._by_provider(visit, pending, form)
 
-    async def callback(self, visit: Visit, query: CallbackQuery) -> Page | Redirect:
+    async def callback(self, visit: Visit, query: CallbackQuery) -> HtmlPage | Redirect:
         """Take somebody back who was at a provider."""
         flight = self.states.open(Flight, query.state, browser=visit.cookie)
         try:
             user = await self._vouched(flight.ticket, query)
-        except OAuthRefusal as refusal:
+        except OAuthError as refusal:
             await self.records.failed(visit, None)
             return self.passing.refused(flight.pending, refusal)
         return await self._arrive(visit, flight.pending, user, provider=flight.ticket.provider)
 
-    async def _by_password(self, visit: Visit, pending: Pending, form: LoginForm, password: Secret) -> Page | Redirect:
+    async def _by_password(
+        self, visit: Visit, pending: Pending, form: LoginForm, password: Secret
+    ) -> HtmlPage | Redirect:
         account = user_id(form.email)
         self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
         is_right = await self.passwords.verify(account, password)
@@ -210,7 +212,7 @@ class Entry:
             return await self._page(visit, pending, form.state, email=form.email, problem=WRONG, status=_UNAUTHORIZED)
         return await self._arrive(visit, pending, user, provider="")
 
-    async def _by_provider(self, visit: Visit, pending: Pending, form: LoginForm) -> Page | Redirect:
+    async def _by_provider(self, visit: Visit, pending: Pending, form: LoginForm) -> HtmlPage | Redirect:
         """Send somebody to the provider that they named, or to that of their address; to an organization's own, ask."""
         if form.provider:
             provider, organization = await self.providers.named(form.provider), None
@@ -224,30 +226,32 @@ class Entry:
             return self.pages.depart(state=form.state, email=form.email, provider=provider, organization=name)
         return await self._depart(visit, pending, provider, form.email)
 
-    async def _depart(self, visit: Visit, pending: Pending, provider: OAuth2Provider, email: str) -> Page | Redirect:
+    async def _depart(
+        self, visit: Visit, pending: Pending, provider: OAuth2Provider, email: str
+    ) -> HtmlPage | Redirect:
         ticket = self.federation.ticket(provider)
         state = self.states.seal(Flight(pending, ticket), browser=visit.cookie)
         wishes = upstream_wishes(pending.request, email)
         place = self.federation.departure(provider, ticket, state=state, wishes=wishes)
         try:
             return Redirect(await place)
-        except OAuthRefusal as refusal:
+        except OAuthError as refusal:
             return self.passing.refused(pending, refusal)
 
     async def _vouched(self, ticket: Ticket, query: CallbackQuery) -> User:
         """Return the user whom a provider vouches for, if its word counts and the user may log in."""
         provider = await self.providers.named(ticket.provider)
         if provider is None:
-            raise OAuthRefusal("access_denied", "the provider is no longer known here")
+            raise OAuthError("access_denied", "the provider is no longer known here")
         if query.error or not query.code:
-            raise OAuthRefusal("access_denied", "the provider has not let you in")
+            raise OAuthError("access_denied", "the provider has not let you in")
         email = await self.federation.arrival(provider, ticket, code=query.code, issuer=query.iss)
         user = await find(self.store, User, user_id(email), marked=False)
         if user is None:
-            raise OAuthRefusal("access_denied", "user not found")
+            raise OAuthError("access_denied", "user not found")
         await self.providers.check_vouching(provider, user)
         if not user.is_active:
-            raise OAuthRefusal("access_denied", "user is not active")
+            raise OAuthError("access_denied", "user is not active")
         return user
 
     async def _arrive(self, visit: Visit, pending: Pending, user: User, *, provider: str) -> Redirect:
@@ -262,7 +266,7 @@ class Entry:
 
     async def _page(
         self, visit: Visit, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200
-    ) -> Page:
+    ) -> HtmlPage:
         known = await self.logins.find(visit.cookie)
         is_known = known is not None and self.passing.is_enough(pending, known)
         return self.pages.login(
@@ -299,7 +303,7 @@ class Exit:
     tokens: Tokens
     records: Records
 
-    async def leave(self, visit: Visit, request: LogoutRequest, *, is_form: bool) -> Page | Redirect:
+    async def leave(self, visit: Visit, request: LogoutRequest, *, is_form: bool) -> HtmlPage | Redirect:
         """Log somebody out, or ask first."""
         if request.confirmation:
             return await self._confirmed(visit, request.confirmation)
@@ -314,12 +318,12 @@ class Exit:
             return self.pages.logout(state=state, known=known.user.spec.subject)
         return await self._leave(visit, known, location)
 
-    async def _confirmed(self, visit: Visit, confirmation: str) -> Page | Redirect:
+    async def _confirmed(self, visit: Visit, confirmation: str) -> HtmlPage | Redirect:
         asked = self.states.open(Leaving, confirmation, browser=visit.cookie)
         known = await self.logins.find(visit.cookie)
         return await self._leave(visit, known, asked.location)
 
-    async def _leave(self, visit: Visit, known: LoggedIn | None, location: str) -> Page | Redirect:
+    async def _leave(self, visit: Visit, known: LoggedIn | None, location: str) -> HtmlPage | Redirect:
         if known is not None:
             await self.logins.end(known.login, log=await self.records.succeeded(visit, known.user))
         else:

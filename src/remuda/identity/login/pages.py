@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from remuda.http.responses import Page
+from remuda.http.responses import HtmlPage
 from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.login.passwords import LEAST_CHARACTERS
@@ -105,41 +105,41 @@ class Pages:
         problem: str = "",
         status: int = _OK,
         cookies: tuple[str, ...] = (),
-    ) -> Page:
+    ) -> HtmlPage:
         """Ask who somebody is; `known` is who is logged in already."""
         named = [(each.name, provider_name(each)) for each in providers]
         told = {"state": state, "providers": named, "application": application, "email": email, "known": known}
         # Where this form leads is a client's address, or a provider's: a browser would hold `form-action` against both.
         return self._page("login.html", "Log in", problem, status, cookies, leads_away=True, **told)
 
-    def go_on(self, *, state: str, email: str, provider: str) -> Page:
+    def go_on(self, *, state: str, email: str, provider: str) -> HtmlPage:
         """Let somebody who was sent here by a form of another site send it once more, from this one."""
         return self._page("continue.html", "Log in", leads_away=True, state=state, email=email, provider=provider)
 
-    def depart(self, *, state: str, email: str, provider: OAuth2Provider, organization: str) -> Page:
+    def depart(self, *, state: str, email: str, provider: OAuth2Provider, organization: str) -> HtmlPage:
         """Ask whether somebody wants to go to the provider of an organization; it is called by its name."""
         host, title = urlsplit(provider.spec.issuer).netloc, "Log in at your organization?"
         told: dict[str, Any] = {"organization": organization, "host": host, "provider": provider.name}
         return self._page("depart.html", title, leads_away=True, state=state, email=email, **told)
 
-    def device(self, *, code: str = "", problem: str = "", status: int = _OK) -> Page:
+    def device(self, *, code: str = "", problem: str = "", status: int = _OK) -> HtmlPage:
         """Ask for the code that a device shows."""
         return self._page("device.html", "Connect a device", problem, status, code=code)
 
-    def approve(self, *, state: str, code: str, application: str, scope: str, known: str) -> Page:
+    def approve(self, *, state: str, code: str, application: str, scope: str, known: str) -> HtmlPage:
         """Ask whether a device may act for somebody."""
         asked: dict[str, Any] = {"code": code, "application": application, "scope": scope, "known": known}
         return self._page("approve.html", "Allow this device?", state=state, **asked)
 
-    def account(self, account: AccountView, *, state: str, leaving: str) -> Page:
+    def account(self, account: AccountView, *, state: str, leaving: str) -> HtmlPage:
         """Show somebody their account; `leaving` is what the button to log out sends."""
         return self._page("account.html", "Your account", account=account, state=state, leaving=leaving)
 
-    def logout(self, *, state: str, known: str) -> Page:
+    def logout(self, *, state: str, known: str) -> HtmlPage:
         """Ask whether somebody wants to log out."""
         return self._page("logout.html", "Log out?", leads_away=True, state=state, known=known)
 
-    def password(self, *, link: str = "", email: str = "", problem: str = "", status: int = _OK) -> Page:
+    def password(self, *, link: str = "", email: str = "", problem: str = "", status: int = _OK) -> HtmlPage:
         """Ask for a new password: by a link, or by the present one."""
         title = "Choose a password" if link else "Change your password"
         return self._page("password.html", title, problem, status, link=link, email=email, least=LEAST_CHARACTERS)
@@ -152,7 +152,7 @@ class Pages:
         leads: tuple[str, str],
         status: int = _OK,
         cookies: tuple[str, ...] = (),
-    ) -> Page:
+    ) -> HtmlPage:
         """Say something, and where to go from there: what the link says, and its path here."""
         return self._page("message.html", title, "", status, cookies, message=message, leads=leads)
 
@@ -166,10 +166,10 @@ class Pages:
         *,
         leads_away: bool = False,
         **told: Any,
-    ) -> Page:
+    ) -> HtmlPage:
         html = self._environment.get_template(template).render(here=self._here, title=title, problem=problem, **told)
         policy = self._policy if leads_away else f"{self._policy}; form-action 'self'"
-        return Page(html, status, {"Content-Security-Policy": policy}, cookies)
+        return HtmlPage(html, status, {"Content-Security-Policy": policy}, cookies)
 
 
 def provider_name(provider: OAuth2Provider) -> str:

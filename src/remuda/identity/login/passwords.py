@@ -37,7 +37,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, Malformed, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import find, until_written
+from remuda.resources.crud import find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -211,7 +211,7 @@ class Passwords:
             changed = msgspec.structs.replace(found.spec, **fields)
             await self._store.update(msgspec.structs.replace(found, spec=changed), log=log)
 
-        await until_written(write)
+        await retry_on_conflict(write)
 
     async def _create(self, password: Password, log: Sequence[Record]) -> None:
         try:

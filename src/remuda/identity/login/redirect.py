@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlencode, urlsplit
 
-from remuda.http.responses import Page, Redirect
+from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec
 from remuda.identity.login.authorization import AuthorizationRequest, answer_location, error_location, is_fresh, prompts
 from remuda.identity.login.browser_sessions import LoggedIn, Logins
@@ -21,7 +21,7 @@ from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import OAuthRefusal
+from remuda.kernel.errors import OAuthError
 
 ACCOUNT = "/oauth2/v2/account"
 """Where somebody goes who logs in for nothing in particular."""
@@ -71,19 +71,19 @@ class Passing:
         code = await self.codes.issue(_code(pending.request, known))
         return answer_location(pending.request, here, {"code": code.reveal()})
 
-    def refused(self, pending: Pending, refusal: OAuthRefusal) -> Page | Redirect:
+    def refused(self, pending: Pending, refusal: OAuthError) -> HtmlPage | Redirect:
         """Tell the client, or whoever came by themselves, that nobody was let in."""
         if pending.request is None:
-            text = refusal.sentence[:1].upper() + refusal.sentence[1:]
+            text = refusal.message[:1].upper() + refusal.message[1:]
             return self.pages.message(
                 "You are not logged in", f"{text}.", status=_FORBIDDEN, leads=("Try again", ACCOUNT)
             )
         return Redirect(error_location(pending.request, self.settings.issuer, refusal))
 
 
-def unexpected() -> OAuthRefusal:
+def unexpected() -> OAuthError:
     """Return what a client is told that expects somebody else."""
-    return OAuthRefusal("login_required", "the user of the id_token_hint is not logged in: let them log in again")
+    return OAuthError("login_required", "the user of the id_token_hint is not logged in: let them log in again")
 
 
 def _code(request: AuthorizationRequest, known: LoggedIn) -> AuthorizationCodeSpec:

@@ -5,7 +5,7 @@ The handlers read cookies and the peer from the call.
 
 from typing import Any
 
-from remuda.http.responses import Page, Redirect
+from remuda.http.responses import HtmlPage, Redirect
 from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.identity.login.account_pages import UPDATE_USERS
 from remuda.identity.login.authorization import AuthorizationRequest
@@ -38,62 +38,66 @@ def _visit(browser: Browser, call: Call[Any, Any, Any], verb: str, route: str) -
     )
 
 
-async def ask_authorization(browser: Browser, call: Call[Nothing, AuthorizationRequest, Nothing]) -> Page | Redirect:
+async def ask_authorization(
+    browser: Browser, call: Call[Nothing, AuthorizationRequest, Nothing]
+) -> HtmlPage | Redirect:
     """Answer a client's request."""
     visit = _visit(browser, call, "GET", "/oauth2/v2/authorization")
     return await browser.entry.authorize(visit, call.query, is_form=False)
 
 
-async def post_authorization(browser: Browser, call: Call[Nothing, Nothing, AuthorizationRequest]) -> Page | Redirect:
+async def post_authorization(
+    browser: Browser, call: Call[Nothing, Nothing, AuthorizationRequest]
+) -> HtmlPage | Redirect:
     """Answer a client's request that came as a form."""
     visit = _visit(browser, call, "POST", "/oauth2/v2/authorization")
     return await browser.entry.authorize(visit, call.body, is_form=True)
 
 
-async def log_in(browser: Browser, call: Call[Nothing, Nothing, LoginForm]) -> Page | Redirect:
+async def log_in(browser: Browser, call: Call[Nothing, Nothing, LoginForm]) -> HtmlPage | Redirect:
     return await browser.entry.login(_visit(browser, call, "POST", "/oauth2/v2/login"), call.body)
 
 
-async def come_back(browser: Browser, call: Call[Nothing, CallbackQuery, Nothing]) -> Page | Redirect:
+async def come_back(browser: Browser, call: Call[Nothing, CallbackQuery, Nothing]) -> HtmlPage | Redirect:
     """Take somebody back from a provider."""
     return await browser.entry.callback(_visit(browser, call, "GET", "/oidc/callback"), call.query)
 
 
-async def log_out(browser: Browser, call: Call[Nothing, LogoutRequest, Nothing]) -> Page | Redirect:
+async def log_out(browser: Browser, call: Call[Nothing, LogoutRequest, Nothing]) -> HtmlPage | Redirect:
     """Log somebody out, or ask first."""
     return await browser.exit.leave(_visit(browser, call, "GET", "/oauth2/v2/logout"), call.query, is_form=False)
 
 
-async def post_logout(browser: Browser, call: Call[Nothing, Nothing, LogoutRequest]) -> Page | Redirect:
+async def post_logout(browser: Browser, call: Call[Nothing, Nothing, LogoutRequest]) -> HtmlPage | Redirect:
     """Log somebody out who said so, or ask first."""
     return await browser.exit.leave(_visit(browser, call, "POST", "/oauth2/v2/logout"), call.body, is_form=True)
 
 
-async def show_account(browser: Browser, call: Call[Nothing, Nothing, Nothing]) -> Page | Redirect:
+async def show_account(browser: Browser, call: Call[Nothing, Nothing, Nothing]) -> HtmlPage | Redirect:
     return await browser.account.show(_visit(browser, call, "GET", ACCOUNT))
 
 
-async def change_account(browser: Browser, call: Call[Nothing, Nothing, AccountForm]) -> Page | Redirect:
+async def change_account(browser: Browser, call: Call[Nothing, Nothing, AccountForm]) -> HtmlPage | Redirect:
     """End what somebody chose to end."""
     return await browser.account.change(_visit(browser, call, "POST", ACCOUNT), call.body)
 
 
-async def show_device(browser: Browser, call: Call[Nothing, DeviceQuery, Nothing]) -> Page | Redirect:
+async def show_device(browser: Browser, call: Call[Nothing, DeviceQuery, Nothing]) -> HtmlPage | Redirect:
     """Ask for a device's code."""
     return await browser.devices.show(_visit(browser, call, "GET", "/oauth2/v2/device"), call.query.user_code)
 
 
-async def connect_device(browser: Browser, call: Call[Nothing, Nothing, DeviceForm]) -> Page | Redirect:
+async def connect_device(browser: Browser, call: Call[Nothing, Nothing, DeviceForm]) -> HtmlPage | Redirect:
     """Take a device's code, or what somebody says to it."""
     return await browser.devices.answer(_visit(browser, call, "POST", "/oauth2/v2/device"), call.body)
 
 
-async def show_password(browser: Browser, call: Call[Nothing, PasswordQuery, Nothing]) -> Page | Redirect:
+async def show_password(browser: Browser, call: Call[Nothing, PasswordQuery, Nothing]) -> HtmlPage | Redirect:
     """Ask for a new password."""
     return await browser.passwords.show(_visit(browser, call, "GET", "/oauth2/v2/password"), call.query.link)
 
 
-async def choose_password(browser: Browser, call: Call[Nothing, Nothing, PasswordForm]) -> Page | Redirect:
+async def choose_password(browser: Browser, call: Call[Nothing, Nothing, PasswordForm]) -> HtmlPage | Redirect:
     """Take a new password."""
     return await browser.passwords.choose(_visit(browser, call, "POST", "/oauth2/v2/password"), call.body)
 
@@ -115,7 +119,7 @@ def _page(method: str, path: str, name: str, summary: str, handler: Any, **more:
         "page": True,
         "redirects": True,
         "form": method == "POST",
-        "answer_type": Page,
+        "response_type": HtmlPage,
         "headers": ("cookie",),
         "tag": "browser",
     }
@@ -206,7 +210,7 @@ def _password() -> list[AnyRoute]:
             scope="everywhere",
             permission=UPDATE_USERS,
             body_type=PasswordLinkWrite,
-            answer_type=PasswordLinkRead,
+            response_type=PasswordLinkRead,
             success=201,
             errors=(404,),
             holds_secret=True,

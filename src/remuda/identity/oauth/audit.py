@@ -9,7 +9,7 @@ a session that ends because a request was refused has that refusal's.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remuda.http.audit import Actor, Operation, Target, audit_record
+from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.identity.kinds.tokens import REVOCATION, SESSION, Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import organizations_to_tell
@@ -18,9 +18,9 @@ from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-TOKEN = Operation(verb="POST", route="/oauth2/v2/token")
+TOKEN = AuditOperation(verb="POST", route="/oauth2/v2/token")
 """Somebody asked for tokens."""
-REVOKE = Operation(verb="POST", route="/oauth2/v2/revoke")
+REVOKE = AuditOperation(verb="POST", route="/oauth2/v2/revoke")
 """Somebody gave one back."""
 
 _OK, _REFUSED = 200, 400
@@ -31,35 +31,35 @@ class Records:
     """Makes those of one request."""
 
     store: Store
-    operation: Operation
+    operation: AuditOperation
     trace_id: str
     operator: str = ""
     """Who sat at the machine itself and took the user's name, if somebody did."""
 
     async def of_session(self, session: str, *, user: str, client: str) -> Sequence[Record]:
         """Return the records of a session that is begun, gone on with or ended as was asked for; all by their ids."""
-        return await self._of_user(user, Target(type=SESSION.plural, id=session), client, _OK)
+        return await self._of_user(user, AuditTarget(type=SESSION.plural, id=session), client, _OK)
 
     async def of_forced_end(self, session: Session) -> Sequence[Record]:
         """Return the records of a session that ends because of a request that is refused."""
-        target = Target(type=SESSION.plural, id=session.name)
+        target = AuditTarget(type=SESSION.plural, id=session.name)
         return await self._of_user(session.spec.user, target, session.spec.client, _REFUSED)
 
     async def of_revocation(self, claims: Claims) -> Sequence[Record]:
         """Return the records of an access token that is revoked by itself."""
-        target = Target(type=REVOCATION.plural, id=claims.jti)
+        target = AuditTarget(type=REVOCATION.plural, id=claims.jti)
         if claims.uid:
             return await self._of_user(claims.uid, target, claims.cid, _OK)
         return [self._record(claims.sub, target, "", _OK, claims.oid or None)]
 
-    async def _of_user(self, name: str, target: Target, client: str, status: int) -> Sequence[Record]:
+    async def _of_user(self, name: str, target: AuditTarget, client: str, status: int) -> Sequence[Record]:
         user = await find(self.store, User, name)
         if user is None:  # it is being deleted, and everything of its with it
             return [self._record(name, target, client, status, None)]
         told: Sequence[str | None] = await organizations_to_tell(self.store, user) or [None]
         return [self._record(user.spec.subject, target, client, status, each) for each in told]
 
-    def _record(self, subject: str, target: Target, client: str, status: int, organization: str | None) -> Record:
+    def _record(self, subject: str, target: AuditTarget, client: str, status: int, organization: str | None) -> Record:
         return audit_record(
             component="identity",
             actor=Actor(subject=subject, service=f"operator {self.operator}" if self.operator else None),

@@ -37,7 +37,7 @@ from remuda.identity.tokens.jwt import MAX_TOKEN_BYTES
 from remuda.identity.tokens.secrets import is_hash_of, token_hash
 from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Invalid, OAuthRefusal
+from remuda.kernel.errors import AlreadyExists, Invalid, OAuthError
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import each_once, find, seed
@@ -94,9 +94,9 @@ class Assertions:
     settings: IdentitySettings
 
     async def prove(self, assertion: Secret, assertion_type: str) -> str:
-        """Return who proves to be itself, a service or a client by its id, or raise OAuthRefusal. It counts once."""
+        """Return who proves to be itself, a service or a client by its id, or raise OAuthError. It counts once."""
         if assertion_type != ASSERTION_TYPE:
-            raise OAuthRefusal("invalid_request", f"client_assertion_type is not supported: use {ASSERTION_TYPE}")
+            raise OAuthError("invalid_request", f"client_assertion_type is not supported: use {ASSERTION_TYPE}")
         token = assertion.reveal()
         claimed = _unverified(token)
         key = await self._key_of(claimed.sub) if claimed is not None else None
@@ -175,8 +175,8 @@ def _verified(token: str, key: PublicKey) -> _Said | None:
         return None
 
 
-def _refused() -> OAuthRefusal:
-    return OAuthRefusal("access_denied", "client_assertion does not hold: sign a new one with the registered key", 401)
+def _refused() -> OAuthError:
+    return OAuthError("access_denied", "client_assertion does not hold: sign a new one with the registered key", 401)
 
 
 CLI = "remuda-cli"
@@ -199,7 +199,7 @@ class ClientProof:
 
     @classmethod
     def of(cls, form: ClientForm, authorization: str = "") -> "ClientProof":
-        """Return what a form and the header Authorization say together, or raise OAuthRefusal if they contradict."""
+        """Return what a form and the header Authorization say together, or raise OAuthError if they contradict."""
         basic = _read_basic(authorization)
         if basic is None:
             return cls(
@@ -209,9 +209,9 @@ class ClientProof:
                 assertion=form.client_assertion,
             )
         if form.client_secret is not None or form.client_assertion is not None:
-            raise OAuthRefusal("invalid_request", "the client proves itself twice: use the header or the form")
+            raise OAuthError("invalid_request", "the client proves itself twice: use the header or the form")
         if form.client_id not in {"", basic.client_id}:
-            raise OAuthRefusal("invalid_request", "client_id is another one than in the header: send one of them")
+            raise OAuthError("invalid_request", "client_id is another one than in the header: send one of them")
         return basic
 
 
@@ -232,7 +232,7 @@ class Clients:
         return client_id if found is None else found.metadata.labels.get(NAME, client_id)
 
     async def authenticate(self, proof: ClientProof) -> OAuth2Client:
-        """Return the client that has proved who it is, or raise OAuthRefusal."""
+        """Return the client that has proved who it is, or raise OAuthError."""
         if proof.assertion is not None:
             name = await self.assertions.prove(proof.assertion, proof.assertion_type)
             client = await self.find(name)
@@ -240,7 +240,7 @@ class Clients:
                 raise _denied(proof)
             return client
         if not proof.client_id:
-            raise OAuthRefusal("invalid_request", "client_id is missing: send the client's id, and its secret if any")
+            raise OAuthError("invalid_request", "client_id is missing: send the client's id, and its secret if any")
         client = await self.find(proof.client_id)
         shown = proof.secret.reveal() if proof.secret is not None else ""
         # Compared even where there is no such client, so that the clock tells nobody which ones there are.
@@ -266,13 +266,13 @@ def _read_basic(authorization: str) -> ClientProof | None:
     except (binascii.Error, ValueError):
         colon = ""
     if not colon:
-        raise OAuthRefusal("invalid_request", "the header Authorization is malformed: send Basic with id and secret")
+        raise OAuthError("invalid_request", "the header Authorization is malformed: send Basic with id and secret")
     return ClientProof(client_id=unquote_plus(name), secret=Secret(unquote_plus(secret)), is_basic=True)
 
 
-def _denied(proof: ClientProof) -> OAuthRefusal:
+def _denied(proof: ClientProof) -> OAuthError:
     headers = (_CHALLENGE,) if proof.is_basic else ()
-    return OAuthRefusal("access_denied", "the client is unknown, or its secret is wrong", 401, headers=headers)
+    return OAuthError("access_denied", "the client is unknown, or its secret is wrong", 401, headers=headers)
 
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})

@@ -30,10 +30,10 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.identity.tokens.sessions import Sessions, Telling, session_of_code
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal
+from remuda.kernel.errors import Conflict, NotFound, OAuthError
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import find, until_written
+from remuda.resources.crud import find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -59,9 +59,9 @@ class Codes:
         return code
 
     async def find(self, code: Secret, *, ending: Telling) -> AuthorizationCode:
-        """Return a code that was handed out, used or not, or raise OAuthRefusal; a used one's session is ended."""
+        """Return a code that was handed out, used or not, or raise OAuthError; a used one's session is ended."""
         if not _FORM.fullmatch(code.reveal()):
-            raise OAuthRefusal("invalid_request", "code is malformed: send the one that the login returned")
+            raise OAuthError("invalid_request", "code is malformed: send the one that the login returned")
         name = token_hash(code.reveal())
         found = await find(self.store, AuthorizationCode, name)
         if found is None or found.spec.expires is None or found.spec.expires <= self.clock.now():
@@ -70,7 +70,7 @@ class Codes:
         return found
 
     async def use(self, code: AuthorizationCode, *, ending: Telling) -> AuthorizationCode:
-        """Mark a code as used, or raise OAuthRefusal, and end what began with it, if it is already."""
+        """Mark a code as used, or raise OAuthError, and end what began with it, if it is already."""
         while not code.spec.is_used:
             try:
                 return await self.store.update(replace(code, spec=replace(code.spec, is_used=True)))
@@ -82,7 +82,7 @@ class Codes:
         raise _spent()
 
     async def settle(self, code: AuthorizationCode, *, ending: Telling) -> None:
-        """Forget a code whose session has begun, or raise OAuthRefusal, and end it, if the code came again."""
+        """Forget a code whose session has begun, or raise OAuthError, and end it, if the code came again."""
         try:
             await self.store.delete(AuthorizationCode, code.name, uid=code.uid, version=code.version)
         except (Conflict, NotFound):
@@ -111,8 +111,8 @@ class Codes:
         return found or replace(code, spec=replace(code.spec, is_used=True, is_reused=True))
 
 
-def _spent() -> OAuthRefusal:
-    return OAuthRefusal("invalid_grant", "code is used, expired or unknown: log in again")
+def _spent() -> OAuthError:
+    return OAuthError("invalid_grant", "code is used, expired or unknown: log in again")
 
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
@@ -183,27 +183,27 @@ class Devices:
         return await self._answer(user_code, log, is_denied=True)
 
     async def take(self, device_code: Secret, client: str) -> DeviceGrant:
-        """Return the grant that its user has approved, once. Raises OAuthRefusal with what the device is to do."""
+        """Return the grant that its user has approved, once. Raises OAuthError with what the device is to do."""
         name = token_hash(device_code.reveal())
         grant = await find(self.store, DeviceGrant, name)
         if grant is None:
-            raise OAuthRefusal("invalid_grant", "device_code is used or unknown: begin again")
+            raise OAuthError("invalid_grant", "device_code is used or unknown: begin again")
         if grant.spec.client != client:
-            raise OAuthRefusal("invalid_grant", "device_code was given to another client: begin again")
+            raise OAuthError("invalid_grant", "device_code was given to another client: begin again")
         if grant.spec.expires is None or grant.spec.expires <= self.clock.now():
-            raise OAuthRefusal("expired_token", "device_code has expired: begin again")
+            raise OAuthError("expired_token", "device_code has expired: begin again")
         if grant.spec.is_denied:
-            raise OAuthRefusal("access_denied", "the user has said no: begin again if that was a mistake")
+            raise OAuthError("access_denied", "the user has said no: begin again if that was a mistake")
         if not grant.spec.user:
             raise self._pending(grant)
         try:
             await self.store.delete(DeviceGrant, name, uid=grant.uid, version=grant.version)
         except (Conflict, NotFound):
-            raise OAuthRefusal("invalid_grant", "device_code is used or unknown: begin again") from None
+            raise OAuthError("invalid_grant", "device_code is used or unknown: begin again") from None
         self._paces.pop(name, None)
         return grant
 
-    def _pending(self, grant: DeviceGrant) -> OAuthRefusal:
+    def _pending(self, grant: DeviceGrant) -> OAuthError:
         now, pace = self.clock.monotonic(), self._paces.get(grant.name)
         if pace is None:
             pace = _Pace(next=now, interval_s=grant.spec.interval_s)
@@ -214,8 +214,8 @@ class Devices:
         pace.interval_s += _INTERVAL_S if is_early else 0
         pace.next = now + pace.interval_s
         if is_early:
-            return OAuthRefusal("slow_down", f"asked too soon: ask again in {pace.interval_s:g} s")
-        return OAuthRefusal("authorization_pending", "the user has not answered yet: ask again later")
+            return OAuthError("slow_down", f"asked too soon: ask again in {pace.interval_s:g} s")
+        return OAuthError("authorization_pending", "the user has not answered yet: ask again later")
 
     async def _answer(self, user_code: str, log: Sequence[Record], **answer: object) -> bool:
         async def write() -> bool:
@@ -228,7 +228,7 @@ class Devices:
                 return False
             return True
 
-        return await until_written(write)
+        return await retry_on_conflict(write)
 
     def _waits(self, grant: DeviceGrant) -> bool:
         spec = grant.spec

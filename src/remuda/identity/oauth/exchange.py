@@ -17,10 +17,10 @@ from remuda.identity.tokens.bearer import Bearer, Bearers
 from remuda.identity.tokens.jwt import NOT_VALID, PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import OAuthRefusal, Unauthenticated
+from remuda.kernel.errors import OAuthError, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.resources.crud import each_once, find_in, is_there
+from remuda.resources.crud import each_once, exists, find_in
 from remuda.store.contract import Store
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  the name of a grant
@@ -32,10 +32,10 @@ PASSPORT_TYPE = "urn:nscale:params:oauth:token-type:passport"
 
 
 def refuse_query(query: TokenQuery) -> None:
-    """Raise OAuthRefusal if something is in the query that belongs into the body."""
+    """Raise OAuthError if something is in the query that belongs into the body."""
     for name in query.__struct_fields__:
         if getattr(query, name):
-            raise OAuthRefusal("invalid_request", f"{name} must be supplied in the form body")
+            raise OAuthError("invalid_request", f"{name} must be supplied in the form body")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Exchange:
         try:
             bearer = await self.bearers.identify(form.subject_token.reveal())
         except Unauthenticated:
-            raise OAuthRefusal("access_denied", NOT_VALID, 401) from None
+            raise OAuthError("access_denied", NOT_VALID, 401) from None
         standing = await self.rights.of_bearer(bearer, with_groups=False)
         await self._check_reach(standing.access, form.x_organization_id, form.x_project_id)
         claims = self._claims(bearer, standing.organizations, form)
@@ -95,7 +95,7 @@ class Exchange:
         inside = access.organizations.get(organization)
         if not access.everywhere and inside is None:
             raise _out_of_scope("organization")
-        if inside is None and not await is_there(self.store, Organization, organization):
+        if inside is None and not await exists(self.store, Organization, organization):
             raise _out_of_scope("organization")
         if not project:
             return
@@ -108,17 +108,17 @@ class Exchange:
 
 def _check_form(form: TokenForm) -> None:
     if form.actor_token is not None or form.actor_token_type:
-        raise OAuthRefusal("invalid_request", "actor_token is unsupported: leave it out")
+        raise OAuthError("invalid_request", "actor_token is unsupported: leave it out")
     if form.subject_token is None:
-        raise OAuthRefusal("invalid_request", "subject_token must be specified")
+        raise OAuthError("invalid_request", "subject_token must be specified")
     if form.subject_token_type != ACCESS_TOKEN_TYPE:
-        raise OAuthRefusal("invalid_request", f"subject_token_type must be {ACCESS_TOKEN_TYPE}")
+        raise OAuthError("invalid_request", f"subject_token_type must be {ACCESS_TOKEN_TYPE}")
     if form.requested_token_type not in {"", ACCESS_TOKEN_TYPE, PASSPORT_TYPE}:
-        raise OAuthRefusal("invalid_request", f"requested_token_type must be {PASSPORT_TYPE}")
+        raise OAuthError("invalid_request", f"requested_token_type must be {PASSPORT_TYPE}")
     if form.x_project_id and not form.x_organization_id:
-        raise OAuthRefusal("invalid_request", "x_project_id requires x_organization_id")
+        raise OAuthError("invalid_request", "x_project_id requires x_organization_id")
     if form.resource and not _is_absolute(form.resource[0]):
-        raise OAuthRefusal("invalid_request", "resource must be an absolute URI without a fragment")
+        raise OAuthError("invalid_request", "resource must be an absolute URI without a fragment")
 
 
 def _is_absolute(uri: str) -> bool:
@@ -129,5 +129,5 @@ def _is_absolute(uri: str) -> bool:
     return bool(parts.scheme and (parts.netloc or parts.path)) and "#" not in uri
 
 
-def _out_of_scope(what: str) -> OAuthRefusal:
-    return OAuthRefusal("invalid_scope", f"{what} not in scope")
+def _out_of_scope(what: str) -> OAuthError:
+    return OAuthError("invalid_scope", f"{what} not in scope")

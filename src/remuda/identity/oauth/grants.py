@@ -29,7 +29,7 @@ from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.tokens.sessions import RefreshToken, ReusedError, Sessions, is_founded, is_vouched
 from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, OAuthRefusal
+from remuda.kernel.errors import AlreadyExists, OAuthError
 from remuda.kernel.secrets import Secret
 from remuda.resources.service_info import SCOPES
 from remuda.store.contract import Store
@@ -96,7 +96,7 @@ class Grants:
             )
         except AlreadyExists:  # begun by whoever used the code before it was forgotten
             await self.codes.end(used.name, ending=records.of_forced_end)
-            raise OAuthRefusal("invalid_grant", "code is used, expired or unknown: log in again") from None
+            raise OAuthError("invalid_grant", "code is used, expired or unknown: log in again") from None
         await self.codes.settle(used, ending=records.of_forced_end)
         await self._check_footing(session, records)
         return await self._answer(user, session, refresh, nonce=spec.nonce)
@@ -108,18 +108,18 @@ class Grants:
         token = RefreshToken.parse(sent.reveal())
         session = await self.sessions.of_refresh(token) if token is not None else None
         if token is None or session is None or session.spec.client != client.name:
-            raise OAuthRefusal("invalid_grant", "refresh_token is expired or unknown: log in again")
+            raise OAuthError("invalid_grant", "refresh_token is expired or unknown: log in again")
         records = self._records(context)
         if not await is_vouched(self.store, session.spec.provider):
             await self.sessions.end(session, log=await records.of_forced_end(session))
-            raise OAuthRefusal("invalid_grant", "the provider of this login is gone: log in again")
+            raise OAuthError("invalid_grant", "the provider of this login is gone: log in again")
         scope = _narrowed(session.spec.scope, form.scope)
         user = await self._active_user(session.spec.user)
         log = await records.of_session(session.name, user=user.name, client=client.name)
         try:
             session, following = await self.sessions.refresh(session, token, log=log, ending=records.of_forced_end)
         except ReusedError:
-            raise OAuthRefusal("invalid_grant", "refresh token reuse: log in again") from None
+            raise OAuthError("invalid_grant", "refresh token reuse: log in again") from None
         return await self._answer(user, replace(session, spec=replace(session.spec, scope=scope)), following)
 
     async def by_device(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
@@ -145,10 +145,10 @@ class Grants:
     async def by_credentials(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:  # noqa: ARG002  a Grant
         """Give a service a token of its own. A client that is no service has no rights of its own to have one for."""
         if proof.assertion is None:
-            raise OAuthRefusal("invalid_request", "mTLS client verification failed: send client_assertion")
+            raise OAuthError("invalid_request", "mTLS client verification failed: send client_assertion")
         name = await self.clients.assertions.prove(proof.assertion, proof.assertion_type)
         if name not in self.settings.system_accounts:
-            raise OAuthRefusal("unauthorized_client", "only services have rights of their own: log a user in")
+            raise OAuthError("unauthorized_client", "only services have rights of their own: log a user in")
         issued = await self.tokens.issue_for_service(name)
         return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
 
@@ -156,15 +156,15 @@ class Grants:
         return Records(store=self.store, operation=TOKEN, trace_id=context.trace_id)
 
     async def _check_footing(self, session: Session, records: Records) -> None:
-        """End a session again, and raise OAuthRefusal, if its user has logged out, or has another password, by now."""
+        """End a session again, and raise OAuthError, if its user has logged out, or has another password, by now."""
         if not await is_founded(self.store, session, self.clock.now()):
             await self.sessions.end(session, log=await records.of_forced_end(session))
-            raise OAuthRefusal("invalid_grant", "the user has logged out, or has another password: log in again")
+            raise OAuthError("invalid_grant", "the user has logged out, or has another password: log in again")
 
     async def _active_user(self, name: str) -> User:
         user = await find_active_user(self.store, name)
         if user is None:
-            raise OAuthRefusal("access_denied", "user identity not found or inactive", 401)
+            raise OAuthError("access_denied", "user identity not found or inactive", 401)
         return user
 
     async def _answer(self, user: User, session: Session, refresh: RefreshToken, nonce: str | None = None) -> TokenRead:
@@ -203,7 +203,7 @@ class Grants:
 
 def _needed(value: ValueT | None, name: str) -> ValueT:
     if not value:
-        raise OAuthRefusal("invalid_request", f"{name} must be specified")
+        raise OAuthError("invalid_request", f"{name} must be specified")
     return value
 
 
@@ -218,24 +218,24 @@ def _narrowed(had: str, asked: str) -> str:
         return had
     scope = _granted(asked)
     if set(scope.split()) - set(had.split()):
-        raise OAuthRefusal("invalid_scope", "scope is wider than at the login: log in again to have more")
+        raise OAuthError("invalid_scope", "scope is wider than at the login: log in again to have more")
     return scope
 
 
 def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) -> None:
     spec = code.spec
     if spec.client != client.name:
-        raise OAuthRefusal("invalid_grant", "code was given to another client: log in again")
+        raise OAuthError("invalid_grant", "code was given to another client: log in again")
     if spec.redirect_uri != form.redirect_uri:
-        raise OAuthRefusal("invalid_grant", "redirect_uri is not that of the login: send the same one")
+        raise OAuthError("invalid_grant", "redirect_uri is not that of the login: send the same one")
     verifier = form.code_verifier.reveal() if form.code_verifier is not None else ""
     if not spec.challenge:
         if client.spec.is_public or verifier:
-            raise OAuthRefusal("invalid_client", "the login had no code_challenge: begin it with one")
+            raise OAuthError("invalid_client", "the login had no code_challenge: begin it with one")
         return
     made = s256(verifier) if spec.challenge_method == "S256" else verifier
     if not verifier or not hmac.compare_digest(made.encode(), spec.challenge.encode()):
-        raise OAuthRefusal("invalid_client", "code_verifier does not match the code_challenge of the login")
+        raise OAuthError("invalid_client", "code_verifier does not match the code_challenge of the login")
 
 
 def _at_hash(token: Secret) -> str:

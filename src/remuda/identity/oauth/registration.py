@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission, Principal, Verb
-from remuda.http.responses import Collection, Shown, tagged
+from remuda.http.responses import Collection, Viewed, etag_view
 from remuda.http.routes import Parameters, Wire
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.names import permission
@@ -25,7 +25,7 @@ from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.resources.crud import check_state, until_written, witnessed
+from remuda.resources.crud import audit_records, check_state, retry_on_conflict
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -158,7 +158,7 @@ def _wire(client: OAuth2Client) -> OAuth2ClientWire:
     )
 
 
-CLIENT_VIEW = tagged(read_client, writable_client)
+CLIENT_VIEW = etag_view(read_client, writable_client)
 """Renders a client."""
 
 
@@ -179,9 +179,9 @@ class Registration:
         allow_everywhere(context.principal, right("read"))
         return Collection(store=self.store, kind=OAuth2Client, view=CLIENT_VIEW)
 
-    async def get(self, context: Context, client: str) -> Shown[ClientRead]:
+    async def get(self, context: Context, client: str) -> Viewed[ClientRead]:
         allow_everywhere(context.principal, right("read"))
-        return Shown(CLIENT_VIEW, await self.store.get(OAuth2Client, client))
+        return Viewed(CLIENT_VIEW, await self.store.get(OAuth2Client, client))
 
     async def create(self, context: Context, body: ClientWrite) -> ClientSecretRead:
         """Register a client, and return its secret this once; a public one, or one with a key, has none.
@@ -194,7 +194,7 @@ class Registration:
         secret_hash = "" if secret is None else token_hash(secret.reveal())
         client = new_client(context.operation, body, context.principal, secret_hash=secret_hash)
         try:
-            made = await self.store.create(client, log=witnessed(context, OAUTH2_CLIENT.plural, client))
+            made = await self.store.create(client, log=audit_records(context, OAUTH2_CLIENT.plural, client))
         except AlreadyExists:
             return _with_secret(await self.store.get(OAuth2Client, client.name), None)
         return _with_secret(made, secret)
@@ -207,9 +207,9 @@ class Registration:
         async def change() -> OAuth2Client:
             found = await self._own(context, client)
             changed = changed_client(found, body, context.principal, self.clock.now())
-            return await self.store.update(changed, log=witnessed(context, OAUTH2_CLIENT.plural, found))
+            return await self.store.update(changed, log=audit_records(context, OAUTH2_CLIENT.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def rotate(self, context: Context, client: str) -> ClientSecretRead:
         """Replace the secret of a client, and return the new one this once. The old one is not valid any more."""
@@ -221,10 +221,10 @@ class Registration:
             if found.spec.is_public:
                 raise Invalid("the client", "is public and has no secret", remedy="set isPublic to false first")
             spec = replace(found.spec, secret_hash=token_hash(secret.reveal()))
-            log = witnessed(context, OAUTH2_CLIENT.plural, found)
+            log = audit_records(context, OAUTH2_CLIENT.plural, found)
             return await self.store.update(replace(found, spec=spec), log=log)
 
-        return _with_secret(await until_written(change), secret)
+        return _with_secret(await retry_on_conflict(change), secret)
 
     async def delete(self, context: Context, client: str) -> None:
         """Delete a client. Users cannot log in through it any more, and its refresh tokens are not valid any more."""
@@ -232,10 +232,10 @@ class Registration:
 
         async def change() -> None:
             found = await self._own(context, client)
-            log = witnessed(context, OAUTH2_CLIENT.plural, found)
+            log = audit_records(context, OAUTH2_CLIENT.plural, found)
             await self.store.delete(OAuth2Client, client, uid=found.uid, version=found.version, log=log)
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def _own(self, context: Context, client: str) -> OAuth2Client:
         found = await self.store.get(OAuth2Client, client)

@@ -31,7 +31,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer, Bearers
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import RefreshToken, Sessions
-from remuda.kernel.errors import OAuthRefusal, Unauthenticated
+from remuda.kernel.errors import OAuthError, Unauthenticated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class OAuth:
             return await self.exchange.passport(form)
         grant = self.grants.known.get(form.grant_type)
         if grant is None:
-            raise OAuthRefusal("invalid_request", "token grant type is not supported")
+            raise OAuthError("invalid_request", "token grant type is not supported")
         return await grant(context, form, ClientProof.of(form, authorization))
 
     async def authorize_device(
@@ -99,9 +99,9 @@ class OAuth:
         """Return what a token is good for (RFC 7662): to a service, and to the client that it was given to."""
         caller = await self._caller(form, authorization)
         if isinstance(caller, Bearer) and caller.type != "system":
-            raise OAuthRefusal("access_denied", "only services and clients may ask: show a service's token", 401)
+            raise OAuthError("access_denied", "only services and clients may ask: show a service's token", 401)
         if isinstance(caller, str) and not await self._keeps_secrets(caller):
-            raise OAuthRefusal("unauthorized_client", "a public client cannot prove who asks: use one with a secret")
+            raise OAuthError("unauthorized_client", "a public client cannot prove who asks: use one with a secret")
         refresh = RefreshToken.parse(form.token.reveal())
         if refresh is not None:
             return await self._introspect_refresh(refresh, caller)
@@ -160,7 +160,7 @@ class OAuth:
             try:
                 return await self.bearers.identify(read_bearer(authorization.encode("latin-1")))
             except Unauthenticated as error:
-                raise OAuthRefusal("access_denied", error.sentence, 401) from None
+                raise OAuthError("access_denied", error.message, 401) from None
         return (await self.clients.authenticate(ClientProof.of(form, authorization))).name
 
     async def _keeps_secrets(self, client: str) -> bool:
@@ -175,4 +175,4 @@ def _check_own(caller: Bearer | str, *, client: str, user: str, subject: str = "
     else:
         is_own = caller.subject == subject or (caller.user is not None and caller.user.name == user)
     if not is_own:
-        raise OAuthRefusal("unauthorized_client", "the token is not yours to revoke: ask whoever it was given to")
+        raise OAuthError("unauthorized_client", "the token is not yours to revoke: ask whoever it was given to")

@@ -19,14 +19,14 @@ from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import forgotten
 from remuda.identity.quotas.writer import Apply
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Conflict, NotFound, OwnerRefused
-from remuda.reconcile.controller import Driver
+from remuda.kernel.errors import Conflict, NotFound, OwnerRejected
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.leader import Leader
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Done, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source
 from remuda.resources.conventions import organization_of
-from remuda.resources.crud import is_there
+from remuda.resources.crud import exists
 from remuda.store.contract import Store
 
 _A_WHILE_S = 10.0
@@ -41,47 +41,47 @@ class LedgerController:
     clock: Clock
     ledger: Ledger
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         """Do one thing, if there is one to do."""
         try:
             return await self._look_after(await self.store.get(Quota, key), run)
-        except (NotFound, OwnerRefused):  # it is gone, or went in this very moment, with its organization
+        except (NotFound, OwnerRejected):  # it is gone, or went in this very moment, with its organization
             return Done()
 
-    async def _look_after(self, head: Quota, run: Run) -> Result:
+    async def _look_after(self, head: Quota, run: ReconcileContext) -> Result:
         if await self._closes(head, run) or await self._forgets(head, run):
-            return Again(0)
-        if head.is_marked and not head.spec.totals and not head.spec.intents:
+            return Requeue(0)
+        if head.is_deleting and not head.spec.totals and not head.spec.intents:
             await self._let_go(head, run)
         return Done()
 
-    async def _let_go(self, head: Quota, run: Run) -> None:
+    async def _let_go(self, head: Quota, run: ReconcileContext) -> None:
         """Let a head go that counts nothing, when no row is living either: one that holds nothing is not counted."""
         if (await self.store.list_names(Allocation, index=("living", head.name), limit=1)).items:
-            run.wake_after(_A_WHILE_S)
+            run.requeue_after(_A_WHILE_S)
             return
         finalizers = tuple(each for each in head.metadata.finalizers if each != KEEPS_LEDGER)
         if finalizers != head.metadata.finalizers:
             run.acted = True
             await self.store.update(replace(head, metadata=replace(head.metadata, finalizers=finalizers)))
 
-    async def _closes(self, head: Quota, run: Run) -> bool:
+    async def _closes(self, head: Quota, run: ReconcileContext) -> bool:
         """End the first intent whose time is over, and ask to be woken when that of the next one is."""
         intent = min(head.spec.intents, key=lambda intent: intent.deadline, default=None)
         if intent is None:
             return False
         left_s = (intent.deadline - self.clock.now()).total_seconds()
         if left_s > 0:
-            run.wake_after(left_s)
+            run.requeue_after(left_s)
             return False
         run.acted = True
         await self.ledger.settling.close(head.name, intent)
         return True
 
-    async def _forgets(self, head: Quota, run: Run) -> bool:
+    async def _forgets(self, head: Quota, run: ReconcileContext) -> bool:
         """Drop what is left of a project that is gone. One that holds something cannot be."""
         for each in head.spec.projects:
-            if each.totals or await is_there(self.store, Project, each.project):
+            if each.totals or await exists(self.store, Project, each.project):
                 continue
             run.acted = True
             await self._forget(head.name, each.project)
@@ -99,20 +99,20 @@ def _what_matters(head: Quota) -> Any:
     """Let through what gives the controller work: intents, the mark, and what is left of projects and totals."""
     spec = head.spec
     deadline = min((intent.deadline for intent in spec.intents), default=None)
-    return head.is_marked, deadline, bool(spec.totals), hash(tuple(each.project for each in spec.projects))
+    return head.is_deleting, deadline, bool(spec.totals), hash(tuple(each.project for each in spec.projects))
 
 
-def drivers(ports: ReconcilePorts, ledger: Ledger, *, settings: DriverSettings) -> Sequence[Driver]:
+def drivers(ports: ReconcilePorts, ledger: Ledger, *, settings: ControllerSettings) -> Sequence[Controller]:
     """Return the room's controllers, which use the same ledger as its service: what they write is combined, too."""
     return (
-        Driver(
+        Controller(
             "quotas",
             LedgerController(store=ports.store, clock=ports.clock, ledger=ledger),
             kind=Quota,
             ports=ports,
             sources=(
                 Source(Quota, when=_what_matters),
-                Source(Project, when=lambda project: project.is_marked, keys=lambda each: (organization_of(each),)),
+                Source(Project, when=lambda project: project.is_deleting, keys=lambda each: (organization_of(each),)),
             ),
             settings=settings,
         ),

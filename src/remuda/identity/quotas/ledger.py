@@ -110,7 +110,7 @@ class Kinds:
 
     async def all(self) -> Catalogue:
         """Return them by name."""
-        stamp = self._store.stamp([QuotaMetadata])
+        stamp = self._store.change_counter([QuotaMetadata])
         if stamp != self._stamp:
             found = await self._store.list(QuotaMetadata)
             self._read, self._stamp = {each.name: each.spec for each in found.items}, stamp

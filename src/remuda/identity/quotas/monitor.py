@@ -19,7 +19,7 @@ from remuda.identity.kinds.quotas import Allocation, Amounts, Quota, QuotaSpec
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import Counted, expected_totals, with_totals
 from remuda.identity.quotas.writer import Apply
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.reconcile.leader import Leader
 from remuda.reconcile.sources import names
 from remuda.resources.crud import find
@@ -154,4 +154,4 @@ async def _living(store: Store, organization: str) -> AsyncGenerator[Allocation]
         after = page.next
         if after is None:
             return
-        await let_others_run()
+        await yield_to_loop()

@@ -21,7 +21,7 @@ from remuda.identity.kinds.quotas import (
     QuotaMetadataSpec,
     QuotaSpec,
 )
-from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRefused, RemudaError, Unavailable
+from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRejected, RemudaError, Unavailable
 from remuda.resources.conventions import PROJECT
 
 MOST = 2**53 - 1
@@ -84,7 +84,7 @@ class OwnerHolds(AlreadyExists):
         RemudaError.__init__(self, f"{owner} has an allocation, or is getting one: change or release that one.")
 
 
-class OrganizationGoes(OwnerRefused):
+class OrganizationGoes(OwnerRejected):
     """Raised when something is to be held in an organization that is being deleted; ask in another one."""
 
     def __init__(self, organization: str) -> None:
@@ -141,7 +141,7 @@ def noted(spec: QuotaSpec, intent: Intent) -> QuotaSpec:
 
 def check_stays(head: Quota) -> None:
     """Raise OrganizationGoes if a head goes, with its organization."""
-    if head.is_marked:
+    if head.is_deleting:
         raise OrganizationGoes(head.name)
 
 

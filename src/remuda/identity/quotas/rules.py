@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Amount, Amounts, Life, Limit, Limits, QuotaSpec
 from remuda.identity.quotas import schema as wire
 from remuda.identity.quotas.allocation_state import turned
@@ -169,7 +169,7 @@ def new_allocation(
 def check_turn(row: Allocation, turn: int | None) -> None:
     """Refuse what was made up before the last turn."""
     if turn is not None and turn < row.spec.turn:
-        raise PreconditionFailed("Allocation", row.name, told="turn")
+        raise PreconditionFailed("Allocation", row.name, precondition="turn")
 
 
 def changed_allocation(
@@ -213,5 +213,5 @@ def _read_allocation(row: Allocation) -> wire.AllocationRead:
     )
 
 
-ALLOCATION_VIEW = tagged(_read_allocation, writable_allocation)
+ALLOCATION_VIEW = etag_view(_read_allocation, writable_allocation)
 """Renders an allocation."""

@@ -21,7 +21,7 @@ import msgspec
 
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import Context, Principal
-from remuda.http.responses import Collection, Rendered, Shown, check_match, etag_of
+from remuda.http.responses import Collection, Rendered, Viewed, check_if_match, etag_of
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, Allocation, Quota, QuotaSpec, charge_value
 from remuda.identity.kinds.quotas import Limits as StoredLimits
 from remuda.identity.kinds.tenancy import Organization, Project
@@ -34,7 +34,7 @@ from remuda.identity.quotas.quota_state import project_ledger
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
-from remuda.resources.crud import check_state, get_in, is_there, witnessed
+from remuda.resources.crud import audit_records, check_state, exists, get_in
 from remuda.store.contract import Store
 
 Judge = Callable[[Allocation], bool]
@@ -66,20 +66,20 @@ class Allocations:
             context.principal,
             life="confirmed" if context.key is None else "unconfirmed",
         )
-        return await self.ledger.take(row, log=witnessed(context, ALLOCATION.plural, row))
+        return await self.ledger.take(row, log=audit_records(context, ALLOCATION.plural, row))
 
     async def get(
         self, context: Context, organization: str, project: str, allocation: str
-    ) -> Shown[wire.AllocationRead]:
+    ) -> Viewed[wire.AllocationRead]:
         """Return an allocation that was not released."""
         allow_in_project(context.principal, permission("allocations", "read"), organization, project)
-        return Shown(rules.ALLOCATION_VIEW, await self._living(organization, project, allocation))
+        return Viewed(rules.ALLOCATION_VIEW, await self._living(organization, project, allocation))
 
     async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
         """Confirm an allocation: the object that it was made for exists."""
         allow_in_project(context.principal, permission("allocations", "update"), organization, project)
         row = await self._living(organization, project, allocation)
-        return await self.ledger.confirm(row.name, log=witnessed(context, ALLOCATION.plural, row))
+        return await self.ledger.confirm(row.name, log=audit_records(context, ALLOCATION.plural, row))
 
     async def renew(
         self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
@@ -90,7 +90,7 @@ class Allocations:
         return await self.ledger.renew(
             row.name,
             check=lambda row: _check(context, row, turn),
-            log=witnessed(context, ALLOCATION.plural, row),
+            log=audit_records(context, ALLOCATION.plural, row),
         )
 
     async def change(
@@ -113,7 +113,7 @@ class Allocations:
             row.name,
             lambda row: rules.changed_allocation(row, body, who, now, turn=turn),
             check=lambda row: _check(context, row, turn),
-            log=witnessed(context, ALLOCATION.plural, row),
+            log=audit_records(context, ALLOCATION.plural, row),
         )
 
     async def release(
@@ -134,7 +134,7 @@ class Allocations:
             row.name,
             turn=turn or 0,
             check=lambda row: check_state(context, row, rules.writable_allocation(row)),
-            log=witnessed(context, ALLOCATION.plural, row) if is_living(row) else (),
+            log=audit_records(context, ALLOCATION.plural, row) if is_living(row) else (),
         )
 
     async def usage(
@@ -161,7 +161,7 @@ class Allocations:
 
     async def _check_known(self, organization: str) -> None:
         """Raise NotFound unless an organization exists or existed: its usage stays readable after it was deleted."""
-        if await is_there(self.store, Organization, organization):
+        if await exists(self.store, Organization, organization):
             return
         used = await self.store.list_names(Allocation, labels={ORGANIZATION: organization}, limit=1)
         if not used.items:
@@ -226,7 +226,7 @@ class Limits:
             None,
             rules.stored_limits(body),
             check=lambda head: _check_limits(context, head, head.spec.quotas),
-            log=context.witness(QUOTA.plural, organization, organization=organization),
+            log=context.audit(QUOTA.plural, organization, organization=organization),
         )
         return _rendered(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(organization, head.spec.quotas))
 
@@ -256,7 +256,7 @@ class Limits:
             project,
             rules.stored_limits(body),
             check=lambda head: _check_limits(context, head, project_ledger(head.spec, project).quotas),
-            log=context.witness(QUOTA.plural, organization, organization=organization),
+            log=context.audit(QUOTA.plural, organization, organization=organization),
         )
         quotas = rules.read_project_quotas(head.spec, project, catalogue, only=kinds)
         return _rendered(quotas, _etag(organization, project_ledger(head.spec, project).quotas))
@@ -280,4 +280,4 @@ def _etag(organization: str, limits: StoredLimits) -> str:
 
 
 def _check_limits(context: Context, head: Quota, limits: StoredLimits) -> None:
-    check_match(context, _etag(head.name, limits), kind="Quota", name=head.name)
+    check_if_match(context, _etag(head.name, limits), kind="Quota", name=head.name)

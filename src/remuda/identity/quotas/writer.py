@@ -29,7 +29,7 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.quotas.quota_state import OrganizationGoes, closed
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.kernel.randomness import Randomness
 from remuda.resources import conventions as labels
 from remuda.store.contract import Store
@@ -182,7 +182,7 @@ class Combiner:
         with suppress(AlreadyExists):
             try:
                 return await self._store.create(Quota(metadata=metadata))
-            except OwnerRefused:
+            except OwnerRejected:
                 raise OrganizationGoes(organization) from None
         return await self._store.get(Quota, organization)
 
@@ -224,6 +224,6 @@ class Closing:
             await self._heads.write(organization, judge, about=project)
         except Conflict:
             return False
-        except (NotFound, OwnerRefused):  # there is no head, and none can come: the organization goes
+        except (NotFound, OwnerRejected):  # there is no head, and none can come: the organization goes
             return True
         return True

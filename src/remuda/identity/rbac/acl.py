@@ -39,8 +39,8 @@ from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.kernel.errors import Invalid, Unauthenticated
 from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
-from remuda.resources.crud import is_there
-from remuda.store.contract import Part, Store, indexed, labelled, named
+from remuda.resources.crud import exists
+from remuda.store.contract import Dependency, Store, indexed, labelled, named
 from remuda.store.objects import Resource, ResourceT
 
 _EVERYBODY = "*"
@@ -195,7 +195,7 @@ class Standing:
     """What somebody may do, and where they are a member."""
 
     access: AccessList
-    made_from: tuple[Part, ...] = field(compare=False, repr=False)
+    made_from: tuple[Dependency, ...] = field(compare=False, repr=False)
     """What was read to know this, beside the subject itself."""
     organizations: tuple[str, ...] = ()
 
@@ -211,15 +211,15 @@ class _Reads:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._parts: dict[Part, None] = {Role: None}
+        self._parts: dict[Dependency, None] = {Role: None}
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Dependency, ...]:
         return tuple(self._parts)
 
     async def is_there(self, kind: type[ResourceT], name: str) -> bool:
         self._parts[named(kind, name)] = None
-        return await is_there(self._store, kind, name)
+        return await exists(self._store, kind, name)
 
     async def labelled(self, kind: type[ResourceT], key: str, value: str) -> Sequence[ResourceT]:
         self._parts[labelled(kind, key, value)] = None
@@ -310,7 +310,7 @@ class AccessLists:
 
 async def _memberships(reads: _Reads, user: User) -> list[OrganizationUser]:
     found = await reads.labelled(OrganizationUser, USER, user.name)
-    active = [each for each in found if each.spec.state == "active" and not each.is_marked]
+    active = [each for each in found if each.spec.state == "active" and not each.is_deleting]
     there = [each for each in active if await reads.is_there(Organization, organization_of(each))]
     return sorted(there, key=organization_of)
 
@@ -319,7 +319,7 @@ async def _groups(reads: _Reads, organization: str, members: Sequence[str]) -> l
     found: dict[str, Group] = {}
     for member in members:
         listed = await reads.indexed(Group, "member", member)
-        found |= {each.name: each for each in listed if _is_in(each, organization) and not each.is_marked}
+        found |= {each.name: each for each in listed if _is_in(each, organization) and not each.is_deleting}
     return list(found.values())
 
 

@@ -24,7 +24,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from cryptography.x509.oid import NameOID
 
 from remuda.access.principal import AccessList, Principal
-from remuda.http.authentication import Claim, Credentials, acting_for, carried_by
+from remuda.http.authentication import Claim, Credentials, acting_for, presented_by
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import Standing
 from remuda.identity.rbac.service import Rights
@@ -33,8 +33,8 @@ from remuda.identity.tokens.bearer import Bearers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unauthenticated
-from remuda.store.contract import Part, Store, named
-from remuda.store.derived import Kept
+from remuda.store.contract import Dependency, Store, named
+from remuda.store.derived import DerivedCache
 
 _NOT_VALID = "certificate is not valid"
 
@@ -75,7 +75,7 @@ class IdentityAuthenticator:
 
     def __init__(self, *, store: Store, bearers: Bearers, rights: Rights, clock: Clock) -> None:
         self._store, self._bearers, self._rights, self._clock = store, bearers, rights, clock
-        self._kept: Kept[Hashable, Principal] = Kept(store, _REMEMBERED)
+        self._kept: DerivedCache[Hashable, Principal] = DerivedCache(store, _REMEMBERED)
 
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Return who shows these credentials, or raise Unauthenticated."""
@@ -83,12 +83,12 @@ class IdentityAuthenticator:
         kept = self._kept.find(key) or self._of_token(credentials)
         if kept is not None and (kept.expires is None or self._clock.now() < kept.expires):
             return kept
-        stamp, made_from = self._store.stamp(), list[Part]()
+        stamp, made_from = self._store.change_counter(), list[Dependency]()
         principal = await self._principal(credentials, made_from)
         counting = counting_for(principal, credentials)
         if counting.claim is None:
             key = credentials_key(counting)
-        self._kept.keep(key, made_from, stamp, principal)
+        self._kept.put(key, made_from, stamp, principal)
         return principal
 
     def knows(self, credentials: Credentials) -> bool:
@@ -103,7 +103,7 @@ class IdentityAuthenticator:
         shown = self._kept.find(token_hash(credentials.token))
         return None if shown is None or shown.type == "system" else shown
 
-    async def _principal(self, credentials: Credentials, made_from: list[Part]) -> Principal:
+    async def _principal(self, credentials: Credentials, made_from: list[Dependency]) -> Principal:
         """Return who shows credentials, and add what that was made from."""
         certificate = credentials.certificate
         service = None if certificate is None else await self._certified(certificate, made_from)
@@ -116,7 +116,7 @@ class IdentityAuthenticator:
             return await self._acting(shown, credentials, made_from)
         return shown if service is None else await self._carried(shown, service, credentials, made_from)
 
-    async def _shown(self, token: str, made_from: list[Part]) -> Principal:
+    async def _shown(self, token: str, made_from: list[Dependency]) -> Principal:
         bearer = await self._bearers.identify(token)
         standing = await self._rights.of_bearer(bearer)
         made_from += (*bearer.rests_on, *standing.made_from)
@@ -128,10 +128,10 @@ class IdentityAuthenticator:
             expires=bearer.expires,
             service=f"operator {bearer.operator}" if bearer.operator else None,
             issuer="" if bearer.issuer == LOCAL_ISSUER else bearer.issuer,
-            vouched_by=bearer.organization or None,
+            member_of_only=bearer.organization or None,
         )
 
-    async def _certified(self, pem: str, made_from: list[Part]) -> Principal:
+    async def _certified(self, pem: str, made_from: list[Dependency]) -> Principal:
         """Return which service's certificate it is."""
         certificate = read_certificate(pem)
         certificate.check(self._clock.now())
@@ -141,7 +141,7 @@ class IdentityAuthenticator:
         made_from += standing.made_from
         return Principal(subject=certificate.name, type="system", access=standing.access, expires=certificate.ends)
 
-    async def _acting(self, service: Principal, credentials: Credentials, made_from: list[Part]) -> Principal:
+    async def _acting(self, service: Principal, credentials: Credentials, made_from: list[Dependency]) -> Principal:
         """Return a service as the one that it acts for has it; for nobody else, if it names nobody."""
         impersonated = await self._impersonated(credentials, made_from)
         return (
@@ -149,14 +149,14 @@ class IdentityAuthenticator:
         )
 
     async def _carried(
-        self, shown: Principal, service: Principal, credentials: Credentials, made_from: list[Part]
+        self, shown: Principal, service: Principal, credentials: Credentials, made_from: list[Dependency]
     ) -> Principal:
         """Return whose token it is, as the service that carries it says who pays and who is audited."""
         assert credentials.claim is not None, "a certificate comes with a claim"
         impersonated = await self._impersonated(credentials, made_from)
-        return carried_by(shown, service, credentials.claim, impersonated=impersonated)
+        return presented_by(shown, service, credentials.claim, impersonated=impersonated)
 
-    async def _impersonated(self, credentials: Credentials, made_from: list[Part]) -> AccessList | None:
+    async def _impersonated(self, credentials: Credentials, made_from: list[Dependency]) -> AccessList | None:
         """Return what the one may do who is impersonated, if anybody is, in the organizations that the claim names."""
         claim = check_impersonation(credentials)
         if claim is None:
@@ -179,7 +179,7 @@ class IdentityAuthenticator:
             raise Unauthenticated("the actor in X-Principal is not known") from None
 
 
-def _actor_of(claim: Claim) -> Part:
+def _actor_of(claim: Claim) -> Dependency:
     return named(User, user_id(claim.actor)) if claim.type == "user" else named(ServiceAccount, claim.actor)
 
 

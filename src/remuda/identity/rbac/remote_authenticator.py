@@ -25,9 +25,9 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.authentication import Credentials, acting_for, carried_by, write_claim
+from remuda.http.authentication import Credentials, acting_for, presented_by, write_claim
 from remuda.http.remote_errors import error_from
-from remuda.http.transport import read_answer
+from remuda.http.transport import read_response
 from remuda.identity.ports import Fetch
 from remuda.identity.rbac.authenticator import Certificate, counting_for, credentials_key, read_certificate
 from remuda.identity.rbac.revocation_feed import IdentitySilent, PublicKeys, RevocationFeed
@@ -132,7 +132,7 @@ class RemoteAuthenticator:
             type=_TYPES[claims.typ],
             expires=claims.expires,
             service=operator,
-            vouched_by=vouched_by,
+            member_of_only=vouched_by,
         )
 
     def _found(self, token: str) -> Claims | None:
@@ -180,7 +180,7 @@ class RemoteAuthenticator:
             task.exception()  # whoever waits is told; if nobody waits any more, nobody need be
 
     async def _ask(self, key: Hashable, credentials: Credentials, shown: Principal, now: float) -> Principal:
-        access = access_of(await self._get(ACL.path, _headers(credentials), ACL.answer_type))
+        access = access_of(await self._get(ACL.path, _headers(credentials), ACL.response_type))
         organizations = tuple(access.organizations)
         if not shown.subject:
             bearer = _headers(Credentials(token=credentials.token))
@@ -199,7 +199,7 @@ class RemoteAuthenticator:
         except Unavailable:
             raise IdentitySilent("identity does not answer") from None
         if answer.status == _OK:
-            return read_answer(answer.body, kind, server=self._server)
+            return read_response(answer.body, kind, server=self._server)
         error = error_from(answer.status, {}, answer.body, server=self._server)
         if isinstance(error, Unauthenticated | Malformed):
             raise error
@@ -214,7 +214,7 @@ def _principal(shown: Principal, credentials: Credentials) -> Principal:
         return acting_for(shown, credentials.claim)
     if credentials.certificate is None:
         return shown
-    return carried_by(shown, _service(read_certificate(credentials.certificate)), credentials.claim)
+    return presented_by(shown, _service(read_certificate(credentials.certificate)), credentials.claim)
 
 
 def _service(certificate: Certificate) -> Principal:

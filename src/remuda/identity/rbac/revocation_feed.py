@@ -25,7 +25,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, Unavailable
 
 if TYPE_CHECKING:  # identity itself takes a number from here, and does not need what takes long to import
-    from remuda.http.client import Client, Seen
+    from remuda.http.client import Client, WatchEvent
 
 
 OLDEST_S = 10.0
@@ -88,7 +88,7 @@ class RevocationFeed:
         if self._is_synced:
             self._heard_at = self._clock.monotonic()
 
-    def _take(self, seen: "Seen[RevocationRead]") -> None:
+    def _take(self, seen: "WatchEvent[RevocationRead]") -> None:
         known = self._revoked if self._is_synced else self._present
         if seen.type == "synced":
             self._revoked, self._is_synced = self._present, True
@@ -144,7 +144,7 @@ class PublicKeys:
         try:
             await self._read()
         except Unavailable as error:
-            structlog.get_logger().warning("identity's keys cannot be read", cause=error.sentence)
+            structlog.get_logger().warning("identity's keys cannot be read", cause=error.message)
         finally:
             self._asking, self._asked_at = None, self._clock.monotonic()
 

@@ -28,7 +28,7 @@ from remuda.kernel.errors import Forbidden, NotFound
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import seed
 from remuda.store.contract import Store
-from remuda.store.derived import Kept
+from remuda.store.derived import DerivedCache
 from remuda.store.objects import Metadata
 
 PLATFORM_ADMINISTRATOR = "platform-administrator"
@@ -208,15 +208,15 @@ class RoleBook:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: Kept[frozenset[str], RoleRights] = Kept(store, _COMBINATIONS)
+        self._kept: DerivedCache[frozenset[str], RoleRights] = DerivedCache(store, _COMBINATIONS)
 
     async def of(self, roles: frozenset[str]) -> RoleRights:
         """Return what these roles, by their ids, allow together."""
         kept = self._kept.find(roles)
         if kept is None:
-            stamp = self._store.stamp()
+            stamp = self._store.change_counter()
             kept = _together([await self._one(role) for role in roles])
-            self._kept.keep(roles, _ROLES, stamp, kept)
+            self._kept.put(roles, _ROLES, stamp, kept)
         return kept
 
     async def _one(self, role: str) -> RoleRights:

@@ -22,7 +22,7 @@ from remuda.identity.tokens.bearer import Bearer
 from remuda.kernel.errors import Invalid, Malformed, NotFound, Unauthenticated
 from remuda.resources.conventions import NAME, organization_of
 from remuda.store.contract import Store
-from remuda.store.derived import Kept
+from remuda.store.derived import DerivedCache
 
 READ_ROLES = permission("roles", "read")
 """The right to list the roles that an organization's groups can have."""
@@ -43,12 +43,12 @@ class Rights:
     settings: IdentitySettings
     _bindings: Bindings = field(init=False, repr=False)
     _lists: AccessLists = field(init=False, repr=False)
-    _kept: Kept[tuple[str, ...], Standing] = field(init=False, repr=False)
+    _kept: DerivedCache[tuple[str, ...], Standing] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_bindings", Bindings(self.settings))
         object.__setattr__(self, "_lists", AccessLists(self.store, self._bindings))
-        object.__setattr__(self, "_kept", Kept(self.store, _STANDINGS))
+        object.__setattr__(self, "_kept", DerivedCache(self.store, _STANDINGS))
 
     async def check(self) -> None:
         """Raise Invalid if the configuration names a role that is not there, or gives a group one that it must not.
@@ -81,7 +81,7 @@ class Rights:
         return await self._remembered(key, lambda: self._lists.of_outsider(subject, issuer, groups))
 
     async def of_account(self, account: ServiceAccount) -> Standing:
-        if account.is_marked:
+        if account.is_deleting:
             raise Unauthenticated("service account not found")
         key = ("account", account.name, organization_of(account))
         return await self._remembered(key, lambda: self._lists.of_account(account))
@@ -109,9 +109,9 @@ class Rights:
     async def _remembered(self, key: tuple[str, ...], make: Callable[[], Awaitable[Standing]]) -> Standing:
         standing = self._kept.find(key)
         if standing is None:
-            stamp = self.store.stamp()
+            stamp = self.store.change_counter()
             standing = await make()
-            self._kept.keep(key, standing.made_from, stamp, standing)
+            self._kept.put(key, standing.made_from, stamp, standing)
         return standing
 
     async def check_grantable(self, principal: Principal, role_ids: Sequence[str], organization: str) -> None:

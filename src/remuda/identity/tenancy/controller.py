@@ -20,14 +20,14 @@ from remuda.identity.tenancy.domains import claim, domains_of, give_up
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.text import folded
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.lifecycle import Lifecycle, Outcome, its_children
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, Result, Run
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.lifecycle import Lifecycle, Outcome, any_children
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
 from remuda.reconcile.sources import Keys, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import conventions as labels
-from remuda.resources.crud import find, in_words
+from remuda.resources.crud import describe_references, find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
@@ -43,21 +43,21 @@ class OrganizationController:
     store: Store
     clock: Clock
 
-    async def provision(self, organization: Organization, run: Run) -> Outcome[Organization]:
+    async def provision(self, organization: Organization, run: ReconcileContext) -> Outcome[Organization]:
         """See that an organization has its domain and no other: first it gives up what it does not want any more."""
         wanted, held = organization.spec.domain, await domains_of(self.store, organization)
         unwanted = [domain for domain in held if domain.spec.domain != wanted]
         if unwanted:
             await give_up(self.store, unwanted[0])
             run.acted = True
-            run.wake_after(0)
+            run.requeue_after(0)
         elif wanted and not held:
             run.acted = await claim(self.store, organization, wanted)
             if not run.acted:
                 return Outcome(Blocked("DomainTaken", f"another organization has the domain {wanted}"), organization)
         return Outcome(Done(), _healthy(organization, self.clock))
 
-    async def deprovision(self, organization: Organization, run: Run) -> Result:  # noqa: ARG002  the signature of a step
+    async def deprovision(self, organization: Organization, run: ReconcileContext) -> Result:  # noqa: ARG002  the signature of a step
         """Do nothing: what it owns is gone already, or it would not be asked."""
         return Done()
 
@@ -65,7 +65,7 @@ class OrganizationController:
         """Say which projects are still there, and why."""
         projects = (await self.store.list(Project, labels={labels.ORGANIZATION: organization.name})).items
         if not projects:
-            return await its_children(organization)
+            return await any_children(organization)
         return f"waiting for {_listed('project', map(_standing, projects[:_NAMED]), len(projects))}"
 
 
@@ -77,30 +77,32 @@ class ProjectController:
     clock: Clock
     closing: Closing
 
-    async def provision(self, project: Project, run: Run) -> Outcome[Project]:  # noqa: ARG002  the signature of a step
+    async def provision(self, project: Project, run: ReconcileContext) -> Outcome[Project]:  # noqa: ARG002  the signature of a step
         """Say that all is well: a project needs nothing."""
         return Outcome(Done(), _healthy(project, self.clock))
 
-    async def deprovision(self, project: Project, run: Run) -> Result:
+    async def deprovision(self, project: Project, run: ReconcileContext) -> Result:
         """Let a project go unless rows that are alive name it."""
         living = ("living", project.name)
         rows = (await self.store.list(Allocation, index=living, limit=_NAMED)).items
         if not rows:
             if await self.closing.close(labels.organization_of(project), project.name):
                 return Done()
-            run.wake_after(_A_MOMENT_S)  # what is being taken is a row soon, or never: only the head can tell
+            run.requeue_after(_A_MOMENT_S)  # what is being taken is a row soon, or never: only the head can tell
             return Blocked("InUse", "in use by an allocation that is being taken")
         count = len((await self.store.list_names(Allocation, index=living)).items)
         return Blocked("InUse", f"in use by what it still pays for, {_listed('thing', map(_owner, rows), count)}")
 
 
-def drivers(ports: ReconcilePorts, heads: Combiner, *, settings: DriverSettings | None = None) -> Sequence[Driver]:
+def drivers(
+    ports: ReconcilePorts, heads: Combiner, *, settings: ControllerSettings | None = None
+) -> Sequence[Controller]:
     """Return the controllers of organizations and projects; through `heads` they close a project's quota."""
     store = ports.store
     organizations = OrganizationController(store=store, clock=ports.clock)
     projects = ProjectController(store=store, clock=ports.clock, closing=Closing(store, heads))
     return (
-        Driver(
+        Controller(
             "organizations",
             Lifecycle(
                 Organization,
@@ -119,13 +121,13 @@ def drivers(ports: ReconcilePorts, heads: Combiner, *, settings: DriverSettings 
             ),
             settings=settings,
         ),
-        Driver(
+        Controller(
             "projects",
             Lifecycle(
                 Project,
                 provision=projects.provision,
                 deprovision=projects.deprovision,
-                in_words=_kept_by,
+                describe=_kept_by,
                 finalizer=IN_CARE,
                 ports=ports,
             ),
@@ -149,7 +151,7 @@ def _if_marked(store: Store, kind: type[Resource], name_of: Callable[[ResourceT]
 
     async def keys(resource: ResourceT) -> Iterable[str]:
         found = await find(store, kind, name_of(resource))
-        return (found.name,) if found is not None and found.is_marked else ()
+        return (found.name,) if found is not None and found.is_deleting else ()
 
     return keys
 
@@ -176,13 +178,15 @@ def _standing(project: Project) -> str:
 def _kept_by(references: Sequence[str]) -> str:
     """Say what is in a project that is to go, and who can do something if it stays."""
     return (
-        f"{in_words(references)}: what is there goes by itself; if it does not, "
+        f"{describe_references(references)}: what is there goes by itself; if it does not, "
         "it says itself what keeps it, and an operator can let go of it"
     )
 
 
 def _owner(row: Allocation) -> str:
-    return in_words([f"{row.metadata.labels[labels.RESOURCE_KIND]}/{row.metadata.labels[labels.RESOURCE_ID]}"])
+    return describe_references(
+        [f"{row.metadata.labels[labels.RESOURCE_KIND]}/{row.metadata.labels[labels.RESOURCE_ID]}"]
+    )
 
 
 def _listed(what: str, first: Iterable[str], count: int) -> str:

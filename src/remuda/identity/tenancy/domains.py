@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from remuda.identity.kinds.tenancy import ORGANIZATION, Domain, DomainSpec, Organization, domain_id
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
 from remuda.resources.crud import find_in
@@ -25,7 +25,7 @@ async def organization_of_domain(store: Store, domain: str) -> Organization | No
         found = await store.get(Organization, owner)
     except NotFound:
         return None
-    return found if folded(found.spec.domain) == folded(domain) and not found.is_marked else None
+    return found if folded(found.spec.domain) == folded(domain) and not found.is_deleting else None
 
 
 async def domains_of(store: Store, organization: Organization) -> Sequence[Domain]:
@@ -44,7 +44,7 @@ async def claim(store: Store, organization: Organization, domain: str) -> bool:
         await store.create(Domain(metadata=metadata, spec=DomainSpec(domain=domain)))
     except AlreadyExists:
         return await _has(store, organization, domain)
-    except OwnerRefused:
+    except OwnerRejected:
         raise Conflict(ORGANIZATION.name, organization.name) from None  # it was marked since it was read
     return True
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import (
     IN_CARE,
@@ -70,7 +70,7 @@ def check_organization(wanted: OrganizationSpecWire) -> None:
 
 def new_organization(name: str, wanted: OrganizationWrite, by: Principal) -> Organization:
     """Return an organization as it is stored. It pays for itself, unless somebody else does."""
-    payer = by if by.organization is not None else by.paying(name, None)
+    payer = by if by.organization is not None else by.with_payer(name, None)
     metadata = new_metadata(name, wanted.metadata, payer, labels={}, finalizers=(IN_CARE,))
     tags = own_tags(stored_tags(wanted.metadata), by)
     return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), wanted.spec, tags))
@@ -159,9 +159,9 @@ def _organization_spec_wire(spec: OrganizationSpec) -> OrganizationSpecWire:
     )
 
 
-ORGANIZATION_VIEW = tagged(read_organization, writable_organization)
+ORGANIZATION_VIEW = etag_view(read_organization, writable_organization)
 """An organization as JSON, with its tag."""
-PROJECT_VIEW = tagged(read_project, writable_project)
+PROJECT_VIEW = etag_view(read_project, writable_project)
 """A project as JSON, with its tag."""
 
 
@@ -244,5 +244,5 @@ def _spec_wire(spec: OAuth2ProviderSpec) -> ProviderSpecWire:
     return ProviderSpecWire(issuer=spec.issuer, client_id=spec.client_id, type=known)
 
 
-PROVIDER_VIEW = tagged(read_provider, writable_provider)
+PROVIDER_VIEW = etag_view(read_provider, writable_provider)
 """A provider as JSON, with its tag."""

@@ -29,8 +29,8 @@ from remuda.access.checks import (
     is_allowed_in_project,
 )
 from remuda.access.principal import Context, Permission, Principal, Verb
-from remuda.http.pagination import Places
-from remuda.http.responses import Collection, Rendered, bare_all
+from remuda.http.pagination import Cursors
+from remuda.http.responses import Collection, Rendered, without_etags
 from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
 from remuda.identity.kinds.tenancy import IN_CARE, ORGANIZATION, PROJECT, Organization, Project
 from remuda.identity.kinds.users import Group, OrganizationUser, user_id
@@ -53,13 +53,13 @@ from remuda.kernel.ids import is_id
 from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
 from remuda.resources.crud import (
+    audit_records,
     check_reference,
     check_state,
     find_in,
     get_in,
     request_deletion,
-    until_written,
-    witnessed,
+    retry_on_conflict,
 )
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import VersionRead
@@ -110,8 +110,8 @@ class Organizations:
         for name in sorted(seen):
             with suppress(NotFound):
                 found.append(await self.store.get_view(Organization, name, rules.ORGANIZATION_VIEW))
-        views = bare_all(rules.ORGANIZATION_VIEW, found)
-        place = Places(context.principal.access).write(version)
+        views = without_etags(rules.ORGANIZATION_VIEW, found)
+        place = Cursors(context.principal.access).write(version)
         return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": place})
 
     async def _seen_by(self, context: Context, email: str | None) -> frozenset[str] | None:
@@ -124,7 +124,7 @@ class Organizations:
         if email is None and principal.type == "system":
             raise NotFound("User", principal.subject)
         seen = await self._memberships(await self._member(principal, email))
-        return seen if principal.vouched_by is None else seen & {principal.vouched_by}
+        return seen if principal.member_of_only is None else seen & {principal.member_of_only}
 
     async def create(self, context: Context, body: OrganizationWrite) -> Organization:
         """Create an organization. It is named after the request, so that repeating the request makes no second one."""
@@ -151,7 +151,7 @@ class Organizations:
             changed = rules.changed_organization(found, body, context.principal, self.clock.now())
             await self.store.update(changed, log=_witnessed(context, found))
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def delete(self, context: Context, organization: str) -> None:
         """Request the deletion of an organization and everything in it."""
@@ -162,7 +162,7 @@ class Organizations:
             writable = rules.writable_organization(found)
             await request_deletion(self.store, context, found, writable, _witnessed(context, found))
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def _member(self, principal: Principal, email: str | None) -> str:
         """Return the id of the user whose organizations are listed."""
@@ -198,7 +198,7 @@ class Organizations:
 
     async def _check_domain(self, organization: str, domain: str) -> None:
         others = (await self.store.list(Organization, index=("domain", domain))).items
-        if any(other.name != organization and not other.is_marked for other in others):
+        if any(other.name != organization and not other.is_deleting for other in others):
             raise Invalid(
                 "spec.domain", "belongs to another organization", remedy="choose another, or have it given up there"
             )
@@ -206,7 +206,7 @@ class Organizations:
 
 def _witnessed(context: Context, organization: Organization) -> Sequence[Record]:
     """Return the audit record of a write: it belongs to the organization itself."""
-    return context.witness(ORGANIZATION.plural, organization.name, organization=organization.name)
+    return context.audit(ORGANIZATION.plural, organization.name, organization=organization.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +245,7 @@ class Projects:
         await self._check(organization, body)
         project = rules.new_project(context.operation, home, body, context.principal)
         try:
-            return await self.store.create(project, log=witnessed(context, PROJECT.plural, project))
+            return await self.store.create(project, log=audit_records(context, PROJECT.plural, project))
         except AlreadyExists:  # the same request, whose response was lost
             return await self.store.get(Project, project.name)
 
@@ -260,19 +260,19 @@ class Projects:
             check_state(context, found, rules.writable_project(found))
             await self._check(organization, body)
             changed = rules.changed_project(found, body, context.principal, self.clock.now())
-            await self.store.update(changed, log=witnessed(context, PROJECT.plural, found))
+            await self.store.update(changed, log=audit_records(context, PROJECT.plural, found))
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def delete(self, context: Context, organization: str, project: str) -> None:
         """Request the deletion of a project, which is removed when it has no references."""
 
         async def delete() -> None:
             found = await self._project(context, permission("projects", "delete"), organization, project)
-            log = witnessed(context, PROJECT.plural, found)
+            log = audit_records(context, PROJECT.plural, found)
             await request_deletion(self.store, context, found, rules.writable_project(found), log)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def add_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
         """Add a reference of another service, which protects a project from removal."""
@@ -281,12 +281,12 @@ class Projects:
             right = permission("projects/references", "create")
             found = await self._project(context, right, organization, project)
             check_reference(reference, own=IN_CARE)
-            if found.is_marked:
+            if found.is_deleting:
                 raise Malformed("the project is being deleted: nothing new can keep it, choose another")
             if reference not in found.metadata.finalizers:
                 await self._write_finalizers(context, found, (*found.metadata.finalizers, reference))
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def remove_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
         """Remove a reference of another service."""
@@ -299,7 +299,7 @@ class Projects:
                 kept = tuple(each for each in found.metadata.finalizers if each != reference)
                 await self._write_finalizers(context, found, kept)
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def _project(self, context: Context, right: Permission, organization: str, project: str) -> Project:
         allow_in_project(context.principal, right, organization, project)
@@ -307,7 +307,7 @@ class Projects:
 
     async def _write_finalizers(self, context: Context, project: Project, finalizers: Sequence[str]) -> None:
         changed = replace(project, metadata=replace(project.metadata, finalizers=tuple(finalizers)))
-        await self.store.update(changed, log=witnessed(context, PROJECT.plural, project))
+        await self.store.update(changed, log=audit_records(context, PROJECT.plural, project))
 
     async def _check(self, organization: str, body: ProjectWrite) -> None:
         check_tags(body.metadata.tags)
@@ -351,7 +351,7 @@ class Providers:
         _check(body)
         provider = rules.new_provider(context.operation, home, body, context.principal)
         try:
-            return await self.store.create(provider, log=witnessed(context, OAUTH2_PROVIDER.plural, provider))
+            return await self.store.create(provider, log=audit_records(context, OAUTH2_PROVIDER.plural, provider))
         except AlreadyExists:  # the same request, whose response was lost
             return await self.store.get(OAuth2Provider, provider.name)
 
@@ -363,19 +363,19 @@ class Providers:
             check_state(context, found, rules.writable_provider(found))
             _check(body)
             changed = rules.changed_provider(found, body, context.principal, self.clock.now())
-            await self.store.update(changed, log=witnessed(context, OAUTH2_PROVIDER.plural, found))
+            await self.store.update(changed, log=audit_records(context, OAUTH2_PROVIDER.plural, found))
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def delete(self, context: Context, organization: str, provider: str) -> None:
         """Request the deletion of a provider, which is removed when no domain names it."""
 
         async def delete() -> None:
             found = await self._provider(context, "delete", organization, provider)
-            log = witnessed(context, OAUTH2_PROVIDER.plural, found)
+            log = audit_records(context, OAUTH2_PROVIDER.plural, found)
             await request_deletion(self.store, context, found, rules.writable_provider(found), log)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def _home(self, context: Context, verb: Verb, organization: str) -> Organization:
         allow_in_organization(context.principal, permission("oauth2providers", verb), organization)

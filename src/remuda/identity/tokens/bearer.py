@@ -19,7 +19,7 @@ from remuda.identity.tokens.service import Tokens, revocations_of
 from remuda.identity.tokens.sessions import Sessions, is_vouched
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.crud import find
-from remuda.store.contract import Part, Store, named
+from remuda.store.contract import Dependency, Store, named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Bearer:
     type: AccountType
     expires: datetime
     """When the token ends."""
-    rests_on: tuple[Part, ...]
+    rests_on: tuple[Dependency, ...]
     """What was read to know all this: while nothing of it changes, it holds until the token ends."""
     claims: Claims | None = None
     """What the token says, if it is ours."""
@@ -119,6 +119,6 @@ class Bearers:
         )
 
 
-def _always(claims: Claims) -> tuple[Part, ...]:
+def _always(claims: Claims) -> tuple[Dependency, ...]:
     """Return what every token of ours rests on: the keys, and that it is not revoked."""
     return SigningKey, *revocations_of(claims)

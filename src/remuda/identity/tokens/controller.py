@@ -19,9 +19,9 @@ from remuda.identity.tokens.keys import NAME, SigningKeys
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -48,14 +48,14 @@ class Forgetting(Generic[ExpiringT]):
     clock: Clock
     longer: timedelta = _NO_LONGER
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         """Look at one of them."""
         found = await find(self.store, self.kind, key)
         if found is None:
             return Done()
         left_s = _left_s(found.spec.expires, self.clock, self.longer)
         if left_s > 0:
-            run.wake_after(left_s)
+            run.requeue_after(left_s)
         else:
             run.acted = True
             with suppress(NotFound):  # it was used up in this very moment
@@ -69,7 +69,7 @@ class SessionKeeper:
 
     sessions: Sessions
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         sessions = self.sessions
         session = await find(sessions.store, Session, key)
         if session is None:
@@ -79,7 +79,7 @@ class SessionKeeper:
             run.acted = True
             await sessions.clear(session)
         elif left_s > 0:
-            run.wake_after(left_s)
+            run.requeue_after(left_s)
         else:
             run.acted = True
             await sessions.forget(session)
@@ -92,14 +92,14 @@ class LoginKeeper:
 
     sessions: Sessions
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         store = self.sessions.store
         login = await find(store, BrowserLogin, key)
         if login is None:
             return Done()
         left_s = _left_s(login.spec.expires, self.sessions.clock)
         if login.spec.ended is None and left_s > 0:
-            run.wake_after(left_s)
+            run.requeue_after(left_s)
             return Done()
         run.acted = True
         if login.spec.ended is not None:
@@ -115,24 +115,24 @@ class Renewing:
 
     keys: SigningKeys
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         if key == NAME:
             before = self.keys.stamp
-            run.wake_after(await self.keys.rotate())
+            run.requeue_after(await self.keys.rotate())
             run.acted = self.keys.stamp != before
         return Done()
 
 
 def drivers(
-    ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, *, settings: DriverSettings | None = None
-) -> Sequence[Driver]:
+    ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, *, settings: ControllerSettings | None = None
+) -> Sequence[Controller]:
     """Return the controllers of the rooms tokens and oauth, for the service to start and stop."""
     return (
-        Driver("signing-keys", Renewing(keys), kind=SigningKey, ports=ports, settings=settings),
-        Driver("sessions", SessionKeeper(sessions), kind=Session, ports=ports, settings=settings),
-        Driver("browserlogins", LoginKeeper(sessions), kind=BrowserLogin, ports=ports, settings=settings),
+        Controller("signing-keys", Renewing(keys), kind=SigningKey, ports=ports, settings=settings),
+        Controller("sessions", SessionKeeper(sessions), kind=Session, ports=ports, settings=settings),
+        Controller("browserlogins", LoginKeeper(sessions), kind=BrowserLogin, ports=ports, settings=settings),
         *(
-            Driver(
+            Controller(
                 f"{kind.__name__.lower()}s",
                 Forgetting(kind, ports.store, ports.clock, longer),
                 kind=kind,

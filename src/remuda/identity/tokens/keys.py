@@ -58,7 +58,7 @@ class SigningKeys:
     @property
     def stamp(self) -> int:
         """Another number as soon as the keys could be others."""
-        return self._store.stamp((SigningKey,))
+        return self._store.change_counter((SigningKey,))
 
     async def all(self) -> Sequence[LoadedKey]:
         """Return every key, the newest first; the very first is made by whoever asks first."""

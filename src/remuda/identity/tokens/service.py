@@ -26,8 +26,8 @@ from remuda.kernel.errors import AlreadyExists, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.store.contract import Part, Store, indexed
-from remuda.store.derived import Kept
+from remuda.store.contract import Dependency, Store, indexed
+from remuda.store.derived import DerivedCache
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
@@ -67,7 +67,7 @@ StampedT = TypeVar("StampedT", bound=Stamped)
 _REMEMBERED = 8192
 
 
-def revocations_of(claims: Claims) -> tuple[Part, ...]:
+def revocations_of(claims: Claims) -> tuple[Dependency, ...]:
     """Return the revocations that would be of a token, or of its session."""
     return tuple(indexed(Revocation, "revoked", name) for name in (claims.jti, claims.sid) if name)
 
@@ -96,10 +96,10 @@ class Tokens:
     settings: IdentitySettings
     keys: SigningKeys
     _verified: Verified = field(default_factory=Verified)
-    _revoked: Kept[tuple[str, str], bool] = field(init=False, repr=False)
+    _revoked: DerivedCache[tuple[str, str], bool] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_revoked", Kept(self.store, _REMEMBERED))
+        object.__setattr__(self, "_revoked", DerivedCache(self.store, _REMEMBERED))
 
     @property
     def audience(self) -> str:
@@ -179,9 +179,9 @@ class Tokens:
         names = claims.jti, claims.sid
         known = self._revoked.find(names)
         if known is None:
-            stamp = self.store.stamp()
+            stamp = self.store.change_counter()
             known = any([await self._is_named(name) for name in names if name])
-            self._revoked.keep(names, revocations_of(claims), stamp, known)
+            self._revoked.put(names, revocations_of(claims), stamp, known)
         return known
 
     async def _is_named(self, name: str) -> bool:

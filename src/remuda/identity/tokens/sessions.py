@@ -45,7 +45,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.resources.crud import find, is_there, until_written
+from remuda.resources.crud import exists, find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -115,7 +115,7 @@ async def is_founded(store: Store, session: Session, now: datetime) -> bool:
 
 async def is_vouched(store: Store, provider: str) -> bool:
     """Tell whether the provider of a login is still there. With it goes everything that it has vouched for."""
-    return not provider or await is_there(store, OAuth2Provider, provider, marked=False)
+    return not provider or await exists(store, OAuth2Provider, provider, marked=False)
 
 
 async def organization_vouching(store: Store, provider: str) -> str:
@@ -259,7 +259,7 @@ class Sessions:
             except NotFound:
                 return None
 
-        marked = await until_written(mark)
+        marked = await retry_on_conflict(mark)
         if marked is not None:
             await self.clear(marked)
 
@@ -314,4 +314,4 @@ class Sessions:
             others = tuple(each for each in user.spec.sessions if each.client_id != spec.client)
             await self.store.update(replace(user, spec=replace(user.spec, sessions=(*others, login))))
 
-        await until_written(note)
+        await retry_on_conflict(note)

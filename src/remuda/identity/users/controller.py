@@ -24,12 +24,12 @@ from remuda.identity.kinds.users import (
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.users.rules import without
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.controller import Driver
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.reconcile.sources import Source, names, through
 from remuda.resources.conventions import ORGANIZATION, organization_of
-from remuda.resources.crud import find, is_there
+from remuda.resources.crud import exists, find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
@@ -42,7 +42,7 @@ class GroupController:
 
     store: Store
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         """Look after one group."""
         group = await find(self.store, Group, key)
         if group is None:
@@ -53,13 +53,13 @@ class GroupController:
         if gone:
             tidied = replace(group, spec=without(group.spec, organization_of(group), gone.__contains__))
             with suppress(NotFound):  # the group went in this very moment
-                await self.store.update(tidied, log=[run.entry(group, "MembersGone", members=sorted(gone))])
+                await self.store.update(tidied, log=[run.event(group, "MembersGone", members=sorted(gone))])
         return Done()
 
     async def _missing(self, group: Group, kind: type[Resource], ids: Sequence[str]) -> Collection[str]:
         """Return those ids that nobody has. Of many, it is faster to read the names of all that there are."""
         if len(ids) <= _FEW:
-            return [each for each in ids if not await is_there(self.store, kind, each, marked=False)]
+            return [each for each in ids if not await exists(self.store, kind, each, marked=False)]
         where = {ORGANIZATION: organization_of(group)}
         return set(ids) - {name async for name in names(self.store, kind, labels=where)}
 
@@ -70,18 +70,18 @@ class ProjectController:
 
     store: Store
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         """Look after one project."""
         project = await find(self.store, Project, key, marked=False)
         if project is None:
             return Done()
         groups = project.spec.group_ids
-        kept = tuple([each for each in groups if await is_there(self.store, Group, each, marked=False)])
+        kept = tuple([each for each in groups if await exists(self.store, Group, each, marked=False)])
         if kept != groups:
             gone = sorted(set(groups) - set(kept))
             tidied = replace(project, spec=replace(project.spec, group_ids=kept))
             with suppress(NotFound):  # the project went in this very moment
-                await self.store.update(tidied, log=[run.entry(project, "GroupsGone", groups=gone)])
+                await self.store.update(tidied, log=[run.event(project, "GroupsGone", groups=gone)])
         return Done()
 
 
@@ -92,22 +92,22 @@ class AccountController:
     store: Store
     tokens: Tokens
 
-    async def __call__(self, key: str, run: Run) -> Result:
+    async def __call__(self, key: str, run: ReconcileContext) -> Result:
         """Look after one service account."""
         account = await find(self.store, ServiceAccount, key)
         if account is None:
             return Done()
-        if account.is_marked and KEEPS_ACCOUNT in account.metadata.finalizers:
+        if account.is_deleting and KEEPS_ACCOUNT in account.metadata.finalizers:
             await self._revoke([*account.spec.replaced, *_present(account)])
             finalizers = tuple(each for each in account.metadata.finalizers if each != KEEPS_ACCOUNT)
             freed = replace(account, metadata=replace(account.metadata, finalizers=finalizers))
             with suppress(NotFound):  # another process that believes to lead was faster
-                await self.store.update(freed, log=[run.entry(account, "TokensRevoked")])
-        elif account.spec.replaced and not account.is_marked:
+                await self.store.update(freed, log=[run.event(account, "TokensRevoked")])
+        elif account.spec.replaced and not account.is_deleting:
             await self._revoke(account.spec.replaced)
             forgotten = replace(account, spec=replace(account.spec, replaced=()))
             with suppress(NotFound):  # the account went in this very moment
-                await self.store.update(forgotten, log=[run.entry(account, "TokensRevoked")])
+                await self.store.update(forgotten, log=[run.event(account, "TokensRevoked")])
         return Done()
 
     async def _revoke(self, tokens: Sequence[ReplacedToken]) -> None:
@@ -116,14 +116,16 @@ class AccountController:
             await self.tokens.revoke(token.id, expires=token.expires)
 
 
-def drivers(ports: ReconcilePorts, tokens: Tokens, *, settings: DriverSettings | None = None) -> Sequence[Driver]:
+def drivers(
+    ports: ReconcilePorts, tokens: Tokens, *, settings: ControllerSettings | None = None
+) -> Sequence[Controller]:
     """Return the controllers of this room."""
     store = ports.store
     members = through(store, Group, "member", lambda user: user_member(user.name))
     accounts = through(store, Group, "member", lambda account: account_member(account.name))
     projects = through(store, Project, "group", lambda group: group.name)
     return (
-        Driver(
+        Controller(
             "group-members",
             GroupController(store=store),
             kind=Group,
@@ -135,7 +137,7 @@ def drivers(ports: ReconcilePorts, tokens: Tokens, *, settings: DriverSettings |
             ),
             settings=settings,
         ),
-        Driver(
+        Controller(
             "project-groups",
             ProjectController(store=store),
             kind=Project,
@@ -143,7 +145,7 @@ def drivers(ports: ReconcilePorts, tokens: Tokens, *, settings: DriverSettings |
             sources=(Source(Project), Source(Group, when=_is_marked, keys=projects)),
             settings=settings,
         ),
-        Driver(
+        Controller(
             "account-tokens",
             AccountController(store=store, tokens=tokens),
             kind=ServiceAccount,
@@ -154,7 +156,7 @@ def drivers(ports: ReconcilePorts, tokens: Tokens, *, settings: DriverSettings |
 
 
 def _is_marked(resource: Resource) -> bool:
-    return resource.is_marked
+    return resource.is_deleting
 
 
 def _present(account: ServiceAccount) -> Sequence[ReplacedToken]:

@@ -14,7 +14,7 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context, Principal
 from remuda.http.pagination import SLICE
 from remuda.http.responses import Collection as ResponseCollection
-from remuda.http.responses import Shown, Tagged, tagged
+from remuda.http.responses import EtagView, Viewed, etag_view
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, Subject, User
 from remuda.identity.names import permission
@@ -22,12 +22,12 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.users.rules import address, local_subject, membership_of
 from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
 from remuda.identity.users.service import Grants
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.resources import conventions as labels
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.conventions import USER
-from remuda.resources.crud import check_state, each_once, find, find_in, get_in, until_written, witnessed
+from remuda.resources.crud import audit_records, check_state, each_once, find, find_in, get_in, retry_on_conflict
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -88,14 +88,14 @@ def writable_group(group: Group) -> GroupWrite:
     return GroupWrite(metadata=writable_metadata(group.metadata, group.spec.tags), spec=_spec_wire(group.spec, ""))
 
 
-def group_view(issuer: str) -> Tagged[Group, GroupRead]:
+def group_view(issuer: str) -> EtagView[Group, GroupRead]:
     """Return how groups are rendered where this is our own name: always the same view, as the store's cache asks."""
     return _view(issuer)
 
 
 @cache
-def _view(issuer: str) -> Tagged[Group, GroupRead]:
-    return tagged(lambda group: read_group(group, issuer), writable_group)
+def _view(issuer: str) -> EtagView[Group, GroupRead]:
+    return etag_view(lambda group: read_group(group, issuer), writable_group)
 
 
 def _spec_wire(spec: GroupSpec, issuer: str) -> GroupSpecWire:
@@ -125,7 +125,7 @@ class Groups:
     grants: Grants
 
     @property
-    def view(self) -> Tagged[Group, GroupRead]:
+    def view(self) -> EtagView[Group, GroupRead]:
         """How groups are rendered here."""
         return group_view(self.settings.issuer)
 
@@ -136,21 +136,21 @@ class Groups:
             store=self.store, kind=Group, view=self.view, labels={ORGANIZATION_LABEL: organization}
         )
 
-    async def create(self, context: Context, organization: str, body: GroupWrite) -> Shown[GroupRead]:
+    async def create(self, context: Context, organization: str, body: GroupWrite) -> Viewed[GroupRead]:
         """Create a group. It is named after the request, so that repeating the request makes no second one."""
         allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
         found = await self.store.get(Organization, organization)
         spec = await self._judged(context, organization, body)
         group = new_group(context.operation, found, body, spec, context.principal)
         try:
-            made = await self.store.create(group, log=witnessed(context, GROUPS, group))
+            made = await self.store.create(group, log=audit_records(context, GROUPS, group))
         except AlreadyExists:  # the same request, whose response was lost
             made = await self.store.get(Group, group.name)
-        return Shown(self.view, made)
+        return Viewed(self.view, made)
 
-    async def get(self, context: Context, organization: str, group: str) -> Shown[GroupRead]:
+    async def get(self, context: Context, organization: str, group: str) -> Viewed[GroupRead]:
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
-        return Shown(self.view, await self._group(organization, group))
+        return Viewed(self.view, await self._group(organization, group))
 
     async def update(self, context: Context, organization: str, group: str, body: GroupWrite) -> None:
         """Replace the metadata, the roles and the members of a group."""
@@ -161,9 +161,9 @@ class Groups:
             check_state(context, found, writable_group(found))
             spec = await self._judged(context, organization, body)
             changed = changed_group(found, body, spec, context.principal, self.clock.now())
-            await self.store.update(changed, log=witnessed(context, GROUPS, found))
+            await self.store.update(changed, log=audit_records(context, GROUPS, found))
 
-        await until_written(change)
+        await retry_on_conflict(change)
 
     async def delete(self, context: Context, organization: str, group: str) -> None:
         """Delete a group. It grants nothing from now on; a controller removes it from projects."""
@@ -173,10 +173,10 @@ class Groups:
             found = await self._group(organization, group)
             check_state(context, found, writable_group(found))
             await self.store.delete(
-                Group, found.name, uid=found.uid, version=found.version, log=witnessed(context, GROUPS, found)
+                Group, found.name, uid=found.uid, version=found.version, log=audit_records(context, GROUPS, found)
             )
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def _group(self, organization: str, group: str) -> Group:
         await self.store.get(Organization, organization)
@@ -189,7 +189,7 @@ class Groups:
         spec = wanted.spec
         for number, account in enumerate(each_once(spec.service_account_ids)):
             if number % SLICE == SLICE - 1:
-                await let_others_run()
+                await yield_to_loop()
             await self._check_account(organization, account)
         users = await self._users(organization, spec)
         return roster(wanted, users, [each for each in spec.subjects if not self._is_ours(each)])
@@ -206,7 +206,7 @@ class Groups:
         users: dict[str, str] = {}
         for number, user in enumerate(each_once([*spec.user_ids, *by_subject])):
             if number % SLICE == SLICE - 1:
-                await let_others_run()
+                await yield_to_loop()
             subject = await self._subject(organization, user)
             if subject is None and user in by_subject:
                 raise Malformed(f"subject {by_subject[user]} does not exist", [("/spec/subjects", _NO_USER)])

@@ -26,7 +26,7 @@ from remuda.identity.kinds.users import KEEPS_ACCOUNT, Claim, Group, Mark, Organ
 from remuda.identity.users.rules import Member, claimed, is_in, marked, restored, reverted
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound
 from remuda.operations.kinds import Operation, attempt_id
-from remuda.resources.crud import Turns, find, find_in
+from remuda.resources.crud import KeyedLock, find, find_in
 from remuda.store.contract import Store
 
 ClaimedT = TypeVar("ClaimedT", OrganizationUser, ServiceAccount)
@@ -76,7 +76,7 @@ async def take(
         found = await store.get(kind, name)
         if found.spec.claim is not None and found.spec.claim.operation == operation:
             return found
-        if found.is_marked or await is_claimed(store, found.spec.claim):
+        if found.is_deleting or await is_claimed(store, found.spec.claim):
             raise Conflict(kind.__name__, name)
         try:
             return await store.update(change(claimed(found, operation)))
@@ -127,7 +127,7 @@ class Joining:
     """Changes who is in which group."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._turns = store, Turns()
+        self._store, self._turns = store, KeyedLock()
 
     async def settle(
         self,
@@ -158,7 +158,7 @@ class Joining:
     async def _join(
         self, operation: str, member: Member, name: str, roles: tuple[str, ...] | None, *, is_new: bool
     ) -> None:
-        async with self._turns.of(name):
+        async with self._turns.hold(name):
             while True:
                 group = await find_group(self._store, member.organization, name)
                 if is_in(group, member) and (_has_mark(group, member, operation) or not is_new):
@@ -169,7 +169,7 @@ class Joining:
                     return
 
     async def _leave(self, operation: str, member: Member, name: str) -> None:
-        async with self._turns.of(name):
+        async with self._turns.hold(name):
             while True:
                 group = await find(self._store, Group, name)
                 if group is None or not is_in(group, member):
@@ -178,7 +178,7 @@ class Joining:
                     return
 
     async def _take_back(self, operation: str, member: Member, name: str) -> None:
-        async with self._turns.of(name):
+        async with self._turns.hold(name):
             while True:
                 try:
                     group = await self._store.get(Group, name)

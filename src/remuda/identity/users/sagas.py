@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from remuda.access.principal import Asker
+from remuda.access.principal import Requester
 from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import (
@@ -33,7 +33,7 @@ from remuda.identity.users import rules
 from remuda.identity.users.memberships import Joining, give_back, need, need_no_more, take
 from remuda.identity.users.rules import Member
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRefused, Unavailable
+from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRejected, Unavailable
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.resources.schema import MetadataWrite
@@ -70,7 +70,7 @@ class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is needed to settle the groups of a user or a service account."""
 
     member: Member
-    by: Asker
+    by: Requester
     groups: tuple[str, ...] = ()
     judged: Mapping[str, tuple[str, ...]] = {}
     """The roles of those groups that it is not in yet, which whoever asks may give."""
@@ -124,7 +124,7 @@ async def _make_membership(ports: PeoplePorts, work: Work[UserWork]) -> None:
         membership = await store.create(made)
     except AlreadyExists:
         membership = await take(store, OrganizationUser, made.name, work.id)
-    except ReferenceRefused:
+    except ReferenceRejected:
         raise Unavailable("The user is just being removed: try again.") from None
     ports.tray.memberships.put(work.id, membership)
 

@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.principal import Context, Principal, asker_of
+from remuda.access.principal import Context, Principal, requester_of
 from remuda.http.pagination import SLICE
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User
@@ -40,13 +40,13 @@ from remuda.identity.users.sagas import (
     UserWork,
 )
 from remuda.identity.users.schema import AccountRead, AccountWrite, UserRead, UserWrite
-from remuda.kernel.clock import Clock, let_others_run
-from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
+from remuda.kernel.clock import Clock, yield_to_loop
+from remuda.kernel.errors import Forbidden, NotFound, ResponseNotStored
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import Saga
 from remuda.operations.service import Operations
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
-from remuda.resources.crud import Turns, each_once, find, find_in, get_in, is_there, until_written, witnessed
+from remuda.resources.crud import KeyedLock, audit_records, each_once, exists, find, find_in, get_in, retry_on_conflict
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.contract import Store
@@ -69,22 +69,22 @@ class Changes:
     store: Store
     operations: Operations
     grants: Grants
-    turns: Turns = field(default_factory=Turns)
+    turns: KeyedLock = field(default_factory=KeyedLock)
 
     async def run(self, context: Context, plural: str, saga: Saga[PeoplePorts, WorkT], work: WorkT) -> str | None:
         """Carry a request out and return its operation; None if that was done before, and only its answer was lost."""
         member = work.member
-        async with self.turns.of(member.value):
+        async with self.turns.hold(member.value):
             if await was_done(self.store, context.operation):
                 return None
             judged = await self._judge(context.principal, member, work.groups)
             done = await self.operations.run(
                 saga,
                 id=context.operation,
-                actor=context.principal.who,
+                actor=context.principal.actor_name,
                 input=msgspec.structs.replace(work, judged=judged),
                 trace_id=context.trace_id,
-                log=context.witness(plural, member.id, organization=member.organization),
+                log=context.audit(plural, member.id, organization=member.organization),
             )
             return done.name
 
@@ -92,7 +92,7 @@ class Changes:
         """Return the roles, by group, of those groups that somebody would come into; raise unless they may be given."""
         groups = [await find_group(self.store, member.organization, name) for name in wanted]
         kind = OrganizationUser if member.subject else ServiceAccount
-        is_new = not await is_there(self.store, kind, member.id)  # then nothing that has its id already means this one
+        is_new = not await exists(self.store, kind, member.id)  # then nothing that has its id already means this one
         entered = {group.name: group.spec.role_ids for group in groups if is_new or not is_in(group, member)}
         if roles := each_once(role for each in entered.values() for role in each):
             await self.grants.check_grantable(principal, roles, member.organization)
@@ -120,7 +120,7 @@ class Users:
         memberships = await self.store.list(OrganizationUser, labels={ORGANIZATION: organization})
         for number, membership in enumerate(memberships.items):
             if number % SLICE == SLICE - 1:
-                await let_others_run()
+                await yield_to_loop()
             user = await find(self.store, User, membership.metadata.labels[USER])
             if user is None:
                 continue
@@ -136,7 +136,7 @@ class Users:
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
         work = UserWork(
             member=member,
-            by=asker_of(context.principal),
+            by=requester_of(context.principal),
             groups=each_once(body.spec.group_ids),
             state=body.spec.state,
             tags=tags,
@@ -151,7 +151,7 @@ class Users:
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
         work = UserWork(
             member=member,
-            by=asker_of(context.principal),
+            by=requester_of(context.principal),
             groups=each_once(body.spec.group_ids),
             state=body.spec.state,
         )
@@ -161,7 +161,7 @@ class Users:
         """Delete a membership. It grants nothing any more, and a controller clears it from groups. The user remains."""
         allow_in_organization(context.principal, permission(USERS, "delete"), organization)
         found = await self._membership(organization, user)
-        await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=witnessed(context, USERS, found))
+        await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=audit_records(context, USERS, found))
 
     async def _answer(self, work: UserWork, done: str | None) -> UserRead:
         """Return the user that an operation wrote; or, if it was done earlier, the user as it is now."""
@@ -172,7 +172,7 @@ class Users:
         try:
             membership, user = await self._user(work.member.organization, work.member.id)
         except NotFound:
-            raise AnswerNotKept from None
+            raise ResponseNotStored from None
         return rules.read_user(membership, user, await groups_of(self.store, work.member))
 
     async def _user(self, organization: str, user: str) -> tuple[OrganizationUser, User]:
@@ -231,7 +231,7 @@ class Accounts:
         await self.store.get(Organization, organization)
         groups = await self._groups(organization)
         accounts = (await self.store.list(ServiceAccount, labels={ORGANIZATION: organization})).items
-        return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_marked]
+        return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_deleting]
 
     async def create(self, context: Context, organization: str, body: AccountWrite) -> AccountRead:
         """Create a service account, named after the request, and return its token this once."""
@@ -244,7 +244,7 @@ class Accounts:
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
         made, issued = self.tray.accounts.take(done), self.tray.tokens.take(done)
         if made is None or issued is None:
-            raise AnswerNotKept
+            raise ResponseNotStored
         return rules.read_account(made, sorted(work.groups), issued.token)
 
     async def update(self, context: Context, organization: str, account: str, body: AccountWrite) -> AccountRead:
@@ -261,14 +261,14 @@ class Accounts:
         try:  # it was done earlier: respond with its present state
             found = await self._account(organization, account)
         except NotFound:
-            raise AnswerNotKept from None
+            raise ResponseNotStored from None
         return rules.read_account(found, await self._groups_of(found))
 
     async def delete(self, context: Context, organization: str, account: str) -> None:
         """Delete a service account. Its token is refused from now on; a controller removes it from groups."""
         allow_in_organization(context.principal, permission(ACCOUNTS, "delete"), organization)
         found = await self._account(organization, account)
-        await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=witnessed(context, ACCOUNTS, found))
+        await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=audit_records(context, ACCOUNTS, found))
 
     async def rotate(self, context: Context, organization: str, account: str) -> AccountRead:
         """Replace the token of a service account, and return the new one this once. The old one is refused from now on.
@@ -285,9 +285,9 @@ class Accounts:
         async def change() -> ServiceAccount:
             found = await self._account(organization, account)
             changed = rules.rotated(found, issued, principal.subject, self.clock.now())
-            return await self.store.update(changed, log=witnessed(context, ACCOUNTS, found))
+            return await self.store.update(changed, log=audit_records(context, ACCOUNTS, found))
 
-        rotated = await until_written(change)
+        rotated = await retry_on_conflict(change)
         return rules.read_account(rotated, await self._groups_of(rotated), issued.token)
 
     async def _own(self, principal: Principal, organization: str) -> ServiceAccount | None:
@@ -318,7 +318,7 @@ class Accounts:
 def _work(context: Context, member: Member, wanted: AccountWrite) -> AccountWork:
     return AccountWork(
         member=member,
-        by=asker_of(context.principal),
+        by=requester_of(context.principal),
         groups=each_once(wanted.spec.group_ids),
         metadata=wanted.metadata,
     )

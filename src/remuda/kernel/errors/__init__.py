@@ -5,19 +5,19 @@
     RemudaError
     ├── Malformed             400  the request cannot be read
     ├── Unauthenticated       401  the credentials are missing or invalid
-    ├── OAuthRefusal          400  an OAuth 2 error, also with status 401, 403, 500 or 503
+    ├── OAuthError          400  an OAuth 2 error, also with status 401, 403, 500 or 503
     ├── Forbidden             403  the caller lacks a permission
     ├── Invalid               422  the input is wrong
-    ├── NoRoom                422  no space is left at the moment
+    ├── InsufficientCapacity                422  no space is left at the moment
     ├── NotFound              404  there is no such object
     ├── NotAllowed            405  the path does not support the method
     ├── TooSlow               408  the request did not arrive in time               (retry)
     ├── AlreadyExists         409  the name is taken
     ├── Conflict              409  written from a stale version                     (retry)
-    ├── ReferenceRefused      409  names something absent or being deleted
-    ├── OwnerRefused          409  the owner is absent or being deleted
+    ├── ReferenceRejected      409  names something absent or being deleted
+    ├── OwnerRejected          409  the owner is absent or being deleted
     ├── InFlight              409  the same request is being processed              (retry)
-    ├── AnswerNotKept         409  processed before, and its response contained a secret
+    ├── ResponseNotStored         409  processed before, and its response contained a secret
     ├── PlanRequired          409  the change is destructive and needs the hash of its plan
     ├── PlanChanged           409  the plan has changed
     ├── Gone                  410  the version is too old to watch from
@@ -52,26 +52,26 @@ from remuda.kernel.errors.objects import (
     Conflict,
     Gone,
     Inconsistent,
+    InsufficientCapacity,
     Invalid,
-    NoRoom,
     NotFound,
-    OwnerRefused,
-    ReferenceRefused,
+    OwnerRejected,
+    ReferenceRejected,
     RemudaError,
     Unreadable,
     Unsealable,
 )
 from remuda.kernel.errors.requests import (
-    AnswerNotKept,
     Forbidden,
     InFlight,
     KeyReused,
     Malformed,
     NotAllowed,
-    OAuthRefusal,
+    OAuthError,
     PlanChanged,
     PlanRequired,
     PreconditionFailed,
+    ResponseNotStored,
     TooLarge,
     TooMany,
     TooSlow,
@@ -95,26 +95,26 @@ from remuda.kernel.errors.unavailable import (
 
 __all__ = [
     "AlreadyExists",
-    "AnswerNotKept",
     "Conflict",
     "Forbidden",
     "Gone",
     "InFlight",
     "Inconsistent",
+    "InsufficientCapacity",
     "Invalid",
     "KeyReused",
     "Malformed",
-    "NoRoom",
     "NotAllowed",
     "NotFound",
-    "OAuthRefusal",
+    "OAuthError",
     "OutcomeUnknown",
-    "OwnerRefused",
+    "OwnerRejected",
     "PlanChanged",
     "PlanRequired",
     "PreconditionFailed",
-    "ReferenceRefused",
+    "ReferenceRejected",
     "RemudaError",
+    "ResponseNotStored",
     "ServerUnreachable",
     "StorageFailing",
     "StorageFull",

@@ -11,9 +11,9 @@ class RemudaError(Exception):
     """Set by the class. Only OAuth 2, which has several for one kind of error, sets it per object."""
     retry: ClassVar[bool] = False
 
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 # ruff: noqa: N818  the names say what happened; the suffix "Error" would add nothing
@@ -33,7 +33,7 @@ class Invalid(RemudaError):
         self.field = field
 
 
-class NoRoom(RemudaError):
+class InsufficientCapacity(RemudaError):
     """Raised when a request needs more space than is left; choose another target, or retry when space is free."""
 
     code = "no_room"
@@ -78,7 +78,7 @@ class Conflict(RemudaError):
         self.kind, self.name = kind, name
 
 
-class ReferenceRefused(RemudaError):
+class ReferenceRejected(RemudaError):
     """Raised when an object refers to a target that is absent or being deleted; refer to another one."""
 
     code = "reference_refused"
@@ -92,7 +92,7 @@ class ReferenceRefused(RemudaError):
         self.target_kind, self.target = target_kind, target
 
 
-class OwnerRefused(RemudaError):
+class OwnerRejected(RemudaError):
     """Raised when a child is written under an owner that is absent or being deleted; choose another owner."""
 
     code = "owner_refused"

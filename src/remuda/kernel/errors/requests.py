@@ -14,8 +14,8 @@ class Malformed(RemudaError):
     code = "malformed"
     status = 400
 
-    def __init__(self, sentence: str, problems: Sequence[tuple[str, str]] = ()) -> None:
-        super().__init__(sentence)
+    def __init__(self, message: str, problems: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
         self.problems = tuple(problems)
         """The invalid positions as JSON pointers, each with the reason; never the value that was sent."""
 
@@ -27,7 +27,7 @@ class Unauthenticated(RemudaError):
     status = 401
 
 
-class OAuthRefusal(RemudaError):
+class OAuthError(RemudaError):
     """Raised by OAuth 2 endpoints, which have their own error format; `error` is a code of the standard.
 
     The description is for humans, as is every message. `headers` tell the client, for example, how to authenticate.
@@ -85,7 +85,7 @@ class InFlight(RemudaError):
         self.retry_after_s = retry_after_s
 
 
-class AnswerNotKept(RemudaError):
+class ResponseNotStored(RemudaError):
     """Raised when a request with this idempotency key was processed before and its response not stored."""
 
     code = "answer_not_kept"
@@ -131,8 +131,8 @@ class PreconditionFailed(RemudaError):
     code = "precondition_failed"
     status = 412
 
-    def __init__(self, kind: str, name: str, *, told: str = "If-Match") -> None:
-        super().__init__(f"The {kind} {name} does not match {told}: read it again, then decide.")
+    def __init__(self, kind: str, name: str, *, precondition: str = "If-Match") -> None:
+        super().__init__(f"The {kind} {name} does not match {precondition}: read it again, then decide.")
 
 
 class TooLarge(RemudaError):

@@ -16,7 +16,7 @@ ImageState = Literal["pending", "creating", "ready", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class CloudGpu:
     """GPUs of a flavor."""
 
     vendor: Vendor
@@ -28,7 +28,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flavor:
+class CloudFlavor:
     """A size of server."""
 
     id: str
@@ -41,37 +41,37 @@ class Flavor:
     is_baremetal: bool = False
     is_pinned_only: bool = False
     """Whether a server of this flavor must name the host that it runs on."""
-    gpu: Gpu | None = None
+    gpu: CloudGpu | None = None
     free: int | None = None
     """Remaining capacity, in servers; None if the provider does not report it."""
 
 
-class Catalogue(Protocol):
+class CloudCatalogue(Protocol):
     """Capability of offering flavors. Every provider has it."""
 
-    async def flavors(self) -> Sequence[Flavor]:
+    async def flavors(self) -> Sequence[CloudFlavor]:
         """Return the flavors that are offered now."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalNetwork:
+class CloudExternalNetwork:
     """A network that leads to the outside."""
 
     id: str
     name: str
 
 
-class ExternalNetworks(Protocol):
+class CloudExternalNetworks(Protocol):
     """Capability of offering external networks."""
 
-    async def external_networks(self) -> Sequence[ExternalNetwork]:
+    async def external_networks(self) -> Sequence[CloudExternalNetwork]:
         """Return the external networks that are offered now."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatingSystem:
+class CloudOperatingSystem:
     """Operating system of an image."""
 
     kernel: Literal["linux"] = "linux"
@@ -83,7 +83,7 @@ class OperatingSystem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageGpu:
+class CloudImageGpu:
     """GPUs that an image has drivers for."""
 
     vendor: Vendor
@@ -92,7 +92,7 @@ class ImageGpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewImage:
+class CloudImageSpec:
     """Desired image."""
 
     id: str
@@ -100,16 +100,16 @@ class NewImage:
     name: str
     architecture: Architecture
     virtualization: Virtualization
-    os: OperatingSystem
+    os: CloudOperatingSystem
     software_versions: Mapping[str, str] = field(default_factory=dict)
-    gpu: ImageGpu | None = None
+    gpu: CloudImageGpu | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     organization: str = ""
     """Owner of the image; empty for a public image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image(NewImage):
+class CloudImage(CloudImageSpec):
     """An image as the provider reports it."""
 
     size_gib: int
@@ -117,18 +117,18 @@ class Image(NewImage):
     created: datetime
 
 
-class Images(Protocol):
+class CloudImages(Protocol):
     """Capability of managing images."""
 
-    async def images(self) -> Sequence[Image]:
+    async def images(self) -> Sequence[CloudImage]:
         """Return all images, in any state."""
         ...
 
-    async def find_image(self, image: str) -> Image | None:
+    async def find_image(self, image: str) -> CloudImage | None:
         """Return an image, or None."""
         ...
 
-    async def create_image(self, desired: NewImage, content: AsyncIterator[bytes]) -> Image:
+    async def create_image(self, desired: CloudImageSpec, content: AsyncIterator[bytes]) -> CloudImage:
         """Create an image from a stream of bytes, or raise AlreadyExists.
 
         If the stream breaks off, no image remains. An empty one raises Rejected.

@@ -106,7 +106,7 @@ class InUse(RemudaError):
         self.kind, self.name = kind, name
 
 
-class Refused(RemudaError):
+class Rejected(RemudaError):
     """Raised when a provider does not accept a request, now or later; send a different one."""
 
     code = "refused"

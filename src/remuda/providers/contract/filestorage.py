@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.networks import Range
+from remuda.providers.contract.networks import AddressRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageClass:
+class CloudStorageClass:
     """A class of file storage that a provider offers."""
 
     id: str
@@ -19,16 +19,16 @@ class StorageClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attachment:
+class CloudAttachment:
     """A network from which a storage is reachable, and the addresses that the storage has on it."""
 
     network: Handle
-    addresses: Range
+    addresses: AddressRange
     vlan: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotPolicy:
+class CloudSnapshotPolicy:
     """Schedule and retention of snapshots."""
 
     name: str
@@ -40,38 +40,38 @@ class SnapshotPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileStorageSpec:
+class CloudFileStorageSpec:
     """Desired file storage. It belongs to a project and not to a tenancy: its handle's tenancy is empty."""
 
     handle: Handle
     storage_class: str
     size_bytes: int
     has_root_squash: bool = True
-    attachments: tuple[Attachment, ...] = ()
-    policies: tuple[SnapshotPolicy, ...] = ()
+    attachments: tuple[CloudAttachment, ...] = ()
+    policies: tuple[CloudSnapshotPolicy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileStorage:
+class CloudFileStorage:
     """A file storage as the provider reports it."""
 
-    spec: FileStorageSpec
+    spec: CloudFileStorageSpec
     mount_path: str
     used_bytes: int = 0
 
 
-class FileStorages(Protocol):
+class CloudFileStorages(Protocol):
     """Capability of managing file storage."""
 
-    async def storage_classes(self) -> Sequence[StorageClass]:
+    async def storage_classes(self) -> Sequence[CloudStorageClass]:
         """Return the classes that are offered now."""
         ...
 
-    async def converge_storage(self, desired: FileStorageSpec) -> FileStorage:
+    async def converge_storage(self, desired: CloudFileStorageSpec) -> CloudFileStorage:
         """Create a storage, or update its size, attachments and policies; Rejected if its data would not fit."""
         ...
 
-    async def find_storage(self, handle: Handle) -> FileStorage | None:
+    async def find_storage(self, handle: Handle) -> CloudFileStorage | None:
         """Return a storage, or None."""
         ...
 
@@ -79,6 +79,6 @@ class FileStorages(Protocol):
         """Remove a storage and its data."""
         ...
 
-    def storages(self) -> AsyncIterator[Sequence[FileStorage]]:
+    def storages(self) -> AsyncIterator[Sequence[CloudFileStorage]]:
         """Yield all our storages, page by page."""
         ...

@@ -8,7 +8,7 @@ from remuda.providers.contract.common import Handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Member:
+class CloudMember:
     """A backend of a listener."""
 
     address: str
@@ -16,7 +16,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealthCheck:
+class CloudHealthCheck:
     """Health check of the members of a listener."""
 
     interval_s: int = 10
@@ -26,7 +26,7 @@ class HealthCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class CloudListener:
     """A port on which a load balancer accepts connections, and its members."""
 
     name: str
@@ -34,13 +34,13 @@ class Listener:
     port: int
     allowed_prefixes: tuple[str, ...] = ()
     idle_timeout_s: int | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[CloudMember, ...] = ()
     has_proxy_protocol: bool = False
-    health_check: HealthCheck | None = None
+    health_check: CloudHealthCheck | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadBalancerSpec:
+class CloudLoadBalancerSpec:
     """Desired load balancer. We choose its address."""
 
     handle: Handle
@@ -49,29 +49,29 @@ class LoadBalancerSpec:
     address: str
     mac: str
     is_public: bool = False
-    listeners: tuple[Listener, ...] = ()
+    listeners: tuple[CloudListener, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadBalancer:
+class CloudLoadBalancer:
     """A load balancer as the provider reports it."""
 
-    spec: LoadBalancerSpec
+    spec: CloudLoadBalancerSpec
     state: Literal["building", "active", "failed"]
     public_address: str = ""
 
 
-class LoadBalancers(Protocol):
+class CloudLoadBalancers(Protocol):
     """Capability of managing load balancers."""
 
-    async def converge_balancer(self, desired: LoadBalancerSpec) -> LoadBalancer:
+    async def converge_balancer(self, desired: CloudLoadBalancerSpec) -> CloudLoadBalancer:
         """Create or update a load balancer; the returned one may still be building.
 
         Raise what `converge_port` raises, since its address is also one of the network.
         """
         ...
 
-    async def find_balancer(self, handle: Handle) -> LoadBalancer | None:
+    async def find_balancer(self, handle: Handle) -> CloudLoadBalancer | None:
         """Return a load balancer, or None."""
         ...
 
@@ -79,6 +79,6 @@ class LoadBalancers(Protocol):
         """Remove a load balancer with its public address."""
         ...
 
-    def balancers(self) -> AsyncIterator[Sequence[LoadBalancer]]:
+    def balancers(self) -> AsyncIterator[Sequence[CloudLoadBalancer]]:
         """Yield all our load balancers, page by page."""
         ...

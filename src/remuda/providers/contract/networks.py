@@ -18,7 +18,7 @@ class Tenancy:
     """OpenSSH key for servers whose users chose the identity's key pair."""
 
 
-class Tenancies(Protocol):
+class CloudTenancies(Protocol):
     """Capability of managing tenancies."""
 
     async def converge_tenancy(self, desired: Tenancy) -> None:
@@ -39,7 +39,7 @@ class Tenancies(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class AddressRange:
     """Addresses from the first to the last, both included."""
 
     first: str
@@ -47,7 +47,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class CloudRoute:
     """Next hop of the traffic to a prefix."""
 
     prefix: str
@@ -55,40 +55,40 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkSpec:
+class CloudNetworkSpec:
     """Desired network."""
 
     handle: Handle
     prefix: str
     gateway: str
-    pool: Range
+    pool: AddressRange
     """Addresses that the provider's own DHCP may assign; ours are among them."""
     nameservers: tuple[str, ...] = ()
-    routes: tuple[Route, ...] = ()
+    routes: tuple[CloudRoute, ...] = ()
     vlan: int | None = None
     """VLAN that we assigned, where the region has physical networks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class CloudNetwork:
     """A network as the provider reports it."""
 
-    spec: NetworkSpec
+    spec: CloudNetworkSpec
     id: str
     subnet_id: str
 
 
-class Networks(Protocol):
+class CloudNetworks(Protocol):
     """Capability of managing networks."""
 
-    async def converge_network(self, desired: NetworkSpec) -> Network:
+    async def converge_network(self, desired: CloudNetworkSpec) -> CloudNetwork:
         """Create a network, or update its name servers and routes; any other change raises Rejected.
 
         Raise NotFound if the tenancy does not exist, and InUse if another network has the VLAN.
         """
         ...
 
-    async def find_network(self, handle: Handle) -> Network | None:
+    async def find_network(self, handle: Handle) -> CloudNetwork | None:
         """Return a network, or None."""
         ...
 
@@ -96,7 +96,7 @@ class Networks(Protocol):
         """Remove a network, or raise InUse while a port or a load balancer is on it."""
         ...
 
-    def networks(self) -> AsyncIterator[Sequence[Network]]:
+    def networks(self) -> AsyncIterator[Sequence[CloudNetwork]]:
         """Yield all our networks, page by page."""
         ...
 
@@ -108,7 +108,7 @@ Traffic = Literal["any", "icmp", "tcp", "udp", "vrrp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Rule:
+class CloudRule:
     """Rule that allows some traffic."""
 
     direction: Direction
@@ -119,21 +119,21 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecurityGroup:
+class CloudSecurityGroup:
     """Rules for the ports in the group. Ingress that no rule allows is blocked; all egress is allowed."""
 
     handle: Handle
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[CloudRule, ...] = ()
 
 
-class SecurityGroups(Protocol):
+class CloudSecurityGroups(Protocol):
     """Capability of managing security groups."""
 
-    async def converge_group(self, desired: SecurityGroup) -> SecurityGroup:
+    async def converge_group(self, desired: CloudSecurityGroup) -> CloudSecurityGroup:
         """Create a group, or update its rules; NotFound if the tenancy does not exist."""
         ...
 
-    async def find_group(self, handle: Handle) -> SecurityGroup | None:
+    async def find_group(self, handle: Handle) -> CloudSecurityGroup | None:
         """Return a group, or None."""
         ...
 
@@ -141,6 +141,6 @@ class SecurityGroups(Protocol):
         """Remove a group, or raise InUse while a port is in it."""
         ...
 
-    def groups(self) -> AsyncIterator[Sequence[SecurityGroup]]:
+    def groups(self) -> AsyncIterator[Sequence[CloudSecurityGroup]]:
         """Yield all our groups, page by page."""
         ...

@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, fields
 from typing import Literal, Protocol
 
-from remuda.providers.contract.catalogue import Catalogue, ExternalNetworks, Images
+from remuda.providers.contract.catalogue import CloudCatalogue, CloudExternalNetworks, CloudImages
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.filestorage import FileStorages
-from remuda.providers.contract.loadbalancers import LoadBalancers
-from remuda.providers.contract.networks import Networks, SecurityGroups, Tenancies
-from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
+from remuda.providers.contract.filestorage import CloudFileStorages
+from remuda.providers.contract.loadbalancers import CloudLoadBalancers
+from remuda.providers.contract.networks import CloudNetworks, CloudSecurityGroups, CloudTenancies
+from remuda.providers.contract.servers import CloudConsoles, CloudPorts, CloudServers, CloudSnapshots
 
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
 """Kinds of provider."""
 
-Subject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
+EventSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
 """Kind of object that an event is about."""
 
 
@@ -22,13 +22,13 @@ Subject = Literal["tenancy", "network", "group", "port", "server", "balancer", "
 class CloudEvent:
     """Notification that an object changed at the provider; read it again."""
 
-    subject: Subject
+    subject: EventSubject
     handle: Handle
     """Handle of the object. Tenancies, images and storages are in no tenancy: the tenancy is empty, and the name is
     theirs or their id."""
 
 
-class Events(Protocol):
+class CloudEvents(Protocol):
     """Capability of sending change events.
 
     Events may be lost, so a consumer that must not miss a change also polls. A caller whose write returned the changed
@@ -45,21 +45,21 @@ class Provider:
     """Provider of one region. A capability that it lacks is None; `capabilities` names those that it has."""
 
     type: ProviderType
-    catalogue: Catalogue
+    catalogue: CloudCatalogue
     lag_s: float = 5.0
     """Greatest age of its reads: an absence is confirmed by a second read at least so much later."""
-    external_networks: ExternalNetworks | None = None
-    images: Images | None = None
-    tenancies: Tenancies | None = None
-    networks: Networks | None = None
-    security_groups: SecurityGroups | None = None
-    ports: Ports | None = None
-    servers: Servers | None = None
-    consoles: Consoles | None = None
-    snapshots: Snapshots | None = None
-    load_balancers: LoadBalancers | None = None
-    file_storages: FileStorages | None = None
-    events: Events | None = None
+    external_networks: CloudExternalNetworks | None = None
+    images: CloudImages | None = None
+    tenancies: CloudTenancies | None = None
+    networks: CloudNetworks | None = None
+    security_groups: CloudSecurityGroups | None = None
+    ports: CloudPorts | None = None
+    servers: CloudServers | None = None
+    consoles: CloudConsoles | None = None
+    snapshots: CloudSnapshots | None = None
+    load_balancers: CloudLoadBalancers | None = None
+    file_storages: CloudFileStorages | None = None
+    events: CloudEvents | None = None
 
     @property
     def capabilities(self) -> tuple[str, ...]:

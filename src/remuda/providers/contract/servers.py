@@ -7,12 +7,12 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from remuda.providers.contract.catalogue import Image, NewImage
+from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec
 from remuda.providers.contract.common import Handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PortSpec:
+class CloudPortSpec:
     """Desired port. We choose its address, and the provider assigns that to no other port."""
 
     handle: Handle
@@ -29,19 +29,19 @@ class PortSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class CloudPort:
     """A port as the provider reports it."""
 
-    spec: PortSpec
+    spec: CloudPortSpec
     public_address: str = ""
     server: str = ""
     """Name of the server that is attached to it."""
 
 
-class Ports(Protocol):
+class CloudPorts(Protocol):
     """Capability of managing ports."""
 
-    async def converge_port(self, desired: PortSpec) -> Port:
+    async def converge_port(self, desired: CloudPortSpec) -> CloudPort:
         """Create a port, or update its groups, sources and public address.
 
         Raise AlreadyExists if another port of the network has the address, NoCapacity if the pool is empty, NotFound if
@@ -49,7 +49,7 @@ class Ports(Protocol):
         """
         ...
 
-    async def find_port(self, handle: Handle) -> Port | None:
+    async def find_port(self, handle: Handle) -> CloudPort | None:
         """Return a port, or None."""
         ...
 
@@ -57,19 +57,19 @@ class Ports(Protocol):
         """Remove a port with its public address, or raise InUse while a server is attached to it."""
         ...
 
-    def ports(self) -> AsyncIterator[Sequence[Port]]:
+    def ports(self) -> AsyncIterator[Sequence[CloudPort]]:
         """Yield all our ports, page by page."""
         ...
 
 
-ServerState = Literal[
+CloudServerState = Literal[
     "queued", "building", "running", "stopping", "stopped", "rebuilding", "suspended", "failed", "removing", "unknown"
 ]
 """State of a server. A failed one never ran, or a rebuild broke it; `fault` gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSpec:
+class CloudServerSpec:
     """Desired server."""
 
     handle: Handle
@@ -88,12 +88,12 @@ class ServerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class CloudServer:
     """A server as the provider reports it."""
 
     handle: Handle
     id: str
-    state: ServerState
+    state: CloudServerState
     flavor: str
     image: str
     """Image that it was created from, or is being rebuilt to."""
@@ -109,7 +109,7 @@ class Server:
     """Reason of a failure."""
 
 
-class Sighting(msgspec.Struct, frozen=True, gc=False):
+class CloudServerVersion(msgspec.Struct, frozen=True, gc=False):
     """A server's version, which shows whether the server changed.
 
     Not tracked by the garbage collector, like its handle.
@@ -119,10 +119,10 @@ class Sighting(msgspec.Struct, frozen=True, gc=False):
     version: str
 
 
-class Servers(Protocol):
+class CloudServers(Protocol):
     """Capability of managing servers."""
 
-    async def create_server(self, desired: ServerSpec) -> Server:
+    async def create_server(self, desired: CloudServerSpec) -> CloudServer:
         """Create a server; raise AlreadyExists before any other error.
 
         Raise NoCapacity if there is none, InUse if another server has the port, NotFound if the port, flavor or image
@@ -131,7 +131,7 @@ class Servers(Protocol):
         """
         ...
 
-    async def find_server(self, handle: Handle) -> Server | None:
+    async def find_server(self, handle: Handle) -> CloudServer | None:
         """Return a server, or None."""
         ...
 
@@ -159,12 +159,12 @@ class Servers(Protocol):
         """
         ...
 
-    def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
+    def sightings(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         """Yield the versions of all our servers, page by page."""
         ...
 
 
-class Consoles(Protocol):
+class CloudConsoles(Protocol):
     """Capability of showing consoles."""
 
     async def open_console(self, handle: Handle) -> str:
@@ -176,9 +176,9 @@ class Consoles(Protocol):
         ...
 
 
-class Snapshots(Protocol):
+class CloudSnapshots(Protocol):
     """Capability of creating images from servers."""
 
-    async def snapshot_server(self, handle: Handle, desired: NewImage) -> Image:
+    async def snapshot_server(self, handle: Handle, desired: CloudImageSpec) -> CloudImage:
         """Start to create an image from a server's disk, or raise AlreadyExists."""
         ...

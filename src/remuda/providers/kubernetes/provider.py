@@ -11,7 +11,7 @@ import structlog
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.catalogue import Architecture, Flavor, Gpu
+from remuda.providers.contract.catalogue import Architecture, CloudFlavor, CloudGpu
 from remuda.providers.contract.provider import Provider
 from remuda.providers.kubernetes.kubeconfig import source_of
 from remuda.store.kubernetes.client import ApiClient, Login, Request
@@ -34,7 +34,7 @@ class NodeClass:
     cpu_family: str = ""
     memory_bytes: int
     disk_bytes: int
-    gpu: Gpu | None = None
+    gpu: CloudGpu | None = None
 
 
 class NodeMetadata(msgspec.Struct, frozen=True):
@@ -73,14 +73,14 @@ class Node(msgspec.Struct, frozen=True):
             return 0
 
 
-def offered(classes: Iterable[NodeClass], nodes: Sequence[Node]) -> Iterator[Flavor]:
+def flavors_of(classes: Iterable[NodeClass], nodes: Sequence[Node]) -> Iterator[CloudFlavor]:
     """Yield a flavor for each class that has nodes, with the architecture of most of them."""
     for each in classes:
         ours = [node for node in nodes if node.node_class == each.id]
         architectures = Counter(sorted(node.architecture for node in ours if node.architecture))
         cpus = each.cpus or min((node.cpus for node in ours), default=0)
         if architectures and cpus:
-            yield Flavor(
+            yield CloudFlavor(
                 id=each.id,
                 name=each.name,
                 cpus=cpus,
@@ -117,13 +117,13 @@ class KubernetesCloud:
         """Provider of this cluster, with flavors only."""
         return Provider(type="kubernetes", catalogue=self)
 
-    async def flavors(self) -> Sequence[Flavor]:
+    async def flavors(self) -> Sequence[CloudFlavor]:
         """Return a flavor for each class that has nodes in the cluster."""
         try:
-            return tuple(offered(self._classes, await self._nodes()))
+            return tuple(flavors_of(self._classes, await self._nodes()))
         except Unavailable as error:
             # The error names internal addresses: it is for the log, not for the caller.
-            structlog.get_logger().warning("cluster unavailable", cause=error.sentence)
+            structlog.get_logger().warning("cluster unavailable", cause=error.message)
             raise Unavailable(_UNAVAILABLE) from None
 
     async def close(self) -> None:

@@ -20,30 +20,30 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.text import nearest
 from remuda.providers.contract.catalogue import (
     Architecture,
-    ExternalNetwork,
-    ExternalNetworks,
-    Flavor,
-    Gpu,
-    Image,
-    ImageGpu,
-    Images,
-    OperatingSystem,
+    CloudExternalNetwork,
+    CloudExternalNetworks,
+    CloudFlavor,
+    CloudGpu,
+    CloudImage,
+    CloudImageGpu,
+    CloudImages,
+    CloudOperatingSystem,
     Vendor,
     Virtualization,
 )
-from remuda.providers.contract.catalogue import Catalogue as CatalogueCapability
-from remuda.providers.contract.filestorage import FileStorages, StorageClass
-from remuda.providers.contract.loadbalancers import LoadBalancers
-from remuda.providers.contract.networks import Networks, SecurityGroups, Tenancies
-from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
-from remuda.providers.simulated.faults import FAULTS, INSTANT, Latency
+from remuda.providers.contract.catalogue import CloudCatalogue as CatalogueCapability
+from remuda.providers.contract.filestorage import CloudFileStorages, CloudStorageClass
+from remuda.providers.contract.loadbalancers import CloudLoadBalancers
+from remuda.providers.contract.networks import CloudNetworks, CloudSecurityGroups, CloudTenancies
+from remuda.providers.contract.servers import CloudConsoles, CloudPorts, CloudServers, CloudSnapshots
+from remuda.providers.simulated.faults import FAULTS, NO_LATENCY, Latency
 
-NOWHERE = "https://console.sim.invalid"
+DEFAULT_CONSOLE_URL = "https://console.sim.invalid"
 """Base URL of consoles where none is configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class SimDurations:
     """Durations in a cloud, in seconds."""
 
     queue_s: float = 3.0
@@ -71,44 +71,44 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogue:
+class SimCatalogue:
     """Catalogue of one cloud."""
 
     name: str
-    flavors: tuple[Flavor, ...]
+    flavors: tuple[CloudFlavor, ...]
     hosts: Mapping[str, Hosts]
     """By the id of the flavor."""
-    images: tuple[Image, ...]
+    images: tuple[CloudImage, ...]
     kernels: Mapping[str, str] = field(default_factory=dict)
     """Linux release of an image, by the image's id."""
-    external_networks: tuple[ExternalNetwork, ...] = ()
+    external_networks: tuple[CloudExternalNetwork, ...] = ()
     public_addresses: tuple[str, ...] = ()
     """Prefixes."""
-    storage_classes: tuple[StorageClass, ...] = ()
-    console_url: str = NOWHERE
+    storage_classes: tuple[CloudStorageClass, ...] = ()
+    console_url: str = DEFAULT_CONSOLE_URL
     """Base URL at which consoles are shown."""
-    times: Times = Times()
-    latency: Latency = INSTANT
+    times: SimDurations = SimDurations()
+    latency: Latency = NO_LATENCY
     faults: Mapping[str, float] = field(default_factory=dict)
     """Rates between 0 and 1, by the name of the fault."""
 
-    def flavor(self, flavor: str) -> Flavor | None:
+    def flavor(self, flavor: str) -> CloudFlavor | None:
         return next((each for each in self.flavors if each.id == flavor), None)
 
-    def image(self, image: str) -> Image | None:
+    def image(self, image: str) -> CloudImage | None:
         """Return a built-in image by its id."""
         return next((each for each in self.images if each.id == image), None)
 
 
-_NO_DURATION = Times(queue_s=0, boot_s=0, stop_s=0, rebuild_s=0, remove_s=0, snapshot_s=0, balancer_s=0)
+_NO_DURATION = SimDurations(queue_s=0, boot_s=0, stop_s=0, rebuild_s=0, remove_s=0, snapshot_s=0, balancer_s=0)
 
 
-def instant(catalogue: Catalogue, *, size: int | None = None) -> Catalogue:
+def without_delays(catalogue: SimCatalogue, *, size: int | None = None) -> SimCatalogue:
     """Return the same cloud without durations and latency; with `size`, so many servers fit on each host."""
     hosts = catalogue.hosts
     if size is not None:
         hosts = {flavor: Hosts(count=each.count, size=size) for flavor, each in hosts.items()}
-    return replace(catalogue, times=_NO_DURATION, latency=INSTANT, hosts=hosts)
+    return replace(catalogue, times=_NO_DURATION, latency=NO_LATENCY, hosts=hosts)
 
 
 T = TypeVar("T")
@@ -176,11 +176,11 @@ def _at(location: str, name: str) -> str:
 
 
 _CAPABILITIES = (
-    *(CatalogueCapability, ExternalNetworks, Images, Tenancies, Networks, SecurityGroups),
-    *(Ports, Servers, Consoles, Snapshots, LoadBalancers, FileStorages),
+    *(CatalogueCapability, CloudExternalNetworks, CloudImages, CloudTenancies, CloudNetworks, CloudSecurityGroups),
+    *(CloudPorts, CloudServers, CloudConsoles, CloudSnapshots, CloudLoadBalancers, CloudFileStorages),
 )
 
-VERBS: tuple[str, ...] = tuple(
+METHODS: tuple[str, ...] = tuple(
     verb for capability in _CAPABILITIES for verb in vars(capability) if not verb.startswith("_")
 )
 """All methods of the contract: those that a latency or a fault can name."""
@@ -208,8 +208,8 @@ class _Gpu:
     physical_count: int = 1
     logical_count: int = 1
 
-    def to_contract(self) -> Gpu:
-        return Gpu(
+    def to_contract(self) -> CloudGpu:
+        return CloudGpu(
             vendor=self.vendor,
             model=self.model,
             memory_bytes=self.memory_gib * _GIB,
@@ -231,8 +231,8 @@ class _Flavor:
     is_pinned_only: bool = False
     gpu: _Gpu | None = None
 
-    def to_contract(self) -> Flavor:
-        return Flavor(
+    def to_contract(self) -> CloudFlavor:
+        return CloudFlavor(
             id=self.id,
             name=self.name,
             cpus=self.cpus,
@@ -251,15 +251,15 @@ class _Image:
     id: str
     name: str
     size_gib: int
-    os: OperatingSystem
+    os: CloudOperatingSystem
     kernel: str = "6.8.0-48-generic"
     architecture: Architecture = "x86_64"
     virtualization: Virtualization = "virtualized"
     software_versions: Mapping[str, str] = field(default_factory=dict)
-    gpu: ImageGpu | None = None
+    gpu: CloudImageGpu | None = None
 
-    def to_contract(self) -> Image:
-        return Image(
+    def to_contract(self) -> CloudImage:
+        return CloudImage(
             id=self.id,
             name=self.name,
             size_gib=self.size_gib,
@@ -277,7 +277,7 @@ class _Image:
 class _Cloud:
     hosts: Mapping[str, Hosts]
     public_addresses: tuple[str, ...] = ()
-    console_url: str = NOWHERE
+    console_url: str = DEFAULT_CONSOLE_URL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,14 +285,14 @@ class _File:
     flavors: tuple[_Flavor, ...]
     images: tuple[_Image, ...]
     clouds: Mapping[str, _Cloud]
-    external_networks: tuple[ExternalNetwork, ...] = ()
-    storage_classes: tuple[StorageClass, ...] = ()
-    times: Times = field(default_factory=Times)
-    latency: Latency = INSTANT
+    external_networks: tuple[CloudExternalNetwork, ...] = ()
+    storage_classes: tuple[CloudStorageClass, ...] = ()
+    times: SimDurations = field(default_factory=SimDurations)
+    latency: Latency = NO_LATENCY
     faults: Mapping[str, float] = field(default_factory=dict)
 
 
-def load_catalogues(path: Path | None = None) -> Mapping[str, Catalogue]:
+def load_catalogues(path: Path | None = None) -> Mapping[str, SimCatalogue]:
     """Read the clouds of a file by name, or of the built-in one; raise Invalid if it is not valid."""
     if path is None:
         return parse_catalogues((files(__package__) / "catalogue.toml").read_text(encoding="utf-8"))
@@ -307,7 +307,7 @@ def load_catalogues(path: Path | None = None) -> Mapping[str, Catalogue]:
     return parse_catalogues(text)
 
 
-def parse_catalogues(text: str) -> Mapping[str, Catalogue]:
+def parse_catalogues(text: str) -> Mapping[str, SimCatalogue]:
     """Return the clouds that a TOML text describes, by name, or raise Invalid."""
     try:
         raw = tomllib.loads(text)
@@ -318,9 +318,9 @@ def parse_catalogues(text: str) -> Mapping[str, Catalogue]:
     return {name: _catalogue(file, name, cloud) for name, cloud in file.clouds.items()}
 
 
-def _catalogue(file: _File, name: str, cloud: _Cloud) -> Catalogue:
+def _catalogue(file: _File, name: str, cloud: _Cloud) -> SimCatalogue:
     flavors = tuple(each.to_contract() for each in file.flavors if each.name in cloud.hosts)
-    return Catalogue(
+    return SimCatalogue(
         name=name,
         flavors=flavors,
         hosts={each.id: cloud.hosts[each.name] for each in flavors},
@@ -342,12 +342,12 @@ def _check(file: _File) -> None:
     _check_ids("external_networks", file.external_networks)
     _check_ids("storage_classes", file.storage_classes)
     for verb in file.latency.verbs:
-        _check_known(f"latency.verbs.{verb}", verb, VERBS)
+        _check_known(f"latency.verbs.{verb}", verb, METHODS)
     for fault, rate in file.faults.items():
         name, _, verb = fault.partition(".")
         _check_known(f"faults.{fault}", name, FAULTS)
         if verb:
-            _check_known(f"faults.{fault}", verb, VERBS)
+            _check_known(f"faults.{fault}", verb, METHODS)
         if rate > 1:
             raise Invalid(f"faults.{fault}", "is more than 1", remedy="write a share such as 0.01")
     if not file.clouds:

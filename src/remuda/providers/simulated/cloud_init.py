@@ -24,14 +24,14 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_priva
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from remuda.cloudinit.multipart import Unrecognized, content_type_of
+from remuda.cloudinit.multipart import UnrecognizedUserData, content_type_of
 from remuda.cloudinit.user_data import Part, parts
 
 _DEEPEST_YAML = 16
 _MOST_EVENTS = 2000
 
 
-class Unreadable(Exception):  # noqa: N818  the name describes the document
+class UnreadableConfig(Exception):  # noqa: N818  the name describes the document
     """Raised when a document cannot be read; the message quotes nothing of it."""
 
 
@@ -39,7 +39,7 @@ def read_cloud_config(document: bytes) -> dict[str, Any]:
     """Return the first document, or raise Unreadable."""
     value = _read(document)
     if value is not None and not isinstance(value, dict):
-        raise Unreadable("it is not a mapping")
+        raise UnreadableConfig("it is not a mapping")
     return value or {}
 
 
@@ -47,7 +47,7 @@ def read_archive(document: bytes) -> list[dict[str, Any]]:
     """Return the entries of an archive, each with its `content`, or raise Unreadable; other items are left out."""
     value = _read(document)
     if value is not None and not isinstance(value, list):
-        raise Unreadable("it is not a list")
+        raise UnreadableConfig("it is not a list")
     entries = [{"content": each} if isinstance(each, str) else each for each in value or ()]
     return [each for each in entries if isinstance(each, dict) and isinstance(each.get("content"), str)]
 
@@ -56,18 +56,18 @@ def _read(document: bytes) -> Any:
     try:
         text = document.decode()
     except UnicodeDecodeError:
-        raise Unreadable("it is not UTF-8") from None
+        raise UnreadableConfig("it is not UTF-8") from None
     try:
         return _value(_events(text), None, 0)
     except yaml.YAMLError:
-        raise Unreadable("it is not valid YAML") from None
+        raise UnreadableConfig("it is not valid YAML") from None
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
     found = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     for number, event in enumerate(found):
         if number > _MOST_EVENTS:
-            raise Unreadable("it has too many entries")
+            raise UnreadableConfig("it has too many entries")
         if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
             yield event
     yield yaml.StreamEndEvent()
@@ -77,7 +77,7 @@ def _value(events: Iterator[yaml.Event], event: yaml.Event | None, depth: int) -
     """Return the value that an event begins, by default the next event."""
     event = next(events) if event is None else event
     if depth > _DEEPEST_YAML:
-        raise Unreadable("it is nested too deep")
+        raise UnreadableConfig("it is nested too deep")
     if isinstance(event, yaml.ScalarEvent):
         return event.value
     if isinstance(event, yaml.SequenceStartEvent):
@@ -147,7 +147,7 @@ _PLACEHOLDERS = (b"{{", b"{%", b"{#")
 
 
 @dataclass(slots=True)
-class Applied:
+class CloudInitEffects:
     """Effects of user data."""
 
     hostname: str = ""
@@ -165,26 +165,26 @@ class Applied:
     warnings: list[str] = field(default_factory=list)
 
 
-def apply(user_data: bytes) -> Applied:
+def cloud_init_effects(user_data: bytes) -> CloudInitEffects:
     """Return the effects that cloud-init would have."""
-    applied = Applied()
+    applied = CloudInitEffects()
     try:
         found = parts(user_data)
-    except Unrecognized as error:
+    except UnrecognizedUserData as error:
         applied.warnings.append(f"Unhandled non-multipart userdata: {error.reason}")
         return applied
     _apply_parts(applied, [inner for part in found for inner in _unwrapped(applied, part)])
     return applied
 
 
-def _apply_parts(applied: Applied, found: list[Part]) -> None:
+def _apply_parts(applied: CloudInitEffects, found: list[Part]) -> None:
     for number, part in enumerate(found[:_MOST_PARTS], 1):
         _apply_part(applied, part, part.filename or f"part-{number:03d}")
     if len(found) > _MOST_PARTS:
         applied.warnings.append(f"{len(found) - _MOST_PARTS} more parts are not shown here")
 
 
-def _unwrapped(applied: Applied, part: Part, depth: int = 0) -> list[Part]:
+def _unwrapped(applied: CloudInitEffects, part: Part, depth: int = 0) -> list[Part]:
     """Return the parts inside a part: each entry of an archive is applied like a part of its own."""
     if part.content_type == "text/jinja2" and not any(marker in part.content for marker in _PLACEHOLDERS):
         content = part.content.partition(b"\n")[2]
@@ -193,7 +193,7 @@ def _unwrapped(applied: Applied, part: Part, depth: int = 0) -> list[Part]:
         return [part]
     try:
         entries = read_archive(part.content) if depth < _DEEPEST_ARCHIVE else []
-    except Unreadable as error:
+    except UnreadableConfig as error:
         applied.warnings.append(f"Failed at reading the archive {_printable(part.filename or 'user-data')}: {error}")
         return []
     if depth == _DEEPEST_ARCHIVE:
@@ -208,11 +208,11 @@ def _entry(entry: Mapping[str, Any]) -> Part:
     return Part(kind, name if isinstance(name, str) else None, content)
 
 
-def _apply_part(applied: Applied, part: Part, name: str) -> None:
+def _apply_part(applied: CloudInitEffects, part: Part, name: str) -> None:
     if part.content_type == "text/cloud-config":
         try:
             _apply_config(applied, read_cloud_config(part.content))
-        except Unreadable as error:
+        except UnreadableConfig as error:
             applied.warnings.append(f"Failed at merging in cloud config part from {_printable(name)}: {error}")
     elif part.content_type in {"text/x-shellscript", "text/cloud-boothook"}:
         applied.scripts.append((_printable(name), len(part.content.splitlines())))
@@ -227,7 +227,7 @@ def _skip_message(part: Part, name: str) -> str:
     return f"Skipping part {_printable(name)} of type {kind}: a simulated machine {_SKIPPED[part.content_type]}"
 
 
-def _apply_config(applied: Applied, config: Mapping[Any, Any]) -> None:
+def _apply_config(applied: CloudInitEffects, config: Mapping[Any, Any]) -> None:
     for name in ("hostname", "fqdn"):
         if isinstance(config.get(name), str):
             applied.hostname = _printable(config[name])
@@ -247,7 +247,7 @@ def _apply_config(applied: Applied, config: Mapping[Any, Any]) -> None:
     _write_files(applied, [each for each in _list(config, "write_files") if isinstance(each, Mapping)])
 
 
-def _write_files(applied: Applied, files: list[Mapping[Any, Any]]) -> None:
+def _write_files(applied: CloudInitEffects, files: list[Mapping[Any, Any]]) -> None:
     contents = {
         each["path"]: each.get("content")
         for each in files

@@ -7,15 +7,15 @@ from datetime import datetime
 
 from remuda.kernel import encoding as base64url
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.catalogue import Flavor, Image
+from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, WrongState
-from remuda.providers.contract.servers import ServerState
-from remuda.providers.simulated.cloud_init import Applied, apply, fingerprint, host_keys
+from remuda.providers.contract.servers import CloudServerState
+from remuda.providers.simulated.cloud_init import CloudInitEffects, cloud_init_effects, fingerprint, host_keys
 from remuda.providers.simulated.database import as_datetime
-from remuda.providers.simulated.gateway import Ground
+from remuda.providers.simulated.gateway import CloudContext
 from remuda.providers.simulated.images import SimImages
 from remuda.providers.simulated.networks import SimPorts, SimTenancies
-from remuda.providers.simulated.server_states import Life, Lives
+from remuda.providers.simulated.server_states import ServerRecord, ServerStateMachine
 
 _DEFAULT_BOOT_S = 2.0
 _CLOUD_INIT = "24.3.1"
@@ -27,12 +27,12 @@ class Machine:
 
     hostname: str
     kernel: str
-    flavor: Flavor | None
-    image: Image | None
+    flavor: CloudFlavor | None
+    image: CloudImage | None
     address: str
     mac: str
     key_seed: str
-    applied: Applied
+    applied: CloudInitEffects
     tenancy_key: str = ""
 
     @property
@@ -168,8 +168,8 @@ def _login(machine: Machine) -> Iterator[str]:
 
 
 _TOKEN_BYTES = 24
-_VISIBLE: frozenset[ServerState] = frozenset({"building", "running", "stopping", "rebuilding"})
-_OFF: frozenset[ServerState] = frozenset({"stopped", "failed", "removing"})
+_VISIBLE: frozenset[CloudServerState] = frozenset({"building", "running", "stopping", "rebuilding"})
+_OFF: frozenset[CloudServerState] = frozenset({"stopped", "failed", "removing"})
 _KERNEL = "6.8.0-48-generic"
 
 
@@ -177,23 +177,29 @@ class SimConsoles:
     """Consoles of the simulated cloud's servers."""
 
     def __init__(
-        self, context: Ground, *, states: Lives, images: SimImages, ports: SimPorts, tenancies: SimTenancies
+        self,
+        context: CloudContext,
+        *,
+        states: ServerStateMachine,
+        images: SimImages,
+        ports: SimPorts,
+        tenancies: SimTenancies,
     ) -> None:
-        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
+        self._storage, self._gateway, self._randomness = context.storage, context.gateway, context.randomness
         self._catalogue = context.catalogue
         self._states, self._images, self._ports, self._tenancies = states, images, ports, tenancies
 
     async def open_console(self, handle: Handle) -> str:
         """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
-        return await self._gateway.change("open_console", lambda: self._open(handle))
+        return await self._gateway.write("open_console", lambda: self._open(handle))
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
         """Return the last lines that a server wrote to its console."""
-        output = await self._gateway.look("console_output", lambda: self._console_lines(handle))
+        output = await self._gateway.read("console_output", lambda: self._console_lines(handle))
         shown = output if lines is None else output[max(0, len(output) - lines) :]
         return "".join(f"{line}\n" for line in shown)
 
-    def seen_with(self, token: str, *, server: str | None = None) -> Handle:
+    def server_of_token(self, token: str, *, server: str | None = None) -> Handle:
         """Return the server that a console token shows, or raise NotFound once the token has expired.
 
         `server` is the id in the console's URL, if there is one; the token must belong to it.
@@ -220,7 +226,7 @@ class SimConsoles:
         return f"{self._catalogue.console_url}/{self._catalogue.name}/{server.id}?token={token}"
 
     def _console_lines(self, handle: Handle) -> list[str]:
-        life, now = self._states.life(handle), self._storage.now()
+        life, now = self._states.record(handle), self._storage.now()
         machine = self._machine(life)
         lines: list[str] = []
         for began, takes_s in life.boots:
@@ -230,7 +236,7 @@ class SimConsoles:
             lines.extend(power_off_log())
         return lines
 
-    def _machine(self, life: Life) -> Machine:
+    def _machine(self, life: ServerRecord) -> Machine:
         spec, server = life.spec, life.server
         port = self._ports.read(Handle(spec.handle.tenancy, spec.port))
         tenancy = self._tenancies.read(spec.handle.tenancy) if spec.has_tenancy_key else None
@@ -242,7 +248,7 @@ class SimConsoles:
             address=port.spec.address if port else "",
             mac=port.spec.mac if port else "",
             key_seed=f"{server.id} {server.image}",
-            applied=apply(spec.user_data),
+            applied=cloud_init_effects(spec.user_data),
             tenancy_key=tenancy.public_key if tenancy else "",
         )
 

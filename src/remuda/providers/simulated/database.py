@@ -21,7 +21,7 @@ import apsw
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, StoreForeign, StoreTooNew
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.provider import CloudEvent, Subject
+from remuda.providers.contract.provider import CloudEvent, EventSubject
 from remuda.store.readside.sql import storage_error
 from remuda.store.sqlite.file import opening_error
 
@@ -193,20 +193,20 @@ _LOG_LENGTH = 10_000
 _LOG_SLACK = 1_000
 
 
-Syncs = Literal["never", "elsewhere", "itself"]
+SyncMode = Literal["never", "elsewhere", "itself"]
 """Component that syncs commits to the disk: none, a `Disk` beside the connection, or SQLite itself."""
 
 
-IsTold = Callable[[Any], bool]
+ShouldAnnounce = Callable[[Any], bool]
 """Decides by the result of a write whether its changes are announced."""
 
 
-def open_storage(path: Path | None, *, clock: Clock, syncs: Syncs = "never") -> "Storage":
+def open_database(path: Path | None, *, clock: Clock, syncs: SyncMode = "never") -> "CloudDatabase":
     """Open or create the file, or raise the Unusable error with the cause; without a path, open it in memory."""
     if path is None:
         connection = apsw.Connection(":memory:")
         _prepare(connection, "", syncs)
-        return Storage(connection, clock)
+        return CloudDatabase(connection, clock)
     connections: list[apsw.Connection] = []
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -217,16 +217,16 @@ def open_storage(path: Path | None, *, clock: Clock, syncs: Syncs = "never") -> 
         for each in connections:
             each.close(force=True)
         raise opening_error(path, error) from None
-    return Storage(connections[0], clock)
+    return CloudDatabase(connections[0], clock)
 
 
-class Storage:
+class CloudDatabase:
     """An open database."""
 
     def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
         self.is_shared = connection.filename != ""
         """Whether another process may have it open."""
-        self.before_change: Callable[[Subject, Handle], None] = lambda _subject, _handle: None
+        self.before_change: Callable[[EventSubject, Handle], None] = lambda _subject, _handle: None
         """Called before an object changes."""
         self.after_commit: Callable[[Iterable[CloudEvent]], None] = lambda _events: None
         """Called with the changes of a commit."""
@@ -244,14 +244,16 @@ class Storage:
         """Return the cloud's time."""
         return self._time.now()
 
-    def write(self, effect: Callable[[], T], *, is_told: IsTold = lambda _: True) -> T:
-        """Run a write atomically, or raise its error. `is_told` decides by the result whether it is announced."""
-        (outcome,) = self.write_all([effect], is_told=is_told)
+    def write(self, effect: Callable[[], T], *, should_announce: ShouldAnnounce = lambda _: True) -> T:
+        """Run a write atomically, or raise its error. `should_announce` decides by the result."""
+        (outcome,) = self.write_all([effect], should_announce=should_announce)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    def write_all(self, effects: Sequence[Callable[[], T]], *, is_told: IsTold) -> Sequence[T | Exception]:
+    def write_all(
+        self, effects: Sequence[Callable[[], T]], *, should_announce: ShouldAnnounce
+    ) -> Sequence[T | Exception]:
         """Run writes in one commit, each atomic by itself; return for each its result or error."""
         try:
             self._execute("BEGIN IMMEDIATE")
@@ -266,10 +268,10 @@ class Storage:
         except apsw.Error as error:
             return [storage_error(self._path, error) for _ in effects]
         for outcome, touched in done:
-            self._announce(touched, is_told=is_told(outcome))
+            self._announce(touched, should_announce=should_announce(outcome))
         return [outcome for outcome, _ in done]
 
-    def touch(self, subject: Subject, handle: Handle) -> int:
+    def record_change(self, subject: EventSubject, handle: Handle) -> int:
         """Record that an object is about to change; return the number of the change."""
         self.before_change(subject, handle)
         self._execute(
@@ -302,7 +304,7 @@ class Storage:
         """Tell whether the query finds a row."""
         return bool(self.rows(query, values))
 
-    def foreign_changes(self) -> bool:
+    def announce_foreign_changes(self) -> bool:
         """Announce the changes of another process since the last call; return whether there were any."""
         (version,) = self.rows("PRAGMA data_version")[0]
         if version == self._data_version:
@@ -329,14 +331,14 @@ class Storage:
         touched, self._touched = self._touched, []
         return outcome, touched
 
-    def _announce(self, touched: Sequence[_Touched], *, is_told: bool) -> None:
+    def _announce(self, touched: Sequence[_Touched], *, should_announce: bool) -> None:
         if not touched:
             return
         if touched[0][0] != self._last_announced + 1:
             self._announce_since(self._last_announced)
             return
         self._last_announced = touched[-1][0]
-        if is_told:
+        if should_announce:
             self.after_commit([event for _, event in touched])
 
     def _announce_since(self, number: int) -> None:
@@ -348,7 +350,7 @@ class Storage:
             self.after_commit([CloudEvent(subject, Handle(tenancy, name)) for _, subject, tenancy, name in found])
 
 
-def _prepare(connection: apsw.Connection, path: str, syncs: Syncs) -> None:
+def _prepare(connection: apsw.Connection, path: str, syncs: SyncMode) -> None:
     connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
     application, version = connection.pragma("application_id"), connection.pragma("user_version")
     is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()

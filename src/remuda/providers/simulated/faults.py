@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.provider import Subject
+from remuda.providers.contract.provider import EventSubject
 
 Fault = Literal[
     "timeout_done",
@@ -66,7 +66,7 @@ class Faults(Protocol):
         ...
 
 
-class Calm:
+class NoFaults:
     """Source without faults."""
 
     def fires(self, name: str) -> bool:
@@ -74,7 +74,7 @@ class Calm:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnFaults:
+class RandomFaults:
     """Source of random faults at configured rates, for a cloud that is deliberately unreliable."""
 
     randomness: Randomness
@@ -92,7 +92,7 @@ class FaultBounds:
 
     slow_s: float = 10.0
     """Greatest additional duration of a slow call."""
-    lost_answer_s: float = 60.0
+    lost_response_s: float = 60.0
     """Delay of a response that comes too late."""
     stale_s: float = 2.0
     """Greatest age of a read; a created object is visible after it."""
@@ -128,15 +128,15 @@ class Latency:
         return delay.mean_s * (1 + delay.jitter * randomness.uniform(-1, 1))
 
 
-INSTANT = Latency()
+NO_LATENCY = Latency()
 """Latency of a cloud that responds immediately."""
 
 
-_Key = tuple[Subject, Handle]
+_Key = tuple[EventSubject, Handle]
 
 
 @dataclass(slots=True)
-class Past:
+class StaleReads:
     """Previous states of objects, for reads that may be stale.
 
     An object's state is kept here before each change, for as long as a stale read may reach back. A created object may
@@ -144,44 +144,44 @@ class Past:
     """
 
     now: Callable[[], float]
-    reach_s: float
-    readers: dict[Subject, Callable[[Handle], Any]] = field(default_factory=dict)
+    max_age_s: float
+    readers: dict[EventSubject, Callable[[Handle], Any]] = field(default_factory=dict)
     """Read function of each kind of object."""
     _history: dict[_Key, list[tuple[float, Any]]] = field(default_factory=dict)
     _hidden_until: dict[_Key, float] = field(default_factory=dict)
 
-    def remember(self, subject: Subject, handle: Handle) -> None:
+    def remember(self, subject: EventSubject, handle: Handle) -> None:
         """Keep the state of an object that is about to change."""
         now, key = self.now(), (subject, handle)
         read = self.readers.get(subject)
         if read is None:
             return
-        kept = [each for each in self._history.pop(key, ()) if each[0] > now - self.reach_s]
+        kept = [each for each in self._history.pop(key, ()) if each[0] > now - self.max_age_s]
         if not kept or kept[-1][0] != now:
             kept.append((now, read(handle)))
         self._history[key] = kept  # moved to the end, so that the oldest are first
         self._forget(now)
 
-    def hide(self, subject: Subject, handle: Handle) -> None:
+    def hide(self, subject: EventSubject, handle: Handle) -> None:
         """Hide an object that was just created."""
         self._hidden_until.pop((subject, handle), None)  # so that the oldest are first, here too
-        self._hidden_until[subject, handle] = self.now() + self.reach_s
+        self._hidden_until[subject, handle] = self.now() + self.max_age_s
 
-    def seen(self, subject: Subject, handle: Handle, present: Any, *, is_stale: bool) -> Any:
+    def visible(self, subject: EventSubject, handle: Handle, present: Any, *, is_stale: bool) -> Any:
         """Return the result of a read of one object."""
         key, now = (subject, handle), self.now()
         if self._hidden_until.get(key, now) > now:
             return None
-        return self._as_of(key, now - self.reach_s, present) if is_stale else present
+        return self._as_of(key, now - self.max_age_s, present) if is_stale else present
 
-    def rows(self, subject: Subject, present: Mapping[Handle, Any], *, is_stale: bool) -> Iterable[Any]:
+    def rows(self, subject: EventSubject, present: Mapping[Handle, Any], *, is_stale: bool) -> Iterable[Any]:
         """Yield the entries of a list, given the present objects."""
         for handle, thing in present.items():
-            shown = self.seen(subject, handle, thing, is_stale=is_stale)
+            shown = self.visible(subject, handle, thing, is_stale=is_stale)
             if shown is not None:
                 yield shown
 
-    def gone(self, subject: Subject) -> Iterable[Handle]:
+    def removed(self, subject: EventSubject) -> Iterable[Handle]:
         """Yield objects that may have existed recently and no longer do."""
         return [handle for kind, handle in self._history if kind == subject and self.readers[subject](handle) is None]
 
@@ -191,7 +191,7 @@ class Past:
     def _forget(self, now: float) -> None:
         while self._history:
             oldest = next(iter(self._history))
-            if self._history[oldest][-1][0] > now - self.reach_s:
+            if self._history[oldest][-1][0] > now - self.max_age_s:
                 break
             del self._history[oldest]
         while self._hidden_until:

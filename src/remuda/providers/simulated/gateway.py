@@ -15,24 +15,33 @@ from typing import Any, Generic, TypeVar
 import apsw
 import msgspec
 
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.provider import Subject
-from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.database import IsTold, Storage
-from remuda.providers.simulated.faults import Calm, CloudFailed, Fault, FaultBounds, Faults, Latency, Past, RateLimited
-from remuda.providers.simulated.timers import Clockwork
+from remuda.providers.contract.provider import EventSubject
+from remuda.providers.simulated.catalogue import SimCatalogue
+from remuda.providers.simulated.database import CloudDatabase, ShouldAnnounce
+from remuda.providers.simulated.faults import (
+    CloudFailed,
+    Fault,
+    FaultBounds,
+    Faults,
+    Latency,
+    NoFaults,
+    RateLimited,
+    StaleReads,
+)
+from remuda.providers.simulated.timers import Timers
 
 T = TypeVar("T")
 
 
-class Together:
+class EffectBatch:
     """Batch of the writes of one event-loop iteration: one commit, in which each write is atomic by itself."""
 
-    def __init__(self, timers: Clockwork, storage: Storage, *, is_told: IsTold) -> None:
-        self._timers, self._storage, self._is_told = timers, storage, is_told
+    def __init__(self, timers: Timers, storage: CloudDatabase, *, should_announce: ShouldAnnounce) -> None:
+        self._timers, self._storage, self._should_announce = timers, storage, should_announce
         self._pending: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
 
     @property
@@ -40,7 +49,7 @@ class Together:
         """Whether writes are pending."""
         return bool(self._pending)
 
-    async def have(self, effect: Callable[[], T]) -> T:
+    async def run(self, effect: Callable[[], T]) -> T:
         """Run a write in the commit at the end of this iteration. It is done even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         if not self._pending:
@@ -60,8 +69,8 @@ class Together:
 
     def _outcomes(self, effects: Sequence[Callable[[], Any]]) -> Sequence[Any]:
         try:
-            self._timers.settle()
-            return self._storage.write_all(effects, is_told=self._is_told)
+            self._timers.apply_due()
+            return self._storage.write_all(effects, should_announce=self._should_announce)
         except Exception as error:  # noqa: BLE001  every caller gets it as the outcome
             return [error] * len(effects)
 
@@ -69,7 +78,7 @@ class Together:
 _LOG_BYTES = 4 * 2**20
 
 
-class Disk:
+class DiskSync:
     """Durability of committed writes in an open file.
 
     Commits do not wait for the disk, because they happen on the event loop. A response does: it is returned after a
@@ -85,7 +94,7 @@ class Disk:
         self._under_way: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
 
-    async def reached(self) -> None:
+    async def wait(self) -> None:
         """Wait until everything that is committed now would survive a power failure."""
         # A sync in progress may have begun before our commit: only the next one is sure to include it.
         if self._next is None:
@@ -114,35 +123,35 @@ class Disk:
 
 Page = tuple[Sequence[T], Any]
 
-PART = 500
+PAGE_SIZE = 500
 """Number of rows in a page of a list."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
+class Gateway:
     """Entry point of all calls to the simulated cloud."""
 
     clock: Clock
     randomness: Randomness
-    storage: Storage
-    clockwork: Clockwork
+    storage: CloudDatabase
+    timers: Timers
     latency: Latency
     faults: Faults
     bounds: FaultBounds
-    past: Past
-    disk: Disk | None = None
+    stale_reads: StaleReads
+    disk: DiskSync | None = None
     """Set if responses wait until their writes are durable."""
     _under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict, init=False)  # a dict, to keep the order
     _is_faultless: bool = field(init=False)
     _is_immediate: bool = field(init=False)
-    _batch: Together = field(init=False)
+    _batch: EffectBatch = field(init=False)
 
     def __post_init__(self) -> None:
-        self._is_faultless = isinstance(self.faults, Calm)
+        self._is_faultless = isinstance(self.faults, NoFaults)
         self._is_immediate = self._is_faultless and self.latency.is_zero and self.disk is None
-        self._batch = Together(self.clockwork, self.storage, is_told=self._is_told)
+        self._batch = EffectBatch(self.timers, self.storage, should_announce=self._should_announce)
         if not self._is_faultless:
-            self.storage.before_change = self.past.remember
+            self.storage.before_change = self.stale_reads.remember
 
     @property
     def lag_s(self) -> float:
@@ -154,38 +163,40 @@ class Desk:
         """Whether a write has not ended."""
         return bool(self._under_way) or self._batch.is_busy
 
-    async def change(self, verb: str, effect: Callable[[], T]) -> T:
+    async def write(self, verb: str, effect: Callable[[], T]) -> T:
         """Run a write atomically."""
         if self._is_immediate:
-            return await self._batch.have(effect)
+            return await self._batch.run(effect)
         task = asyncio.create_task(self._work(verb, effect), name=f"cloud {verb}")
         self._under_way[task] = None
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
-    def made(self, subject: Subject, handle: Handle) -> None:
+    def record_created(self, subject: EventSubject, handle: Handle) -> None:
         """Record, within a write, that it creates an object."""
         if not self._is_faultless and self._fires("not_found_yet", subject):
-            self.past.hide(subject, handle)
+            self.stale_reads.hide(subject, handle)
 
-    async def look(self, verb: str, read: Callable[[], T]) -> T:
+    async def read(self, verb: str, read: Callable[[], T]) -> T:
         """Read something that is never stale."""
         await self._begin(verb)
-        self.clockwork.settle()
+        self.timers.apply_due()
         return read()
 
-    async def find(self, verb: str, subject: Subject, handle: Handle, read: Callable[[Handle], T | None]) -> T | None:
+    async def find(
+        self, verb: str, subject: EventSubject, handle: Handle, read: Callable[[Handle], T | None]
+    ) -> T | None:
         await self._begin(verb)
-        self.clockwork.settle()
+        self.timers.apply_due()
         found = read(handle)
         if self._is_faultless:
             return found
-        return self.past.seen(subject, handle, found, is_stale=self._fires("stale", verb))  # type: ignore[no-any-return]  # it has the type that `read` returns
+        return self.stale_reads.visible(subject, handle, found, is_stale=self._fires("stale", verb))  # type: ignore[no-any-return]  # it has the type that `read` returns
 
-    async def parts(
+    async def pages(
         self,
         verb: str,
-        subject: Subject,
+        subject: EventSubject,
         page: Callable[[Any], Page[T]],
         handle_of: Callable[[T], Handle],
         show: Callable[[Any], T] = lambda item: item,
@@ -200,18 +211,18 @@ class Desk:
         position = None
         while True:
             await self._begin(verb)
-            self.clockwork.settle()
+            self.timers.apply_due()
             objects, position = page(position)
             if not self._is_faultless:
                 present: dict[Handle, Any] = {handle_of(item): item for item in objects}
                 if is_stale and position is None:
-                    present.update(dict.fromkeys(self.past.gone(subject)))
-                objects = [show(item) for item in self.past.rows(subject, present, is_stale=is_stale)]
+                    present.update(dict.fromkeys(self.stale_reads.removed(subject)))
+                objects = [show(item) for item in self.stale_reads.rows(subject, present, is_stale=is_stale)]
                 objects += objects[:1] if self._fires("doubled_rows", verb) else []
             yield objects
             if position is None:
                 return
-            await let_others_run()
+            await yield_to_loop()
 
     async def close(self) -> None:
         """Cancel the writes that have not been done."""
@@ -222,10 +233,10 @@ class Desk:
             await asyncio.wait(left)
 
     def _commit_write(self, effect: Callable[[], T]) -> T:
-        self.clockwork.settle()
-        return self.storage.write(effect, is_told=self._is_told)
+        self.timers.apply_due()
+        return self.storage.write(effect, should_announce=self._should_announce)
 
-    def _is_told(self, result: object) -> bool:
+    def _should_announce(self, result: object) -> bool:
         """Tell whether a change is announced: not if its response shows the object and is sure to arrive."""
         return result is None or not self._is_faultless
 
@@ -233,11 +244,11 @@ class Desk:
         await self._begin(verb)
         result = self._commit_write(effect)
         if self.disk is not None:
-            await self.disk.reached()
+            await self.disk.wait()
         if self._fires("error_done", verb):
             raise CloudFailed
         if self._fires("timeout_done", verb):
-            await self.clock.sleep(self.bounds.lost_answer_s)
+            await self.clock.sleep(self.bounds.lost_response_s)
         return result
 
     async def _begin(self, verb: str) -> None:
@@ -265,13 +276,13 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class CloudContext:
     """Dependencies of every capability of the simulated cloud."""
 
-    catalogue: Catalogue
-    storage: Storage
-    clockwork: Clockwork
-    desk: Desk
+    catalogue: SimCatalogue
+    storage: CloudDatabase
+    timers: Timers
+    gateway: Gateway
     randomness: Randomness
 
 
@@ -279,16 +290,16 @@ encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
 """Encode an object as its stored document."""
 
 
-class Shelf(Generic[T]):
+class DocumentTable(Generic[T]):
     """Table of documents, one for each handle."""
 
-    def __init__(self, storage: Storage, table: str, kind: str, document: type[T]) -> None:
+    def __init__(self, storage: CloudDatabase, table: str, kind: str, document: type[T]) -> None:
         self._storage, self._kind = storage, kind
         self._decode = msgspec.msgpack.Decoder(document).decode
         self._find = f"SELECT document FROM {table} WHERE tenancy = ? AND name = ?"  # noqa: S608  the table name is a constant
         self._list = (
             f"SELECT tenancy, name, document FROM {table} WHERE (tenancy, name) > (?, ?) "  # noqa: S608  same
-            f"ORDER BY tenancy, name LIMIT {PART}"
+            f"ORDER BY tenancy, name LIMIT {PAGE_SIZE}"
         )
         self._remove = f"DELETE FROM {table} WHERE tenancy = ? AND name = ?"  # noqa: S608  same
 
@@ -306,7 +317,7 @@ class Shelf(Generic[T]):
     def page(self, position: Any) -> tuple[list[T], Any]:
         """Return the documents after a position, and the position of the last one if there may be more."""
         rows = self._storage.rows(self._list, position or ("", ""))
-        return [self._decode(row[2]) for row in rows], rows[-1][:2] if len(rows) == PART else None
+        return [self._decode(row[2]) for row in rows], rows[-1][:2] if len(rows) == PAGE_SIZE else None
 
     def remove(self, handle: Handle) -> None:
         self._storage.run(self._remove, (handle.tenancy, handle.name))

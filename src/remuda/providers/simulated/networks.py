@@ -12,12 +12,12 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.ids import random_id
-from remuda.providers.contract.common import Handle, InUse, NoCapacity, Refused
-from remuda.providers.contract.networks import Network, NetworkSpec, SecurityGroup, Tenancy
-from remuda.providers.contract.servers import Port, PortSpec
-from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.database import Storage
-from remuda.providers.simulated.gateway import PART, Ground, Shelf, encode
+from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected
+from remuda.providers.contract.networks import CloudNetwork, CloudNetworkSpec, CloudSecurityGroup, Tenancy
+from remuda.providers.contract.servers import CloudPort, CloudPortSpec
+from remuda.providers.simulated.catalogue import SimCatalogue
+from remuda.providers.simulated.database import CloudDatabase
+from remuda.providers.simulated.gateway import PAGE_SIZE, CloudContext, DocumentTable, encode
 
 _CHILD_TABLES = ("networks", "groups")  # everything else is on a network
 _encode = msgspec.msgpack.Encoder().encode
@@ -27,22 +27,22 @@ _decode = msgspec.msgpack.Decoder(Tenancy).decode
 class SimTenancies:
     """Tenancies of the simulated cloud."""
 
-    def __init__(self, context: Ground) -> None:
-        self._storage, self._gateway = context.storage, context.desk
-        self._gateway.past.readers["tenancy"] = lambda handle: self.read(handle.name)
+    def __init__(self, context: CloudContext) -> None:
+        self._storage, self._gateway = context.storage, context.gateway
+        self._gateway.stale_reads.readers["tenancy"] = lambda handle: self.read(handle.name)
 
     async def converge_tenancy(self, desired: Tenancy) -> None:
-        await self._gateway.change("converge_tenancy", lambda: self._converge(desired))
+        await self._gateway.write("converge_tenancy", lambda: self._converge(desired))
 
     async def find_tenancy(self, name: str) -> Tenancy | None:
         return await self._gateway.find("find_tenancy", "tenancy", Handle("", name), lambda each: self.read(each.name))
 
     async def remove_tenancy(self, name: str) -> None:
         """Remove a tenancy, or raise InUse while it contains anything."""
-        await self._gateway.change("remove_tenancy", lambda: self._remove(name))
+        await self._gateway.write("remove_tenancy", lambda: self._remove(name))
 
     def tenancies(self) -> AsyncIterator[Sequence[Tenancy]]:
-        return self._gateway.parts("tenancies", "tenancy", self._page, lambda each: Handle("", each.name))
+        return self._gateway.pages("tenancies", "tenancy", self._page, lambda each: Handle("", each.name))
 
     def read(self, name: str) -> Tenancy | None:
         row = self._storage.row("SELECT document FROM tenancies WHERE name = ?", (name,))
@@ -50,18 +50,18 @@ class SimTenancies:
 
     def _page(self, position: Any) -> tuple[list[Tenancy], Any]:
         rows = self._storage.rows(
-            "SELECT name, document FROM tenancies WHERE name > ? ORDER BY name LIMIT ?", (position or "", PART)
+            "SELECT name, document FROM tenancies WHERE name > ? ORDER BY name LIMIT ?", (position or "", PAGE_SIZE)
         )
-        return [_decode(document) for _, document in rows], rows[-1][0] if len(rows) == PART else None
+        return [_decode(document) for _, document in rows], rows[-1][0] if len(rows) == PAGE_SIZE else None
 
     def _converge(self, desired: Tenancy) -> None:
         present, handle = self.read(desired.name), Handle("", desired.name)
         if present == desired:
             return
-        self._storage.touch("tenancy", handle)
+        self._storage.record_change("tenancy", handle)
         self._storage.run("INSERT OR REPLACE INTO tenancies VALUES (?, ?)", (desired.name, _encode(desired)))
         if present is None:
-            self._gateway.made("tenancy", handle)
+            self._gateway.record_created("tenancy", handle)
 
     def _remove(self, name: str) -> None:
         if self.read(name) is None:
@@ -69,11 +69,11 @@ class SimTenancies:
         for table in _CHILD_TABLES:
             if self._storage.has(f"SELECT 1 FROM {table} WHERE tenancy = ? LIMIT 1", (name,)):  # noqa: S608  constants
                 raise InUse("tenancy", name)
-        self._storage.touch("tenancy", Handle("", name))
+        self._storage.record_change("tenancy", Handle("", name))
         self._storage.run("DELETE FROM tenancies WHERE name = ?", (name,))
 
 
-def check_tenancy(storage: Storage, name: str) -> None:
+def check_tenancy(storage: CloudDatabase, name: str) -> None:
     """Raise NotFound if the tenancy does not exist."""
     if not storage.has("SELECT 1 FROM tenancies WHERE name = ?", (name,)):
         raise NotFound("tenancy", name)
@@ -82,129 +82,129 @@ def check_tenancy(storage: Storage, name: str) -> None:
 class SimNetworks:
     """Networks of the simulated cloud."""
 
-    def __init__(self, context: Ground) -> None:
-        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
-        self.shelf = Shelf(context.storage, "networks", "network", Network)
-        self._gateway.past.readers["network"] = self.shelf.read
+    def __init__(self, context: CloudContext) -> None:
+        self._storage, self._gateway, self._randomness = context.storage, context.gateway, context.randomness
+        self.table = DocumentTable(context.storage, "networks", "network", CloudNetwork)
+        self._gateway.stale_reads.readers["network"] = self.table.read
 
-    async def converge_network(self, desired: NetworkSpec) -> Network:
+    async def converge_network(self, desired: CloudNetworkSpec) -> CloudNetwork:
         """Create a network, or update its name servers and routes."""
-        return await self._gateway.change("converge_network", lambda: self._converge(desired))
+        return await self._gateway.write("converge_network", lambda: self._converge(desired))
 
-    async def find_network(self, handle: Handle) -> Network | None:
-        return await self._gateway.find("find_network", "network", handle, self.shelf.read)
+    async def find_network(self, handle: Handle) -> CloudNetwork | None:
+        return await self._gateway.find("find_network", "network", handle, self.table.read)
 
     async def remove_network(self, handle: Handle) -> None:
         """Remove a network, or raise InUse while anything has an address on it or is attached to it."""
-        await self._gateway.change("remove_network", lambda: self._remove(handle))
+        await self._gateway.write("remove_network", lambda: self._remove(handle))
 
-    def networks(self) -> AsyncIterator[Sequence[Network]]:
-        return self._gateway.parts("networks", "network", self.shelf.page, lambda each: each.spec.handle)
+    def networks(self) -> AsyncIterator[Sequence[CloudNetwork]]:
+        return self._gateway.pages("networks", "network", self.table.page, lambda each: each.spec.handle)
 
-    def _converge(self, desired: NetworkSpec) -> Network:
+    def _converge(self, desired: CloudNetworkSpec) -> CloudNetwork:
         check_tenancy(self._storage, desired.handle.tenancy)
-        present = self.shelf.read(desired.handle)
+        present = self.table.read(desired.handle)
         if present is None:
             return self._create(desired)
         if present.spec == desired:
             return present
         if replace(present.spec, nameservers=desired.nameservers, routes=desired.routes) != desired:
-            raise Refused(f"the prefix, gateway, pool and VLAN of the network {desired.handle.name} cannot change")
+            raise Rejected(f"the prefix, gateway, pool and VLAN of the network {desired.handle.name} cannot change")
         updated = replace(present, spec=desired)
-        self._storage.touch("network", desired.handle)
+        self._storage.record_change("network", desired.handle)
         self._storage.run(
             "UPDATE networks SET document = ? WHERE tenancy = ? AND name = ?",
             (encode(updated), desired.handle.tenancy, desired.handle.name),
         )
         return updated
 
-    def _create(self, desired: NetworkSpec) -> Network:
+    def _create(self, desired: CloudNetworkSpec) -> CloudNetwork:
         _check(desired)
         if desired.vlan is not None and self._storage.has("SELECT 1 FROM networks WHERE vlan = ?", (desired.vlan,)):
             raise InUse("VLAN", str(desired.vlan))
-        created = Network(spec=desired, id=random_id(self._randomness), subnet_id=random_id(self._randomness))
-        self._storage.touch("network", desired.handle)
+        created = CloudNetwork(spec=desired, id=random_id(self._randomness), subnet_id=random_id(self._randomness))
+        self._storage.record_change("network", desired.handle)
         self._storage.run(
             "INSERT INTO networks VALUES (?, ?, ?, ?)",
             (desired.handle.tenancy, desired.handle.name, desired.vlan, encode(created)),
         )
-        self._gateway.made("network", desired.handle)
+        self._gateway.record_created("network", desired.handle)
         return created
 
     def _remove(self, handle: Handle) -> None:
-        if self.shelf.read(handle) is None:
+        if self.table.read(handle) is None:
             return
         key = (handle.tenancy, handle.name)
         for table in ("addresses", "attachments"):
             if self._storage.has(f"SELECT 1 FROM {table} WHERE tenancy = ? AND network = ? LIMIT 1", key):  # noqa: S608  ours
                 raise InUse("network", handle.name)
-        self._storage.touch("network", handle)
-        self.shelf.remove(handle)
+        self._storage.record_change("network", handle)
+        self.table.remove(handle)
 
 
-def _check(desired: NetworkSpec) -> None:
+def _check(desired: CloudNetworkSpec) -> None:
     try:
         prefix = ipaddress.IPv4Network(desired.prefix)
         inside = [ipaddress.IPv4Address(each) for each in (desired.gateway, desired.pool.first, desired.pool.last)]
     except ValueError:
-        raise Refused("a network needs an IPv4 prefix, an IPv4 gateway and a pool of IPv4 addresses") from None
+        raise Rejected("a network needs an IPv4 prefix, an IPv4 gateway and a pool of IPv4 addresses") from None
     if any(each not in prefix for each in inside) or inside[1] > inside[2]:
-        raise Refused("the gateway and the pool of a network must be inside its prefix")
+        raise Rejected("the gateway and the pool of a network must be inside its prefix")
 
 
 class SimSecurityGroups:
     """Security groups of the simulated cloud."""
 
-    def __init__(self, context: Ground) -> None:
-        self._storage, self._gateway = context.storage, context.desk
-        self.shelf = Shelf(context.storage, "groups", "security group", SecurityGroup)
-        self._gateway.past.readers["group"] = self.shelf.read
+    def __init__(self, context: CloudContext) -> None:
+        self._storage, self._gateway = context.storage, context.gateway
+        self.table = DocumentTable(context.storage, "groups", "security group", CloudSecurityGroup)
+        self._gateway.stale_reads.readers["group"] = self.table.read
 
-    async def converge_group(self, desired: SecurityGroup) -> SecurityGroup:
+    async def converge_group(self, desired: CloudSecurityGroup) -> CloudSecurityGroup:
         """Create a group, or update its rules."""
-        return await self._gateway.change("converge_group", lambda: self._converge(desired))
+        return await self._gateway.write("converge_group", lambda: self._converge(desired))
 
-    async def find_group(self, handle: Handle) -> SecurityGroup | None:
-        return await self._gateway.find("find_group", "group", handle, self.shelf.read)
+    async def find_group(self, handle: Handle) -> CloudSecurityGroup | None:
+        return await self._gateway.find("find_group", "group", handle, self.table.read)
 
     async def remove_group(self, handle: Handle) -> None:
         """Remove a group, or raise InUse while a port is in it."""
-        await self._gateway.change("remove_group", lambda: self._remove(handle))
+        await self._gateway.write("remove_group", lambda: self._remove(handle))
 
-    def groups(self) -> AsyncIterator[Sequence[SecurityGroup]]:
-        return self._gateway.parts("groups", "group", self.shelf.page, lambda each: each.handle)
+    def groups(self) -> AsyncIterator[Sequence[CloudSecurityGroup]]:
+        return self._gateway.pages("groups", "group", self.table.page, lambda each: each.handle)
 
-    def _converge(self, desired: SecurityGroup) -> SecurityGroup:
+    def _converge(self, desired: CloudSecurityGroup) -> CloudSecurityGroup:
         check_tenancy(self._storage, desired.handle.tenancy)
-        present = self.shelf.read(desired.handle)
+        present = self.table.read(desired.handle)
         if present == desired:
             return present
-        self._storage.touch("group", desired.handle)
+        self._storage.record_change("group", desired.handle)
         self._storage.run(
             "INSERT OR REPLACE INTO groups VALUES (?, ?, ?)",
             (desired.handle.tenancy, desired.handle.name, encode(desired)),
         )
         if present is None:
-            self._gateway.made("group", desired.handle)
+            self._gateway.record_created("group", desired.handle)
         return desired
 
     def _remove(self, handle: Handle) -> None:
-        if self.shelf.read(handle) is None:
+        if self.table.read(handle) is None:
             return
         key = (handle.tenancy, handle.name)
         if self._storage.has("SELECT 1 FROM memberships WHERE tenancy = ? AND member = ? LIMIT 1", key):
             raise InUse("security group", handle.name)
-        self._storage.touch("group", handle)
-        self.shelf.remove(handle)
+        self._storage.record_change("group", handle)
+        self.table.remove(handle)
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
+class AddressPool:
     """Addresses of networks and of the public pool."""
 
-    storage: Storage
+    storage: CloudDatabase
 
-    def offer(self, catalogue: Catalogue) -> None:
+    def load(self, catalogue: SimCatalogue) -> None:
         """Fill the pool from the catalogue; an address that is no longer offered stays with its holder."""
         desired = [
             str(address) for prefix in catalogue.public_addresses for address in ipaddress.IPv4Network(prefix).hosts()
@@ -220,14 +220,14 @@ class Addresses:
                 (address,),
             )
 
-    def take(self, network: Network, address: str, holder: Handle) -> None:
+    def assign(self, network: CloudNetwork, address: str, holder: Handle) -> None:
         """Assign an address of a network to a port or load balancer, or raise AlreadyExists."""
         try:
             is_inside = ipaddress.IPv4Address(address) in ipaddress.IPv4Network(network.spec.prefix)
         except ValueError:
             is_inside = False
         if not is_inside:
-            raise Refused(f"{address} is not an address of the network {network.spec.handle.name}")
+            raise Rejected(f"{address} is not an address of the network {network.spec.handle.name}")
         given = self.storage.run(
             "INSERT OR IGNORE INTO addresses VALUES (?, ?, ?, ?)",
             (holder.tenancy, network.spec.handle.name, address, holder.name),
@@ -235,7 +235,7 @@ class Addresses:
         if not given:
             raise AlreadyExists("address", address)
 
-    def give_back(self, tenancy: str, network: str, address: str) -> None:
+    def release(self, tenancy: str, network: str, address: str) -> None:
         """Release an address of a network."""
         self.storage.run(
             "DELETE FROM addresses WHERE tenancy = ? AND network = ? AND address = ?", (tenancy, network, address)
@@ -273,55 +273,55 @@ class Addresses:
 class SimPorts:
     """Ports of the simulated cloud."""
 
-    def __init__(self, context: Ground, *, networks: SimNetworks, groups: SimSecurityGroups) -> None:
-        self._storage, self._gateway = context.storage, context.desk
-        self._addresses = Addresses(context.storage)
-        self._networks, self._groups = networks.shelf, groups.shelf
-        self._table = Shelf(context.storage, "ports", "port", PortSpec)
-        self._gateway.past.readers["port"] = self.read
+    def __init__(self, context: CloudContext, *, networks: SimNetworks, groups: SimSecurityGroups) -> None:
+        self._storage, self._gateway = context.storage, context.gateway
+        self._addresses = AddressPool(context.storage)
+        self._networks, self._groups = networks.table, groups.table
+        self._table = DocumentTable(context.storage, "ports", "port", CloudPortSpec)
+        self._gateway.stale_reads.readers["port"] = self.read
 
-    async def converge_port(self, desired: PortSpec) -> Port:
+    async def converge_port(self, desired: CloudPortSpec) -> CloudPort:
         """Create a port, or update its groups, sources and public address."""
-        return await self._gateway.change("converge_port", lambda: self._converge(desired))
+        return await self._gateway.write("converge_port", lambda: self._converge(desired))
 
-    async def find_port(self, handle: Handle) -> Port | None:
+    async def find_port(self, handle: Handle) -> CloudPort | None:
         return await self._gateway.find("find_port", "port", handle, self.read)
 
     async def remove_port(self, handle: Handle) -> None:
         """Remove a port with its public address, or raise InUse while a server is attached to it."""
-        await self._gateway.change("remove_port", lambda: self._remove(handle))
+        await self._gateway.write("remove_port", lambda: self._remove(handle))
 
-    def ports(self) -> AsyncIterator[Sequence[Port]]:
-        return self._gateway.parts("ports", "port", self._page, lambda each: each.spec.handle)
+    def ports(self) -> AsyncIterator[Sequence[CloudPort]]:
+        return self._gateway.pages("ports", "port", self._page, lambda each: each.spec.handle)
 
-    def read(self, handle: Handle) -> Port | None:
+    def read(self, handle: Handle) -> CloudPort | None:
         spec = self._table.read(handle)
         return None if spec is None else self._port(spec)
 
-    def _page(self, position: Any) -> tuple[list[Port], Any]:
+    def _page(self, position: Any) -> tuple[list[CloudPort], Any]:
         specs, position = self._table.page(position)
         return [self._port(spec) for spec in specs], position
 
-    def _port(self, spec: PortSpec) -> Port:
+    def _port(self, spec: CloudPortSpec) -> CloudPort:
         key = (spec.handle.tenancy, spec.handle.name)
         server = self._storage.row("SELECT name FROM servers WHERE tenancy = ? AND port = ?", key)
         public = self._addresses.public_address(spec.handle)
-        return Port(spec=spec, public_address=public, server="" if server is None else server[0])
+        return CloudPort(spec=spec, public_address=public, server="" if server is None else server[0])
 
-    def _converge(self, desired: PortSpec) -> Port:
+    def _converge(self, desired: CloudPortSpec) -> CloudPort:
         handle = desired.handle
         present = self._table.read(handle)
         if present == desired:
             return self._port(desired)
         for group in desired.groups:
             self._groups.get(Handle(handle.tenancy, group))
-        self._storage.touch("port", handle)
+        self._storage.record_change("port", handle)
         if present is None:
             network = self._networks.get(Handle(handle.tenancy, desired.network))
-            self._addresses.take(network, desired.address, handle)
-            self._gateway.made("port", handle)
+            self._addresses.assign(network, desired.address, handle)
+            self._gateway.record_created("port", handle)
         elif replace(desired, groups=present.groups, sources=present.sources, is_public=present.is_public) != present:
-            raise Refused(f"the network, address and MAC of the port {handle.name} cannot change")
+            raise Rejected(f"the network, address and MAC of the port {handle.name} cannot change")
         self._addresses.converge_public(handle, is_desired=desired.is_public)
         self._update_memberships(handle, set(present.groups if present else ()), set(desired.groups))
         self._storage.run(
@@ -344,8 +344,8 @@ class SimPorts:
             return
         if present.server:
             raise InUse("port", handle.name)
-        self._storage.touch("port", handle)
+        self._storage.record_change("port", handle)
         self._addresses.converge_public(handle, is_desired=False)
-        self._addresses.give_back(handle.tenancy, present.spec.network, present.spec.address)
+        self._addresses.release(handle.tenancy, present.spec.network, present.spec.address)
         self._update_memberships(handle, set(present.spec.groups), set())
         self._table.remove(handle)

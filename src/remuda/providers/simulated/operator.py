@@ -11,28 +11,28 @@ from pathlib import Path
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.providers.contract.common import Handle, WrongState, id_in, server_name
-from remuda.providers.contract.servers import Server, ServerState
-from remuda.providers.simulated.database import Storage, open_storage
-from remuda.providers.simulated.server_states import Lives
-from remuda.providers.simulated.timers import Clockwork
+from remuda.providers.contract.servers import CloudServer, CloudServerState
+from remuda.providers.simulated.database import CloudDatabase, open_database
+from remuda.providers.simulated.server_states import ServerStateMachine
+from remuda.providers.simulated.timers import Timers
 
-_REMOVING: frozenset[ServerState] = frozenset({"removing"})
+_REMOVING: frozenset[CloudServerState] = frozenset({"removing"})
 
 
 class Operator:
     """Operator of a cloud. A server is given by our id, its id or name in the cloud, or its host name."""
 
-    def __init__(self, storage: Storage, timers: Clockwork, states: Lives) -> None:
+    def __init__(self, storage: CloudDatabase, timers: Timers, states: ServerStateMachine) -> None:
         self._storage, self._timers, self._states = storage, timers, states
 
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[CloudServer]:
         """Return all servers, in the order of their creation."""
-        self._timers.settle()
+        self._timers.apply_due()
         rows = self._storage.rows("SELECT tenancy, name FROM servers ORDER BY number")
         return [self._states.get(Handle(*row)) for row in rows]
 
-    def hostname(self, server: Server) -> str:
-        return self._states.life(server.handle).spec.hostname
+    def hostname(self, server: CloudServer) -> str:
+        return self._states.record(server.handle).spec.hostname
 
     def stop(self, server: str) -> Handle:
         """Power off a running server."""
@@ -49,14 +49,14 @@ class Operator:
     def vanish(self, server: str) -> Handle:
         """Delete a server without a trace; its port stays."""
         handle = self.find(server)
-        self._storage.write(lambda: self._states.end(handle))
+        self._storage.write(lambda: self._states.remove(handle))
         return handle
 
     def fill(self, storage: str, used_bytes: int) -> None:
         """Set the number of bytes used on a file storage."""
 
         def effect() -> None:
-            self._storage.touch("storage", Handle("", storage))
+            self._storage.record_change("storage", Handle("", storage))
             if not self._storage.run("UPDATE storages SET used_bytes = ? WHERE name = ?", (used_bytes, storage)):
                 raise NotFound("file storage", storage)
 
@@ -64,7 +64,7 @@ class Operator:
 
     def find(self, server: str) -> Handle:
         """Return the server that is meant, or raise NotFound, or Invalid if several match."""
-        self._timers.settle()
+        self._timers.apply_due()
         ours = server_name(server, "", 0).partition(".")[0] + "."
         rows = self._storage.rows(
             "SELECT tenancy, name FROM servers WHERE id = ? OR name = ? OR substr(name, 1, ?) = ?",
@@ -80,7 +80,9 @@ class Operator:
             raise Invalid(f"The name {server}", "matches several servers", remedy=f"use one of {names}")
         return found[0]
 
-    def _enter(self, server: str, states: set[ServerState] | None, state: ServerState, *, fault: str = "") -> Handle:
+    def _enter(
+        self, server: str, states: set[CloudServerState] | None, state: CloudServerState, *, fault: str = ""
+    ) -> Handle:
         handle = self.find(server)
 
         def effect() -> None:
@@ -98,9 +100,9 @@ def open_operator(path: Path, clock: Clock) -> Iterator[Operator]:
     """Open the file of a cloud for its operator, whether or not another process has it open."""
     if not path.exists():
         raise NotFound("simulated cloud", str(path))
-    storage = open_storage(path, clock=clock, syncs="itself")
+    storage = open_database(path, clock=clock, syncs="itself")
     try:
-        timers = Clockwork(storage, clock)
-        yield Operator(storage, timers, Lives(storage, timers))
+        timers = Timers(storage, clock)
+        yield Operator(storage, timers, ServerStateMachine(storage, timers))
     finally:
         storage.close()

@@ -14,19 +14,19 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.providers.contract.provider import CloudEvent, Provider
-from remuda.providers.simulated.catalogue import Catalogue
+from remuda.providers.simulated.catalogue import SimCatalogue
 from remuda.providers.simulated.console import SimConsoles
-from remuda.providers.simulated.database import open_storage
-from remuda.providers.simulated.faults import Calm, DrawnFaults, FaultBounds, Faults, Latency, Past
+from remuda.providers.simulated.database import open_database
+from remuda.providers.simulated.faults import FaultBounds, Faults, Latency, NoFaults, RandomFaults, StaleReads
 from remuda.providers.simulated.filestorage import SimFileStorages
-from remuda.providers.simulated.gateway import Desk, Disk, Ground
-from remuda.providers.simulated.images import SimImages, SimOffers
+from remuda.providers.simulated.gateway import CloudContext, DiskSync, Gateway
+from remuda.providers.simulated.images import SimFlavors, SimImages
 from remuda.providers.simulated.loadbalancers import SimLoadBalancers
-from remuda.providers.simulated.networks import Addresses, SimNetworks, SimPorts, SimSecurityGroups, SimTenancies
+from remuda.providers.simulated.networks import AddressPool, SimNetworks, SimPorts, SimSecurityGroups, SimTenancies
 from remuda.providers.simulated.operator import Operator
-from remuda.providers.simulated.server_states import HostsOfFlavors, Lives
+from remuda.providers.simulated.server_states import HostCapacity, ServerStateMachine
 from remuda.providers.simulated.servers import SimServers
-from remuda.providers.simulated.timers import Clockwork
+from remuda.providers.simulated.timers import Timers
 
 
 class _Listener(AsyncIterator[CloudEvent]):
@@ -47,7 +47,7 @@ class _Listener(AsyncIterator[CloudEvent]):
         return event
 
 
-class Announcements:
+class EventBroadcaster:
     """Broadcaster of change events, the `CloudEvents` of the contract."""
 
     def __init__(self, faults: Faults) -> None:
@@ -60,7 +60,7 @@ class Announcements:
         self._listeners.append(ref(listener))
         return listener
 
-    def tell(self, events: Iterable[CloudEvent]) -> None:
+    def publish(self, events: Iterable[CloudEvent]) -> None:
         """Send events to all listeners."""
         if not self._listeners:
             return
@@ -78,21 +78,21 @@ _POLL_S = 0.5
 class SimulatedCloud:
     """An open cloud, used through `provider`. `start` begins the events of timers, `stop` closes the cloud."""
 
-    def __init__(self, context: Ground, announcements: Announcements, clock: Clock) -> None:
+    def __init__(self, context: CloudContext, announcements: EventBroadcaster, clock: Clock) -> None:
         self._context, self._clock = context, clock
         self._poll: asyncio.Task[None] | None = None
-        states = Lives(context.storage, context.clockwork)
-        offers, tenancies = SimOffers(context), SimTenancies(context)
+        states = ServerStateMachine(context.storage, context.timers)
+        offers, tenancies = SimFlavors(context), SimTenancies(context)
         networks, groups = SimNetworks(context), SimSecurityGroups(context)
         ports = SimPorts(context, networks=networks, groups=groups)
         images = SimImages(context, states=states)
         self.consoles = SimConsoles(context, states=states, images=images, ports=ports, tenancies=tenancies)
         """Consoles; also maps a console URL to its server."""
-        self.operator = Operator(context.storage, context.clockwork, states)
+        self.operator = Operator(context.storage, context.timers, states)
         """Out-of-band actions."""
         self.provider = Provider(
             type="simulated",
-            lag_s=context.desk.lag_s,
+            lag_s=context.gateway.lag_s,
             catalogue=offers,
             external_networks=offers,
             images=images,
@@ -112,11 +112,11 @@ class SimulatedCloud:
     @property
     def is_busy(self) -> bool:
         """Whether a write has not ended."""
-        return self._context.desk.is_busy
+        return self._context.gateway.is_busy
 
     async def start(self) -> None:
         """Announce from now on the changes of timers and of other processes."""
-        self._context.clockwork.start()
+        self._context.timers.start()
         if self._context.storage.is_shared:
             self._poll = asyncio.create_task(self._watch(), name="cloud watch")
 
@@ -127,23 +127,23 @@ class SimulatedCloud:
             poll.cancel()
             with suppress(asyncio.CancelledError):
                 await poll
-        await self._context.clockwork.stop()
-        await self._context.desk.close()
+        await self._context.timers.stop()
+        await self._context.gateway.close()
         self._context.storage.close()
-        if self._context.desk.disk is not None:
-            await self._context.desk.disk.close()
+        if self._context.gateway.disk is not None:
+            await self._context.gateway.disk.close()
 
     async def _watch(self) -> None:
         while True:
             await self._clock.sleep(_POLL_S)
             with suppress(Unavailable):  # the next poll announces them
-                if self._context.storage.foreign_changes():
-                    self._context.clockwork.look_again()
+                if self._context.storage.announce_foreign_changes():
+                    self._context.timers.reload()
 
 
 def open_cloud(
     path: Path | None,
-    catalogue: Catalogue,
+    catalogue: SimCatalogue,
     *,
     clock: Clock,
     randomness: Randomness,
@@ -160,25 +160,25 @@ def open_cloud(
     latency = catalogue.latency if latency is None else latency
     bounds = FaultBounds() if bounds is None else bounds
     if faults is None:
-        faults = DrawnFaults(randomness, catalogue.faults) if catalogue.faults else Calm()
+        faults = RandomFaults(randomness, catalogue.faults) if catalogue.faults else NoFaults()
     if is_durable is None:
         is_durable = path is not None and not latency.is_zero
-    storage = open_storage(path, clock=clock, syncs="elsewhere" if is_durable else "never")
-    storage.write(lambda: Addresses(storage).offer(catalogue))
-    storage.write(lambda: HostsOfFlavors(storage).offer(catalogue))
-    timers = Clockwork(storage, clock)
-    gateway = Desk(
+    storage = open_database(path, clock=clock, syncs="elsewhere" if is_durable else "never")
+    storage.write(lambda: AddressPool(storage).load(catalogue))
+    storage.write(lambda: HostCapacity(storage).load(catalogue))
+    timers = Timers(storage, clock)
+    gateway = Gateway(
         clock=clock,
         randomness=randomness,
         storage=storage,
-        clockwork=timers,
+        timers=timers,
         latency=latency,
         faults=faults,
         bounds=bounds,
-        past=Past(clock.monotonic, bounds.stale_s),
-        disk=Disk(path) if path is not None and is_durable else None,
+        stale_reads=StaleReads(clock.monotonic, bounds.stale_s),
+        disk=DiskSync(path) if path is not None and is_durable else None,
     )
-    announcements = Announcements(faults)
-    storage.after_commit = announcements.tell
-    context = Ground(catalogue=catalogue, storage=storage, clockwork=timers, desk=gateway, randomness=randomness)
+    announcements = EventBroadcaster(faults)
+    storage.after_commit = announcements.publish
+    context = CloudContext(catalogue=catalogue, storage=storage, timers=timers, gateway=gateway, randomness=randomness)
     return SimulatedCloud(context, announcements, clock)

@@ -14,22 +14,22 @@ from typing import Any, Literal
 import msgspec
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.catalogue import Flavor
-from remuda.providers.contract.common import Handle, NoCapacity, Refused
-from remuda.providers.contract.servers import Server, ServerSpec, ServerState
-from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.database import Storage, as_datetime
+from remuda.providers.contract.catalogue import CloudFlavor
+from remuda.providers.contract.common import Handle, NoCapacity, Rejected
+from remuda.providers.contract.servers import CloudServer, CloudServerSpec, CloudServerState
+from remuda.providers.simulated.catalogue import SimCatalogue
+from remuda.providers.simulated.database import CloudDatabase, as_datetime
 from remuda.providers.simulated.gateway import encode
-from remuda.providers.simulated.timers import Clockwork
+from remuda.providers.simulated.timers import Timers
 
 
 @dataclass(frozen=True, slots=True)
-class HostsOfFlavors:
+class HostCapacity:
     """Capacity of the hosts of each flavor."""
 
-    storage: Storage
+    storage: CloudDatabase
 
-    def offer(self, catalogue: Catalogue) -> None:
+    def load(self, catalogue: SimCatalogue) -> None:
         """Create the catalogue's hosts; a host that is no longer in it gets no new servers."""
         self.storage.run("UPDATE hosts SET size = 0")
         for flavor in catalogue.flavors:
@@ -42,17 +42,17 @@ class HostsOfFlavors:
                 )
         self.storage.run("DELETE FROM hosts WHERE size = 0 AND used = 0")
 
-    def with_free_places(self, flavor: Flavor) -> Flavor:
+    def with_free_capacity(self, flavor: CloudFlavor) -> CloudFlavor:
         """Return a flavor with its remaining capacity."""
         row = self.storage.row("SELECT sum(max(size - used, 0)) FROM hosts WHERE flavor = ?", (flavor.id,))
         return replace(flavor, free=row[0] or 0 if row else 0)
 
-    def place(self, flavor: str, *, pinned: str = "", apart_from: str = "") -> str:
+    def reserve(self, flavor: str, *, pinned: str = "", apart_from: str = "") -> str:
         """Reserve capacity on the pinned host or on the emptiest one, and return its name, or raise NoCapacity."""
         if pinned:
             row = self.storage.row("SELECT used < size FROM hosts WHERE flavor = ? AND host = ?", (flavor, pinned))
             if row is None:
-                raise Refused(f"there is no host {pinned} for servers of this flavor")
+                raise Rejected(f"there is no host {pinned} for servers of this flavor")
             host = pinned if row[0] else None
         else:
             row = self.storage.row(
@@ -65,7 +65,7 @@ class HostsOfFlavors:
         self.storage.run("UPDATE hosts SET used = used + 1 WHERE flavor = ? AND host = ?", (flavor, host))
         return str(host)
 
-    def leave(self, flavor: str, host: str) -> None:
+    def release(self, flavor: str, host: str) -> None:
         """Release the capacity of one server."""
         self.storage.run("UPDATE hosts SET used = used - 1 WHERE flavor = ? AND host = ?", (flavor, host))
 
@@ -84,53 +84,53 @@ _INSERT = (
     "boot_s, boots, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _decode_boots = msgspec.msgpack.Decoder(tuple[Boot, ...]).decode
-_decode_spec = msgspec.msgpack.Decoder(ServerSpec).decode
+_decode_spec = msgspec.msgpack.Decoder(CloudServerSpec).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class ServerRecord:
     """A server with what only the cloud knows about it."""
 
-    server: Server
-    spec: ServerSpec
+    server: CloudServer
+    spec: CloudServerSpec
     boots: tuple[Boot, ...]
     """Recent boots; all but the last have ended."""
 
 
-class Lives:
+class ServerStateMachine:
     """State machine of servers."""
 
-    def __init__(self, storage: Storage, timers: Clockwork) -> None:
+    def __init__(self, storage: CloudDatabase, timers: Timers) -> None:
         self._storage, self._timers = storage, timers
-        self._hosts = HostsOfFlavors(storage)
+        self._hosts = HostCapacity(storage)
         timers.add("servers", self._advance)
 
-    def read(self, handle: Handle) -> Server | None:
+    def read(self, handle: Handle) -> CloudServer | None:
         row = self._storage.row(_BY_HANDLE, (handle.tenancy, handle.name))
         return None if row is None else _server(row)
 
-    def get(self, handle: Handle) -> Server:
+    def get(self, handle: Handle) -> CloudServer:
         """Return a server, or raise NotFound."""
         found = self.read(handle)
         if found is None:
             raise NotFound("server", handle.name)
         return found
 
-    def life(self, handle: Handle) -> Life:
+    def record(self, handle: Handle) -> ServerRecord:
         """Return a server with its spec and boots, or raise NotFound."""
         server = self.get(handle)
         row = self._storage.row("SELECT document, boots FROM servers WHERE id = ?", (server.id,))
         assert row is not None, "get found it"
-        return Life(server=server, spec=_decode_spec(row[0]), boots=_decode_boots(row[1]))
+        return ServerRecord(server=server, spec=_decode_spec(row[0]), boots=_decode_boots(row[1]))
 
-    def begin(self, spec: ServerSpec, id_: str, *, queue_s: float, boot_s: float) -> Server:
+    def create(self, spec: CloudServerSpec, id_: str, *, queue_s: float, boot_s: float) -> CloudServer:
         """Create a server, on a host with capacity."""
         now, handle = self._storage.now(), spec.handle
         state, then, due = _initial_state(now, queue_s, boot_s)
         boots = () if state == "queued" else ((now, boot_s),)
-        host = self._hosts.place(spec.flavor, pinned=spec.host)
-        version = self._storage.touch("server", handle)
-        self._storage.touch("port", Handle(handle.tenancy, spec.port))
+        host = self._hosts.reserve(spec.flavor, pinned=spec.host)
+        version = self._storage.record_change("server", handle)
+        self._storage.record_change("port", Handle(handle.tenancy, spec.port))
         self._storage.run(
             _INSERT,
             (
@@ -143,16 +143,16 @@ class Lives:
             self._timers.expect(due)
         return self.get(handle)
 
-    def enter(self, handle: Handle, state: ServerState, *, fault: str = "") -> None:
+    def enter(self, handle: Handle, state: CloudServerState, *, fault: str = "") -> None:
         """Put a server into a state that it does not leave by time."""
-        version = self._storage.touch("server", handle)
+        version = self._storage.record_change("server", handle)
         self._storage.run(
             "UPDATE servers SET version = ?, state = ?, next = NULL, due = NULL, fault = ? "
             "WHERE tenancy = ? AND name = ?",
             (str(version), state, fault, handle.tenancy, handle.name),
         )
 
-    def become(self, handle: Handle, through: ServerState, last: Next, *, takes_s: float) -> None:
+    def transition(self, handle: Handle, through: CloudServerState, last: Next, *, takes_s: float) -> None:
         """Put a server into one state for a time, then into another."""
         now = self._storage.now()
         self.enter(handle, through)
@@ -161,7 +161,7 @@ class Lives:
         else:
             self._enter(handle, last, now, 0.0)
 
-    def boot(self, handle: Handle, *, takes_s: float, is_new: bool = False) -> None:
+    def record_boot(self, handle: Handle, *, takes_s: float, is_new: bool = False) -> None:
         """Record that a server boots now; with a new disk, its earlier boots are dropped."""
         self._record_boot(handle, (self._storage.now(), takes_s), is_new=is_new)
 
@@ -172,27 +172,27 @@ class Lives:
 
     def set_user_data(self, handle: Handle, user_data: bytes) -> None:
         """Change a server's user data, which its next first boot reads."""
-        life = self.life(handle)
+        life = self.record(handle)
         spec = replace(life.spec, user_data=user_data)
         self._storage.run("UPDATE servers SET document = ? WHERE id = ?", (encode(spec), life.server.id))
 
     def migrate(self, handle: Handle) -> str:
         """Move a server to another host; return the host's name, or raise NoCapacity."""
         server = self.get(handle)
-        host = self._hosts.place(server.flavor, apart_from=server.host)
-        self._hosts.leave(server.flavor, server.host)
-        version = self._storage.touch("server", handle)
+        host = self._hosts.reserve(server.flavor, apart_from=server.host)
+        self._hosts.release(server.flavor, server.host)
+        version = self._storage.record_change("server", handle)
         self._storage.run("UPDATE servers SET version = ?, host = ? WHERE id = ?", (str(version), host, server.id))
         return host
 
-    def end(self, handle: Handle) -> None:
+    def remove(self, handle: Handle) -> None:
         """Delete a server."""
         server = self.get(handle)
-        self._storage.touch("server", handle)
-        self._storage.touch("port", Handle(handle.tenancy, server.port))
+        self._storage.record_change("server", handle)
+        self._storage.record_change("port", Handle(handle.tenancy, server.port))
         self._storage.run("DELETE FROM servers WHERE id = ?", (server.id,))
         self._storage.run("DELETE FROM consoles WHERE server = ?", (server.id,))
-        self._hosts.leave(server.flavor, server.host)
+        self._hosts.release(server.flavor, server.host)
 
     def _schedule(self, handle: Handle, state: Next, due: float) -> None:
         self._storage.run(
@@ -204,7 +204,7 @@ class Lives:
     def _enter(self, handle: Handle, state: Next, moment: float, boot_s: float) -> None:
         """Put a server into the state that it was due to enter at that time."""
         if state == "gone":
-            self.end(handle)
+            self.remove(handle)
             return
         self.enter(handle, state)
         if state == "building":
@@ -230,16 +230,16 @@ class Lives:
         return len(rows)
 
 
-def _initial_state(now: float, queue_s: float, boot_s: float) -> tuple[ServerState, Next | None, float | None]:
+def _initial_state(now: float, queue_s: float, boot_s: float) -> tuple[CloudServerState, Next | None, float | None]:
     """Return a new server's state, its next state, and when that is due."""
     if queue_s:
         return "queued", "building", now + queue_s
     return ("building", "running", now + boot_s) if boot_s else ("running", None, None)
 
 
-def _server(row: tuple[Any, ...]) -> Server:
+def _server(row: tuple[Any, ...]) -> CloudServer:
     _, tenancy, name, version, id_, state, created, launched, flavor, image, port, host, fault = row
-    return Server(
+    return CloudServer(
         handle=Handle(tenancy, name),
         id=id_,
         state=state,

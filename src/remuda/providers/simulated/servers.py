@@ -5,13 +5,13 @@ from typing import Any
 
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.ids import random_id
-from remuda.providers.contract.catalogue import Flavor, Image
-from remuda.providers.contract.common import Handle, InUse, Refused, WrongState
-from remuda.providers.contract.servers import Server, ServerSpec, ServerState, Sighting
-from remuda.providers.simulated.gateway import PART, Ground
+from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
+from remuda.providers.contract.common import Handle, InUse, Rejected, WrongState
+from remuda.providers.contract.servers import CloudServer, CloudServerSpec, CloudServerState, CloudServerVersion
+from remuda.providers.simulated.gateway import PAGE_SIZE, CloudContext
 from remuda.providers.simulated.images import SimImages
 from remuda.providers.simulated.networks import SimPorts
-from remuda.providers.simulated.server_states import Lives, Next
+from remuda.providers.simulated.server_states import Next, ServerStateMachine
 
 _VERSIONS = "SELECT tenancy, name, version, number FROM servers WHERE number > ? ORDER BY number LIMIT ?"
 _GIB = 2**30
@@ -20,22 +20,24 @@ _GIB = 2**30
 class SimServers:
     """Servers of the simulated cloud."""
 
-    def __init__(self, context: Ground, *, states: Lives, ports: SimPorts, images: SimImages) -> None:
-        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
+    def __init__(
+        self, context: CloudContext, *, states: ServerStateMachine, ports: SimPorts, images: SimImages
+    ) -> None:
+        self._storage, self._gateway, self._randomness = context.storage, context.gateway, context.randomness
         self._catalogue, self._times = context.catalogue, context.catalogue.times
         self._states, self._ports, self._images = states, ports, images
-        self._gateway.past.readers["server"] = states.read
+        self._gateway.stale_reads.readers["server"] = states.read
 
-    async def create_server(self, desired: ServerSpec) -> Server:
+    async def create_server(self, desired: CloudServerSpec) -> CloudServer:
         """Create a server, or raise AlreadyExists, NoCapacity, or InUse if another server has its port."""
-        return await self._gateway.change("create_server", lambda: self._create(desired))
+        return await self._gateway.write("create_server", lambda: self._create(desired))
 
-    async def find_server(self, handle: Handle) -> Server | None:
+    async def find_server(self, handle: Handle) -> CloudServer | None:
         return await self._gateway.find("find_server", "server", handle, self._states.read)
 
     async def remove_server(self, handle: Handle) -> None:
         """Remove a server; its port stays, and is in use until the server has disappeared."""
-        await self._gateway.change("remove_server", lambda: self._remove(handle))
+        await self._gateway.write("remove_server", lambda: self._remove(handle))
 
     async def start_server(self, handle: Handle) -> None:
         """Start a stopped server, or raise WrongState."""
@@ -52,32 +54,32 @@ class SimServers:
 
     async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
         """Replace a server's root disk by another image."""
-        await self._gateway.change("rebuild_server", lambda: self._rebuild(handle, image, user_data))
+        await self._gateway.write("rebuild_server", lambda: self._rebuild(handle, image, user_data))
 
-    def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
-        return self._gateway.parts(
+    def sightings(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
+        return self._gateway.pages(
             "sightings",
             "server",
             self._page,
             lambda each: each.handle,
-            lambda each: Sighting(each.handle, each.version),
+            lambda each: CloudServerVersion(each.handle, each.version),
         )
 
-    def _page(self, position: Any) -> tuple[list[Sighting], Any]:
-        rows = self._storage.rows(_VERSIONS, (position or 0, PART))
-        versions = [Sighting(Handle(tenancy, name), version) for tenancy, name, version, _ in rows]
-        return versions, rows[-1][3] if len(rows) == PART else None
+    def _page(self, position: Any) -> tuple[list[CloudServerVersion], Any]:
+        rows = self._storage.rows(_VERSIONS, (position or 0, PAGE_SIZE))
+        versions = [CloudServerVersion(Handle(tenancy, name), version) for tenancy, name, version, _ in rows]
+        return versions, rows[-1][3] if len(rows) == PAGE_SIZE else None
 
     async def _act(
-        self, verb: str, handle: Handle, states: Collection[ServerState], effect: Callable[[Handle], None]
+        self, verb: str, handle: Handle, states: Collection[CloudServerState], effect: Callable[[Handle], None]
     ) -> None:
         def act() -> None:
             self._check_state(self._states.get(handle), states)
             effect(handle)
 
-        await self._gateway.change(verb, act)
+        await self._gateway.write(verb, act)
 
-    def _create(self, desired: ServerSpec) -> Server:
+    def _create(self, desired: CloudServerSpec) -> CloudServer:
         if self._states.read(desired.handle) is not None:
             raise AlreadyExists("server", desired.handle.name)
         port = self._ports.read(Handle(desired.handle.tenancy, desired.port))
@@ -90,8 +92,8 @@ class SimServers:
             raise NotFound("flavor", desired.flavor)
         _check_fit(flavor, self._ready_image(desired.image), is_pinned=bool(desired.host))
         queue_s = self._times.queue_s if flavor.is_baremetal else 0.0
-        created = self._states.begin(desired, random_id(self._randomness), queue_s=queue_s, boot_s=self._boot_s())
-        self._gateway.made("server", desired.handle)
+        created = self._states.create(desired, random_id(self._randomness), queue_s=queue_s, boot_s=self._boot_s())
+        self._gateway.record_created("server", desired.handle)
         return created
 
     def _boot_s(self) -> float:
@@ -101,14 +103,14 @@ class SimServers:
     def _remove(self, handle: Handle) -> None:
         server = self._states.read(handle)
         if server is not None and server.state != "removing":
-            self._states.become(handle, "removing", "gone", takes_s=self._times.remove_s)
+            self._states.transition(handle, "removing", "gone", takes_s=self._times.remove_s)
 
     def _start(self, handle: Handle) -> None:
         self._states.enter(handle, "running")
-        self._states.boot(handle, takes_s=self._boot_s())
+        self._states.record_boot(handle, takes_s=self._boot_s())
 
     def _stop(self, handle: Handle) -> None:
-        self._states.become(handle, "stopping", "stopped", takes_s=self._times.stop_s)
+        self._states.transition(handle, "stopping", "stopped", takes_s=self._times.stop_s)
 
     def _rebuild(self, handle: Handle, image: str, user_data: bytes | None) -> None:
         server = self._states.get(handle)
@@ -119,13 +121,13 @@ class SimServers:
         if flavor is not None:  # a server of a flavor that is no longer offered keeps it
             _check_fit(flavor, found, is_pinned=True)
         last: Next = "stopped" if server.state == "stopped" else "running"
-        self._states.become(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
+        self._states.transition(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
         self._states.set_image(handle, image)
         if user_data is not None:
             self._states.set_user_data(handle, user_data)
-        self._states.boot(handle, takes_s=self._times.rebuild_s, is_new=True)
+        self._states.record_boot(handle, takes_s=self._times.rebuild_s, is_new=True)
 
-    def _ready_image(self, image: str) -> Image:
+    def _ready_image(self, image: str) -> CloudImage:
         found = self._images.read(image)
         if found is None:
             raise NotFound("image", image)
@@ -134,17 +136,17 @@ class SimServers:
         return found
 
     @staticmethod
-    def _check_state(server: Server, states: Collection[ServerState]) -> None:
+    def _check_state(server: CloudServer, states: Collection[CloudServerState]) -> None:
         if server.state not in states:
             raise WrongState("server", server.handle.name, state=server.state)
 
 
-def _check_fit(flavor: Flavor, image: Image, *, is_pinned: bool) -> None:
+def _check_fit(flavor: CloudFlavor, image: CloudImage, *, is_pinned: bool) -> None:
     if flavor.architecture != image.architecture:
-        raise Refused("the image is for a different architecture than the flavor")
+        raise Rejected("the image is for a different architecture than the flavor")
     if flavor.disk_bytes < image.size_gib * _GIB:
-        raise Refused("the image is larger than the flavor's disk")
+        raise Rejected("the image is larger than the flavor's disk")
     if image.virtualization not in {"any", "baremetal" if flavor.is_baremetal else "virtualized"}:
-        raise Refused("the image does not run on this kind of flavor")
+        raise Rejected("the image does not run on this kind of flavor")
     if flavor.is_pinned_only and not is_pinned:
-        raise Refused("a server of this flavor must name its host")
+        raise Rejected("a server of this flavor must name its host")

@@ -12,17 +12,17 @@ from contextlib import suppress
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
-from remuda.providers.simulated.database import Storage
+from remuda.providers.simulated.database import CloudDatabase
 
 _SLACK_S = 1e-6  # more than the rounding of times
 _AT_ONCE = 500
 _RETRY_S = 1.0
 
 
-class Clockwork:
+class Timers:
     """Timers of all tables."""
 
-    def __init__(self, storage: Storage, clock: Clock) -> None:
+    def __init__(self, storage: CloudDatabase, clock: Clock) -> None:
         self._storage, self._clock = storage, clock
         self._advance_by_table: dict[str, Callable[[float, int], int]] = {}
         self._next = math.inf
@@ -32,7 +32,7 @@ class Clockwork:
     def add(self, table: str, advance: Callable[[float, int], int]) -> None:
         """Register a function that advances up to a number of a table's rows due by a time; it returns their number."""
         self._advance_by_table[table] = advance
-        self.look_again()
+        self.reload()
 
     def expect(self, due: float) -> None:
         """Note that a row is due at this time."""
@@ -40,15 +40,15 @@ class Clockwork:
             self._next = due
             self._set_timer()
 
-    def settle(self) -> None:
+    def apply_due(self) -> None:
         """Apply everything that is due."""
         if self._storage.now() < self._next:
             return
         while self._storage.write(self._advance):
             pass
-        self.look_again()
+        self.reload()
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         """Read from the tables when the next row is due."""
         found = [self._storage.row(f"SELECT min(due) FROM {table}") for table in self._advance_by_table]  # noqa: S608  ours
         self._next = min((row[0] for row in found if row is not None and row[0] is not None), default=math.inf)
@@ -85,9 +85,9 @@ class Clockwork:
         await self._clock.sleep(max(0.0, self._next - self._storage.now()) + _SLACK_S)
         self._timer = None
         try:
-            self.settle()
+            self.apply_due()
             if self._timer is None:  # the loop may wake a little too early, when nothing is due yet
                 self._set_timer()
         except Unavailable:  # another process is slow, or the disk fails: rows stay due
             await self._clock.sleep(_RETRY_S)
-            self.look_again()
+            self.reload()

@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 
 from remuda.operations.kinds import Operation
-from remuda.quota.ports import Place
-from remuda.quota.reservation import OPERATION_OPEN, begins, is_being_made
-from remuda.quota.sagas import made_by
-from remuda.reconcile.controller import Driver
+from remuda.quota.ports import ProjectRef
+from remuda.quota.reservation import OPERATION_OPEN, is_operation_open, wait_for_create
+from remuda.quota.sagas import created_by
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Done, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.reconcile.sources import Source
 from remuda.region.authorities.sagas import reference_of
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import IN_CARE, organization_of, project_of
+from remuda.resources.conventions import CONTROLLER_FINALIZER, organization_of, project_of
 from remuda.store.contract import Store
 
 
@@ -26,22 +26,22 @@ class AuthorityController:
     identity: IdentityPort
 
     async def provision(
-        self, authority: SSHCertificateAuthority, run: Run
+        self, authority: SSHCertificateAuthority, run: ReconcileContext
     ) -> Result | Outcome[SSHCertificateAuthority]:
         """Wait for the operation that makes it."""
-        return await begins(self.store, authority, authority.spec.operation, run) or Done()
+        return await wait_for_create(self.store, authority, authority.spec.operation, run) or Done()
 
-    async def deprovision(self, authority: SSHCertificateAuthority, _: Run) -> Result:
+    async def deprovision(self, authority: SSHCertificateAuthority, _: ReconcileContext) -> Result:
         """Let go of the project."""
         operation = authority.spec.operation
-        if await is_being_made(self.store, operation):
+        if await is_operation_open(self.store, operation):
             return OPERATION_OPEN
-        place = Place(organization_of(authority), project_of(authority))
+        place = ProjectRef(organization_of(authority), project_of(authority))
         await self.identity.unrefer(place, reference_of(operation or authority.name))
         return Done()
 
 
-def driver(ports: ReconcilePorts, identity: IdentityPort, *, settings: DriverSettings | None = None) -> Driver:
+def driver(ports: ReconcilePorts, identity: IdentityPort, *, settings: ControllerSettings | None = None) -> Controller:
     """Return the controller of authorities."""
     store = ports.store
     authorities = AuthorityController(store=store, identity=identity)
@@ -49,10 +49,10 @@ def driver(ports: ReconcilePorts, identity: IdentityPort, *, settings: DriverSet
         SSHCertificateAuthority,
         provision=authorities.provision,
         deprovision=authorities.deprovision,
-        finalizer=IN_CARE,
+        finalizer=CONTROLLER_FINALIZER,
         ports=ports,
     )
-    return Driver(
+    return Controller(
         "sshcertificateauthorities",
         lifecycle,
         kind=SSHCertificateAuthority,
@@ -62,7 +62,7 @@ def driver(ports: ReconcilePorts, identity: IdentityPort, *, settings: DriverSet
             Source(
                 Operation,
                 when=lambda operation: operation.phase,
-                keys=made_by(store, SSHCertificateAuthority, AUTHORITY),
+                keys=created_by(store, SSHCertificateAuthority, AUTHORITY),
             ),
         ),
         settings=settings,

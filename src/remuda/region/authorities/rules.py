@@ -17,11 +17,11 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.kernel.errors import Invalid
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead, AuthoritySpecWire
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
-from remuda.resources.conventions import API_VERSION, IN_CARE, ORGANIZATION, PROJECT, SECOND
+from remuda.resources.conventions import API_V2, API_VERSION, CONTROLLER_FINALIZER, ORGANIZATION, PROJECT
 from remuda.resources.metadata import check_tags, new_metadata, read_project_metadata, stored_tags, writable_metadata
 from remuda.resources.schema import MetadataWrite
 from remuda.resources.tags import own_tags
@@ -119,10 +119,10 @@ def new_authority(authority: str, wanted: AuthorityCreate, by: Principal, *, ope
     where = {
         ORGANIZATION: wanted.spec.organization_id,
         PROJECT: wanted.spec.project_id,
-        API_VERSION: SECOND,
+        API_VERSION: API_V2,
     }
     return SSHCertificateAuthority(
-        metadata=new_metadata(authority, wanted.metadata, by, labels=where, finalizers=(IN_CARE,)),
+        metadata=new_metadata(authority, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
         spec=SSHCertificateAuthoritySpec(
             public_key=authority_key(wanted.spec.public_key), operation=operation, tags=stored_tags(wanted.metadata)
         ),
@@ -142,5 +142,5 @@ def read_authority(authority: SSHCertificateAuthority) -> AuthorityRead:
     )
 
 
-AUTHORITY_VIEW = tagged(read_authority, writable_authority)
+AUTHORITY_VIEW = etag_view(read_authority, writable_authority)
 """An authority as JSON, with its tag."""

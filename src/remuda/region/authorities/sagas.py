@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.access.principal import Asker
+from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
-from remuda.quota.ports import Place
-from remuda.quota.sagas import unmake
+from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import roll_back_create
 from remuda.region.authorities.rules import new_authority
 from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
@@ -22,7 +22,7 @@ class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
     authority: str
     """Its id."""
     wanted: AuthorityCreate
-    by: Asker
+    by: Requester
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,9 @@ def reference_of(operation: str) -> str:
     return f"{AUTHORITY.qualified}/{operation}"
 
 
-def _place(work: Work[NewAuthority]) -> Place:
+def _place(work: Work[NewAuthority]) -> ProjectRef:
     spec = work.input.wanted.spec
-    return Place(spec.organization_id, spec.project_id)
+    return ProjectRef(spec.organization_id, spec.project_id)
 
 
 async def _refer(ports: AuthorityPorts, work: Work[NewAuthority]) -> None:
@@ -65,7 +65,7 @@ async def _make(ports: AuthorityPorts, work: Work[NewAuthority]) -> None:
 
 
 async def _unmake(ports: AuthorityPorts, work: Work[NewAuthority]) -> None:
-    await unmake(
+    await roll_back_create(
         ports.store,
         SSHCertificateAuthority,
         work.input.authority,

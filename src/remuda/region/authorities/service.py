@@ -7,10 +7,10 @@ an operation. An authority belongs to its project and to no region, and never ch
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_new_in_project
-from remuda.access.principal import Context, Permission, asker_of
+from remuda.access.principal import Context, Permission, requester_of
 from remuda.http.responses import Collection
 from remuda.operations.service import Operations
-from remuda.quota.ports import Place, paying_for
+from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.region.authorities.rules import AUTHORITY_VIEW, check_new, writable_authority
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead
@@ -18,7 +18,7 @@ from remuda.region.deletion import refuse_if_used
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.names import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.crud import request_deletion, until_written, witnessed
+from remuda.resources.crud import audit_records, request_deletion, retry_on_conflict
 from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 
@@ -49,7 +49,7 @@ class Authorities:
 
     async def create(self, context: Context, body: AuthorityCreate) -> SSHCertificateAuthority:
         spec, principal = body.spec, context.principal
-        place = Place(spec.organization_id, spec.project_id)
+        place = ProjectRef(spec.organization_id, spec.project_id)
         right = permission(_ENDPOINT, "create")
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
@@ -58,10 +58,12 @@ class Authorities:
         done = await self.operations.run(
             CREATE_AUTHORITY,
             id=context.operation,
-            actor=principal.who,
-            input=NewAuthority(authority=context.operation, wanted=body, by=asker_of(paying_for(principal, place))),
+            actor=principal.actor_name,
+            input=NewAuthority(
+                authority=context.operation, wanted=body, by=requester_of(payer_principal(principal, place))
+            ),
             trace_id=context.trace_id,
-            log=context.witness(AUTHORITY.plural, context.operation, organization=spec.organization_id),
+            log=context.audit(AUTHORITY.plural, context.operation, organization=spec.organization_id),
         )
         return await self.store.get(SSHCertificateAuthority, done.spec.subject)
 
@@ -73,12 +75,12 @@ class Authorities:
 
         async def delete() -> None:
             found = await self._authority(context, permission(_ENDPOINT, "delete"), authority)
-            if not found.is_marked:
+            if not found.is_deleting:
                 await refuse_if_used(self.store, found, "SSH certificate authority is in use and cannot be deleted")
-            log = witnessed(context, AUTHORITY.plural, found)
+            log = audit_records(context, AUTHORITY.plural, found)
             await request_deletion(self.store, context, found, writable_authority(found), log, unused=True)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def _authority(self, context: Context, right: Permission, authority: str) -> SSHCertificateAuthority:
         """Return an authority that the caller may read and do this to, whichever API created it."""

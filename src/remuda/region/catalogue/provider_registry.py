@@ -30,10 +30,10 @@ from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.providers.absence import Absences
-from remuda.providers.calls import Calls, Refused
+from remuda.providers.absence import AbsenceTracker
+from remuda.providers.calls import CallRejected, Calls
 from remuda.providers.circuit_breaker import CallSettings
-from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
+from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudImage
 from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
@@ -163,11 +163,11 @@ class _Work:
     origin: Provider
     provider: Provider
     calls: Calls
-    absences: Absences
+    absences: AbsenceTracker
     wait_s: float
-    flavors: Recent[Sequence[Flavor]]
-    external_networks: Recent[Sequence[ExternalNetwork]] | None
-    images: Recent[Sequence[Image]] | None
+    flavors: Recent[Sequence[CloudFlavor]]
+    external_networks: Recent[Sequence[CloudExternalNetwork]] | None
+    images: Recent[Sequence[CloudImage]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ class Cloud:
         return self.work.calls
 
     @property
-    def absences(self) -> Absences:
+    def absences(self) -> AbsenceTracker:
         """Since when things are not where they should be."""
         return self.work.absences
 
@@ -197,19 +197,19 @@ class Cloud:
         """When to look again at what is under way: seldom, if the provider tells by itself how it goes on."""
         return self.work.wait_s
 
-    async def flavors(self) -> Sequence[Flavor]:
+    async def flavors(self) -> Sequence[CloudFlavor]:
         """Return the flavors on offer, as they were a moment ago."""
         return await self.work.flavors.read()
 
-    async def flavors_now(self) -> Sequence[Flavor]:
+    async def flavors_now(self) -> Sequence[CloudFlavor]:
         """Return the flavors on offer, and how many of each are free, as the provider says now."""
         return await self.provider.catalogue.flavors()
 
-    async def external_networks(self) -> Sequence[ExternalNetwork]:
+    async def external_networks(self) -> Sequence[CloudExternalNetwork]:
         """Return the ways out, as they were a moment ago; a cloud without any refuses the request."""
         return await need(self.work.external_networks).read()
 
-    async def images(self) -> Sequence[Image]:
+    async def images(self) -> Sequence[CloudImage]:
         """Return all images, as they were a moment ago; a cloud without any refuses the request."""
         return await need(self.work.images).read()
 
@@ -295,7 +295,7 @@ class Clouds:
             origin=origin,
             provider=provider,
             calls=calls,
-            absences=Absences(self._clock, apart_s=max(self._look_again.total_seconds(), origin.lag_s)),
+            absences=AbsenceTracker(self._clock, delay_s=max(self._look_again.total_seconds(), origin.lag_s)),
             wait_s=self._poll_busy.total_seconds() if origin.events is None else _TOLD_S,
             flavors=self._recent(provider.catalogue.flavors),
             external_networks=None if ways_out is None else self._recent(ways_out.external_networks),
@@ -317,7 +317,7 @@ async def told(asking: Awaitable[AnswerT], otherwise: str) -> AnswerT:
         raise Malformed(otherwise) from None
     except NotFound:
         raise Malformed("server is not at its provider at the moment: wait until it is provisioned") from None
-    except Refused as refusal:
+    except CallRejected as refusal:
         if refusal.outcome != "busy":
             raise
         raise Malformed("server is being worked on at its provider: try again in a moment") from None

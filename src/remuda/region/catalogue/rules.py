@@ -8,7 +8,7 @@ from remuda.access.principal import Principal
 from remuda.kernel import encoding as base64url
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Gpu
+from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudGpu
 from remuda.region.catalogue.schema import ExternalNetworkRead, KubernetesWire, RegionDetailRead, RegionDetailSpecWire
 from remuda.region.kinds.common import gib_of
 from remuda.region.kinds.regions import Region
@@ -28,7 +28,7 @@ _NO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # no provider says when a flavor was m
 _GB = 10**9
 
 
-def usable_flavors(flavors: Iterable[Flavor], principal: Principal) -> list[Flavor]:
+def usable_flavors(flavors: Iterable[CloudFlavor], principal: Principal) -> list[CloudFlavor]:
     """Return the flavors that a caller can use, the smallest first: by GPUs, then CPUs, then memory.
 
     One that can only be pinned is of no use to whoever cannot make servers, since only they say where a server goes.
@@ -41,7 +41,7 @@ def _may_pin(principal: Principal) -> bool:
     return is_allowed_somewhere(principal, permission("servers", "create"))
 
 
-def size_of(flavor: Flavor) -> tuple[int, int, int, str]:
+def size_of(flavor: CloudFlavor) -> tuple[int, int, int, str]:
     """Return what puts flavors in order, the smallest first."""
     gpus = flavor.gpu.logical_count if flavor.gpu else 0
     return gpus, flavor.cpus, flavor.memory_bytes, flavor.id
@@ -78,7 +78,7 @@ def _kubernetes(region: Region) -> KubernetesWire | None:
     return KubernetesWire(kubeconfig=Secret(text), domain_name=found.domain_name)
 
 
-def read_flavor(flavor: Flavor, *, with_free: bool) -> FlavorRead:
+def read_flavor(flavor: CloudFlavor, *, with_free: bool) -> FlavorRead:
     """Return a flavor as clients read it; how many are free is only for those who will not keep it for a day."""
     spec = FlavorSpecWire(
         cpus=flavor.cpus,
@@ -94,7 +94,7 @@ def read_flavor(flavor: Flavor, *, with_free: bool) -> FlavorRead:
     return FlavorRead(metadata=StaticMetadataRead(id=flavor.id, name=flavor.name, creation_time=_NO_TIME), spec=spec)
 
 
-def _gpu(gpu: Gpu | None) -> GpuWire | None:
+def _gpu(gpu: CloudGpu | None) -> GpuWire | None:
     if gpu is None:
         return None
     return GpuWire(
@@ -106,6 +106,6 @@ def _gpu(gpu: Gpu | None) -> GpuWire | None:
     )
 
 
-def read_external_network(network: ExternalNetwork) -> ExternalNetworkRead:
+def read_external_network(network: CloudExternalNetwork) -> ExternalNetworkRead:
     """Return a way out as clients read it."""
     return ExternalNetworkRead(id=network.id, name=network.name)

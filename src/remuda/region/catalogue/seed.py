@@ -26,7 +26,7 @@ from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources import conventions as regional
 from remuda.resources.conventions import DESCRIPTION, NAME
-from remuda.resources.crud import find, seed, until_written
+from remuda.resources.crud import find, retry_on_conflict, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -83,7 +83,7 @@ async def _let_go(store: Store, region: Region, now: datetime) -> None:
     since = region.metadata.annotations.get(WITHDRAWN)
     if since is None:
         logger.warning("a region is no longer configured and is withdrawn", region=region.name)
-        await until_written(lambda: _withdraw(store, region.name, now))
+        await retry_on_conflict(lambda: _withdraw(store, region.name, now))
     elif now - datetime.fromisoformat(since) < _LONG:
         return
     elif await _is_empty(store, region.name):

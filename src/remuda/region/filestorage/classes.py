@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import derived_id
-from remuda.providers.contract.filestorage import StorageClass
+from remuda.providers.contract.filestorage import CloudStorageClass
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.catalogue.seed import WITHDRAWN, is_withdrawn
 from remuda.region.kinds.common import OURS
@@ -90,7 +90,7 @@ class ClassKeeper:
                 structlog.get_logger().warning("storage classes are not known", region=region.name, error=error.code)
 
 
-def _stored(region: str, offered: StorageClass, provisioner: str) -> FileStorageClass:
+def _stored(region: str, offered: CloudStorageClass, provisioner: str) -> FileStorageClass:
     metadata = Metadata(
         name=class_id(region, offered.id),
         labels={NAME: _name(offered), regional.REGION: region},
@@ -100,7 +100,7 @@ def _stored(region: str, offered: StorageClass, provisioner: str) -> FileStorage
     return FileStorageClass(metadata=metadata, spec=spec)
 
 
-def _name(offered: StorageClass) -> str:
+def _name(offered: CloudStorageClass) -> str:
     """Return a class's name as a label can hold it."""
     return _NO_NAME.sub("-", offered.name)[:_LONGEST_NAME].strip("-_.") or offered.id
 

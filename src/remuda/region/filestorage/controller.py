@@ -19,28 +19,28 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, set_condition
 from remuda.kernel.errors import NotFound
 from remuda.operations.kinds import Operation
-from remuda.providers.contract.common import NoCapacity, Refused, id_in
-from remuda.providers.contract.filestorage import Attachment as CloudAttachment
-from remuda.providers.contract.filestorage import FileStorage as CloudStorage
-from remuda.providers.contract.filestorage import FileStorageSpec as CloudStorageSpec
-from remuda.providers.contract.filestorage import SnapshotPolicy as CloudPolicy
-from remuda.providers.contract.networks import Range
-from remuda.quota.lock import is_in_hand
-from remuda.quota.ports import Place
+from remuda.providers.contract.common import NoCapacity, Rejected, id_in
+from remuda.providers.contract.filestorage import CloudAttachment
+from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
+from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
+from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
+from remuda.providers.contract.networks import AddressRange
+from remuda.quota.lock import is_locked
+from remuda.quota.ports import ProjectRef
 from remuda.quota.reservation import (
     OPERATION_OPEN,
-    begins,
-    is_being_made,
+    confirm_quota,
     is_charged,
+    is_operation_open,
     is_provisioned,
-    settle_charge,
+    wait_for_create,
     with_charged,
 )
-from remuda.quota.sagas import about
-from remuda.reconcile.controller import Driver
+from remuda.quota.sagas import subject_of_kind
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, through
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.deletion import until_gone
@@ -62,7 +62,7 @@ from remuda.region.kinds.filestorage import (
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.rules import to_cloud
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import IN_CARE, identity_of, organization_of, project_of, region_of
+from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, organization_of, project_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -128,19 +128,19 @@ class FileStorageController:
     identity: IdentityPort
     clouds: Clouds
 
-    async def provision(self, storage: FileStorage, run: Run) -> Result | Outcome[FileStorage]:
+    async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
         """Bring file storage one step nearer to being as it is wanted."""
-        waiting = await begins(self.store, storage, storage.spec.operation, run)
+        waiting = await wait_for_create(self.store, storage, storage.spec.operation, run)
         if waiting is not None:
             return waiting
-        if await is_in_hand(self.store, storage):
+        if await is_locked(self.store, storage):
             return OPERATION_OPEN
         if not is_charged(storage):
-            held = await settle_charge(self.identity, charge_for(storage))
-            return held or Outcome(Again(0, message="being made"), with_charged(storage, self.clock))
+            held = await confirm_quota(self.identity, charge_for(storage))
+            return held or Outcome(Requeue(0, message="being made"), with_charged(storage, self.clock))
         return await self._keep(storage, run)
 
-    async def _keep(self, storage: FileStorage, run: Run) -> Result | Outcome[FileStorage]:
+    async def _keep(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
         """Look at the provider, and have there what is wanted."""
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
@@ -152,23 +152,23 @@ class FileStorageController:
             return attached
         wanted = _wanted(storage, offered_as(storage_class), attached)
         if cloud.provider.events is None:
-            run.wake_after(_LOOK_S)
+            run.requeue_after(_LOOK_S)
         if found is not None and found.spec == wanted:
             return Outcome(Done(), seen_as(storage, found, self.clock.now()))
         run.acted = True
         return await self._converge(storage, wanted, found, cloud)
 
-    async def deprovision(self, storage: FileStorage, run: Run) -> Result:
+    async def deprovision(self, storage: FileStorage, run: ReconcileContext) -> Result:
         """Bring file storage one step nearer to being gone."""
         operation = storage.spec.operation
-        if await is_being_made(self.store, operation) or await is_in_hand(self.store, storage):
+        if await is_operation_open(self.store, operation) or await is_locked(self.store, storage):
             return OPERATION_OPEN
         left = None if is_abandoned(storage) else await self._remove(storage)
         if left is not None:
             run.acted = True
             return left
-        await self.identity.release(charge_for(storage), for_good=True)
-        place = Place(organization_of(storage), project_of(storage))
+        await self.identity.release(charge_for(storage), permanently=True)
+        place = ProjectRef(organization_of(storage), project_of(storage))
         await self.identity.unrefer(place, rules.reference_of(operation or storage.name))
         return Done()
 
@@ -194,7 +194,7 @@ class FileStorageController:
                 return Blocked("DependencyNotReady", f"the network {network.name} is being made")
             if each.ip_range is None:
                 return Failed("Errored", f"it has no addresses on the network {network.name}: attach it anew")
-            addresses = Range(each.ip_range.start_ip, each.ip_range.end_ip)
+            addresses = AddressRange(each.ip_range.start_ip, each.ip_range.end_ip)
             attached.append(CloudAttachment(network=handle, addresses=addresses, vlan=each.segmentation_id))
         return tuple(attached)
 
@@ -204,7 +204,7 @@ class FileStorageController:
         now = self.clock.now()
         try:
             made = await need(cloud.provider.file_storages).converge_storage(wanted)
-        except (Refused, NoCapacity, NotFound) as error:
+        except (Rejected, NoCapacity, NotFound) as error:
             failed = Failed("Errored", _why(error, wanted, found))
             return failed if found is None else Outcome(failed, seen_as(storage, found, now))
         return Outcome(Done(), seen_as(storage, made, now))
@@ -245,18 +245,18 @@ def _cloud_policy(policy: SnapshotPolicy) -> CloudPolicy:
 
 
 def driver(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: DriverSettings | None = None
-) -> Driver:
+    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+) -> Controller:
     """Return the controller of file storage."""
     store = ports.store
     storages = FileStorageController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
-    return Driver(
+    return Controller(
         "filestorages",
         Lifecycle(
             FileStorage,
             provision=storages.provision,
             deprovision=storages.deprovision,
-            finalizer=IN_CARE,
+            finalizer=CONTROLLER_FINALIZER,
             ports=ports,
         ),
         kind=FileStorage,
@@ -266,7 +266,7 @@ def driver(
             Source(
                 Network, when=is_provisioned, keys=through(store, FileStorage, "network", lambda network: network.name)
             ),
-            Source(Operation, when=lambda operation: operation.phase, keys=about(FILE_STORAGE)),
+            Source(Operation, when=lambda operation: operation.phase, keys=subject_of_kind(FILE_STORAGE)),
         ),
         settings=settings,
     )

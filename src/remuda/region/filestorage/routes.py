@@ -43,7 +43,7 @@ ROUTES = [
         summary="List the classes of file storage",
         scope="authenticated",
         query_type=schema.ClassQuery,
-        answer_type=list[schema.ClassRead],
+        response_type=list[schema.ClassRead],
         service=FileStorageService,
         calls=FileStorageService.list_classes,
     ),

@@ -14,11 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, storage_name
-from remuda.quota.ports import Amount, Charge, Place
+from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.filestorage.schema import (
     AttachmentStatusRead,
     AttachmentsWire,
@@ -53,7 +53,7 @@ from remuda.region.kinds.filestorage import (
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -139,7 +139,7 @@ def reference_of(operation: str) -> str:
     return f"{FILE_STORAGE.qualified}/{operation}"
 
 
-def charge_of(storage: str, operation: str, payer: Place, size: int, *, turn: int = 0) -> Charge:
+def charge_of(storage: str, operation: str, payer: ProjectRef, size: int, *, turn: int = 0) -> Charge:
     """Return what so many bytes cost in a turn, which the operation that made the storage holds."""
     return Charge(
         payer=payer,
@@ -147,7 +147,7 @@ def charge_of(storage: str, operation: str, payer: Place, size: int, *, turn: in
         kind=FILE_STORAGE.qualified,
         id=storage,
         amounts=(Amount("filestorage", size),),
-        turn=turn,
+        fencing_token=turn,
     )
 
 
@@ -169,7 +169,7 @@ def new_storage(
     }
     is_on = _is_on(spec, otherwise=True)
     return FileStorage(
-        metadata=new_metadata(storage, wanted.metadata, by, labels=where, finalizers=(IN_CARE,)),
+        metadata=new_metadata(storage, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
         spec=FileStorageSpec(
             storage_class_id=spec.storage_class_id,
             size=spec.size_gib * GIB,
@@ -365,7 +365,7 @@ def _render_class(found: FileStorageClass) -> bytes:
     return msgspec.json.encode(read_class(found))
 
 
-STORAGE_VIEW = tagged(read_storage, writable_storage)
+STORAGE_VIEW = etag_view(read_storage, writable_storage)
 """File storage as JSON, with its tag."""
 CLASS_VIEW = _render_class
 """A class as JSON."""

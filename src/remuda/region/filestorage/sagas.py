@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.access.principal import Asker
+from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
-from remuda.quota.lock import turn_of
-from remuda.quota.ports import Charge, Place
-from remuda.quota.reservation import hold, payer_of
-from remuda.quota.sagas import Change, change_saga, unmake
+from remuda.quota.lock import fencing_token
+from remuda.quota.ports import Charge, ProjectRef
+from remuda.quota.reservation import payer_of, reserve
+from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.schema import StorageCreate, StorageUpdate
 from remuda.region.kinds.common import GIB
@@ -30,7 +30,7 @@ class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
     wanted: StorageCreate
     attachments: tuple[Attachment, ...] = ()
     """What the networks that are wanted come to."""
-    by: Asker
+    by: Requester
     """Who pays is told in it."""
 
 
@@ -42,9 +42,9 @@ class StoragePorts:
     identity: IdentityPort
 
 
-def _place(work: Work[NewStorage]) -> Place:
+def _place(work: Work[NewStorage]) -> ProjectRef:
     spec = work.input.wanted.spec
-    return Place(spec.organization_id, spec.project_id)
+    return ProjectRef(spec.organization_id, spec.project_id)
 
 
 def _charge(work: Work[NewStorage]) -> Charge:
@@ -52,7 +52,7 @@ def _charge(work: Work[NewStorage]) -> Charge:
     assert by.organization is not None, "it is completed when it is asked for"
     assert by.project is not None, "it is completed when it is asked for"
     size = work.input.wanted.spec.size_gib * GIB
-    return rules.charge_of(work.input.storage, work.id, Place(by.organization, by.project), size)
+    return rules.charge_of(work.input.storage, work.id, ProjectRef(by.organization, by.project), size)
 
 
 async def _refer(ports: StoragePorts, work: Work[NewStorage]) -> None:
@@ -68,7 +68,7 @@ async def _leave(ports: StoragePorts, work: Work[NewStorage]) -> None:
 
 
 async def _allocate(ports: StoragePorts, work: Work[NewStorage]) -> None:
-    await hold(ports.identity, _charge(work), work.input.by.principal)
+    await reserve(ports.identity, _charge(work), work.input.by.principal)
 
 
 async def _release(ports: StoragePorts, work: Work[NewStorage]) -> None:
@@ -86,7 +86,9 @@ async def _make(ports: StoragePorts, work: Work[NewStorage]) -> None:
 
 
 async def _unmake(ports: StoragePorts, work: Work[NewStorage]) -> None:
-    await unmake(ports.store, FileStorage, work.input.storage, lambda storage: storage.spec.operation == work.id)
+    await roll_back_create(
+        ports.store, FileStorage, work.input.storage, lambda storage: storage.spec.operation == work.id
+    )
 
 
 CREATE_STORAGE: Saga[StoragePorts, NewStorage] = Saga(
@@ -112,13 +114,13 @@ class Resized(msgspec.Struct, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
 
 
-class ChangedStorage(Change[FileStorageSpec, Resized], frozen=True, kw_only=True):
+class ChangedStorage(QuotaUpdate[FileStorageSpec, Resized], frozen=True, kw_only=True):
     """What is needed to change file storage that is to have another size."""
 
 
 def charge_for(storage: FileStorage) -> Charge:
     payer, spec = payer_of(storage), storage.spec
-    return rules.charge_of(storage.name, spec.operation, payer, spec.size, turn=turn_of(storage))
+    return rules.charge_of(storage.name, spec.operation, payer, spec.size, turn=fencing_token(storage))
 
 
 def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
@@ -126,7 +128,7 @@ def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
     return rules.changed_storage(storage, wanted.update, wanted.attachments, change.by.principal, change.now)
 
 
-UPDATE_STORAGE = change_saga("filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=charge_for)
+UPDATE_STORAGE = update_saga("filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=charge_for)
 """Makes file storage larger or smaller, with whatever else is changed by the same request."""
 
 

@@ -16,14 +16,14 @@ from uuid import UUID
 import msgspec
 
 from remuda.access.checks import allow_in_organization, allow_new_in_project, is_allowed_in_project
-from remuda.access.principal import Context, Permission, Principal, asker_of
+from remuda.access.principal import Context, Permission, Principal, requester_of
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.operations.service import Operations
-from remuda.quota.lock import before_of, refuse_while_in_hand
-from remuda.quota.ports import Place, paying_for
+from remuda.quota.lock import previous_state, require_unlocked
+from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.quota.reservation import is_provisioned
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.filestorage import rules
@@ -53,8 +53,16 @@ from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.names import permission
 from remuda.region.networks.address_plan import AddressRange
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import ORGANIZATION, REGION, is_second, organization_of, project_of, region_of
-from remuda.resources.crud import check_state, each_once, find, is_there, request_deletion, until_written, witnessed
+from remuda.resources.conventions import ORGANIZATION, REGION, is_api_v2, organization_of, project_of, region_of
+from remuda.resources.crud import (
+    audit_records,
+    check_state,
+    each_once,
+    exists,
+    find,
+    request_deletion,
+    retry_on_conflict,
+)
 from remuda.resources.query import RegionalQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 
@@ -68,7 +76,7 @@ class Attaching:
 
     store: Store
     principal: Principal
-    place: Place
+    place: ProjectRef
     region: str
     storage_class: FileStorageClass | None
     """None if it was deleted: then no new attachment is possible."""
@@ -100,7 +108,7 @@ class Attaching:
         best: AddressRange | None = None
         first = storage_range.first
         for ip in storage_range:
-            if await is_there(self.store, Address, address_name(network.name, ip)):
+            if await exists(self.store, Address, address_name(network.name, ip)):
                 first = ip + 1
             elif best is None or int(ip) - int(first) >= len(best):
                 best = AddressRange(first, ip)
@@ -114,18 +122,18 @@ class Attaching:
         if not _is_uuid(name):
             raise Invalid(_FIELD, "invalid network ID")
         network = await find(self.store, Network, name)
-        if network is None or not is_second(network):
+        if network is None or not is_api_v2(network):
             raise Invalid(_FIELD, "network not found")
-        where = Place(organization_of(network), project_of(network))
+        where = ProjectRef(organization_of(network), project_of(network))
         if where != self.place:
             raise Invalid(_FIELD, self._elsewhere(where))
         if region_of(network) != self.region:
             raise Invalid(_FIELD, "has a network of another region", remedy="name networks of the storage's region")
-        if network.is_marked or not is_provisioned(network):
+        if network.is_deleting or not is_provisioned(network):
             raise Invalid(_FIELD, "network not provisioned")
         return network
 
-    def _elsewhere(self, where: Place) -> str:
+    def _elsewhere(self, where: ProjectRef) -> str:
         """Return the error for a network of another project, which is named only to callers that may read it."""
         right = permission("networks:v2", "read")
         if is_allowed_in_project(self.principal, right, where.organization, where.project):
@@ -188,7 +196,7 @@ class FileStorageService:
     async def create(self, context: Context, body: StorageCreate) -> FileStorage:
         """Create file storage if the quota of its project allows it."""
         spec, principal = body.spec, context.principal
-        place = Place(spec.organization_id, spec.project_id)
+        place = ProjectRef(spec.organization_id, spec.project_id)
         right = permission(_ENDPOINT, "create")
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
@@ -205,15 +213,15 @@ class FileStorageService:
         done = await self.operations.run(
             CREATE_STORAGE,
             id=context.operation,
-            actor=principal.who,
+            actor=principal.actor_name,
             input=NewStorage(
                 storage=context.operation,
                 wanted=body,
                 attachments=attachments,
-                by=asker_of(paying_for(principal, place)),
+                by=requester_of(payer_principal(principal, place)),
             ),
             trace_id=context.trace_id,
-            log=context.witness(FILE_STORAGE.plural, context.operation, organization=spec.organization_id),
+            log=context.audit(FILE_STORAGE.plural, context.operation, organization=spec.organization_id),
         )
         return await self.store.get(FileStorage, done.spec.subject)
 
@@ -225,9 +233,9 @@ class FileStorageService:
 
         async def change() -> FileStorage:
             found = await self._storage(context, permission(_ENDPOINT, "update"), storage)
-            if found.is_marked:
+            if found.is_deleting:
                 raise Malformed("filestorage is being deleted")
-            await refuse_while_in_hand(self.store, found, found.spec.operation)
+            await require_unlocked(self.store, found, found.spec.operation)
             check_state(context, found, writable_storage(found))
             check_size(body.spec.size_gib)
             check_room(found, body.spec.size_gib)
@@ -236,19 +244,19 @@ class FileStorageService:
             changed = rules.changed_storage(found, body, attachments, context.principal, self.clock.now())
             if changed.spec.size != found.spec.size:
                 return await self._resize(context, found, Resized(update=body, attachments=attachments))
-            return await self.store.update(changed, log=witnessed(context, FILE_STORAGE.plural, found))
+            return await self.store.update(changed, log=audit_records(context, FILE_STORAGE.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def delete(self, context: Context, storage: str) -> None:
         """Delete file storage, with all data on it."""
 
         async def delete() -> None:
             found = await self._storage(context, permission(_ENDPOINT, "delete"), storage)
-            log = witnessed(context, FILE_STORAGE.plural, found)
+            log = audit_records(context, FILE_STORAGE.plural, found)
             await request_deletion(self.store, context, found, writable_storage(found), log)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def _resize(self, context: Context, found: FileStorage, wanted: Resized) -> FileStorage:
         """Make an update that changes the quota used. Each attempt is an operation of its own, as validated."""
@@ -256,12 +264,12 @@ class FileStorageService:
         await self.operations.run(
             UPDATE_STORAGE,
             id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
-            actor=context.principal.who,
+            actor=context.principal.actor_name,
             input=ChangedStorage(
-                id=found.name, before=before_of(found), wanted=wanted, by=asker_of(context.principal), now=now
+                id=found.name, before=previous_state(found), wanted=wanted, by=requester_of(context.principal), now=now
             ),
             trace_id=context.trace_id,
-            log=witnessed(context, FILE_STORAGE.plural, found),
+            log=audit_records(context, FILE_STORAGE.plural, found),
         )
         return await self.store.get(FileStorage, found.name)
 
@@ -289,7 +297,7 @@ class FileStorageService:
         attaching = Attaching(
             store=self.store,
             principal=principal,
-            place=Place(organization_of(found), project_of(found)),
+            place=ProjectRef(organization_of(found), project_of(found)),
             region=region_of(found),
             storage_class=await find(self.store, FileStorageClass, found.spec.storage_class_id),
         )

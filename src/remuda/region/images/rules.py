@@ -8,10 +8,10 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
-from remuda.providers.contract.catalogue import Image, ImageGpu, NewImage, OperatingSystem
+from remuda.providers.contract.catalogue import CloudImage, CloudImageGpu, CloudImageSpec, CloudOperatingSystem
 from remuda.region.images.schema import ImageCreate, ImageQuery
 from remuda.region.kinds import images as stored
-from remuda.resources.conventions import IN_CARE, NAME, ORGANIZATION, REGION, organization_of
+from remuda.resources.conventions import CONTROLLER_FINALIZER, NAME, ORGANIZATION, REGION, organization_of
 from remuda.resources.metadata import check_tags, new_metadata, stored_tags
 from remuda.resources.schema import (
     ImageGpuWire,
@@ -47,7 +47,7 @@ def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: 
     spec = wanted.spec
     where = {ORGANIZATION: organization, REGION: region}
     return stored.ImageImport(
-        metadata=new_metadata(image, wanted.metadata, by, labels=where, finalizers=(IN_CARE,)),
+        metadata=new_metadata(image, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
         spec=stored.ImageImportSpec(
             uri=spec.uri,
             architecture=spec.architecture,
@@ -60,27 +60,27 @@ def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: 
     )
 
 
-def to_cloud(image: stored.ImageImport) -> NewImage:
+def to_cloud(image: stored.ImageImport) -> CloudImageSpec:
     """Return an image on its way as a provider is asked for it."""
     spec = image.spec
-    return NewImage(
+    return CloudImageSpec(
         id=image.name,
         name=image.metadata.labels[NAME],
         architecture=spec.architecture,
         virtualization=spec.virtualization,
-        os=convert(spec.os, OperatingSystem, from_attributes=True),
+        os=convert(spec.os, CloudOperatingSystem, from_attributes=True),
         software_versions=dict(spec.software_versions),
-        gpu=convert(spec.gpu, ImageGpu | None, from_attributes=True),
+        gpu=convert(spec.gpu, CloudImageGpu | None, from_attributes=True),
         tags={tag.name: tag.value for tag in spec.tags},
         organization=organization_of(image),
     )
 
 
-def image_of(image: stored.ImageImport) -> Image:
+def image_of(image: stored.ImageImport) -> CloudImage:
     """Return an image on its way as if the provider had it: it is not ready before the provider says so."""
     created, status = image.metadata.creation_timestamp, image.status
     assert created is not None, "a stored object has a creation time"
-    return Image(
+    return CloudImage(
         **_fields(to_cloud(image)),
         size_gib=-(-(status.size or 0) // _GIB),
         state="creating" if status.state == "ready" else status.state,
@@ -88,7 +88,9 @@ def image_of(image: stored.ImageImport) -> Image:
     )
 
 
-def snapshot_of(source: Image, image: str, wanted: MetadataWrite, by: Principal, *, organization: str) -> NewImage:
+def snapshot_of(
+    source: CloudImage, image: str, wanted: MetadataWrite, by: Principal, *, organization: str
+) -> CloudImageSpec:
     """Return what a server's disk becomes: what it was made of, under another name and with other tags.
 
     Tags of services are dropped, unless it is that service which asks.
@@ -100,7 +102,7 @@ def snapshot_of(source: Image, image: str, wanted: MetadataWrite, by: Principal,
         "tags": {tag.name: tag.value for tag in tags},
         "organization": organization,
     }
-    return NewImage(**_fields(source) | changes)
+    return CloudImageSpec(**_fields(source) | changes)
 
 
 def _with_own(tags: Sequence[Tag], source: Literal["import", "snapshot"], organization: str) -> tuple[Tag, ...]:
@@ -109,11 +111,11 @@ def _with_own(tags: Sequence[Tag], source: Literal["import", "snapshot"], organi
     return (*(tag for tag in tags if tag.name not in {_SOURCE, _OWNER}), *ours)
 
 
-def _fields(image: NewImage) -> dict[str, Any]:
-    return {name: getattr(image, name) for name in NewImage.__dataclass_fields__}
+def _fields(image: CloudImageSpec) -> dict[str, Any]:
+    return {name: getattr(image, name) for name in CloudImageSpec.__dataclass_fields__}
 
 
-def asked_for(images: Iterable[Image], query: ImageQuery, owners: frozenset[str]) -> list[Image]:
+def asked_for(images: Iterable[CloudImage], query: ImageQuery, owners: frozenset[str]) -> list[CloudImage]:
     """Return the images that a query asks for, if the caller may see into all of `owners`."""
     is_only_owned = query.scope == "owned" and bool(query.organizations)
     visible = owners if is_only_owned else owners | {""}
@@ -121,7 +123,7 @@ def asked_for(images: Iterable[Image], query: ImageQuery, owners: frozenset[str]
     return [each for each in images if each.organization in visible and (not states or each.state in states)]
 
 
-def read_image(image: Image) -> ImageRead:
+def read_image(image: CloudImage) -> ImageRead:
     """Return an image as clients read it."""
     return ImageRead(
         metadata=StaticMetadataRead(

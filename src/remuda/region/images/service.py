@@ -21,8 +21,7 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context, Permission, Principal
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound, Unavailable
 from remuda.kernel.ids import is_id
-from remuda.providers.contract.catalogue import Image
-from remuda.providers.contract.catalogue import Images as CloudImages
+from remuda.providers.contract.catalogue import CloudImage, CloudImages
 from remuda.providers.contract.common import Handle, InUse
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need, told
 from remuda.region.images import rules
@@ -33,20 +32,20 @@ from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport
 from remuda.region.kinds.networks import Identity
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.names import permission
-from remuda.resources.conventions import ORGANIZATION, REGION, identity_of, is_second, organization_of, region_of
-from remuda.resources.crud import find, find_in, witnessed
+from remuda.resources.conventions import ORGANIZATION, REGION, identity_of, is_api_v2, organization_of, region_of
+from remuda.resources.crud import audit_records, find, find_in
 from remuda.resources.metadata import check_tags
 from remuda.resources.query import allow_for
 from remuda.resources.schema import ImageRead
 from remuda.store.contract import Store
 
 
-def is_available(image: Image, organization: str) -> bool:
+def is_available(image: CloudImage, organization: str) -> bool:
     """Tell whether an organization may use an image."""
     return image.organization in {"", organization}
 
 
-async def find_image(cloud: Cloud, organization: str, image: str, *, store: Store | None = None) -> Image | None:
+async def find_image(cloud: Cloud, organization: str, image: str, *, store: Store | None = None) -> CloudImage | None:
     """Return an image that an organization may use, in any state; with a store, also one that is being imported."""
     found = await _at_provider(cloud, image)
     importing = None if store is None else await find(store, ImageImport, image)
@@ -55,7 +54,7 @@ async def find_image(cloud: Cloud, organization: str, image: str, *, store: Stor
     return found if found is not None and is_available(found, organization) else None
 
 
-async def _at_provider(cloud: Cloud, image: str) -> Image | None:
+async def _at_provider(cloud: Cloud, image: str) -> CloudImage | None:
     """Return an image, from the provider unless the cached list has it as ready."""
     known = next((each for each in await cloud.images() if each.id == image), None)
     if known is not None and known.state == "ready":
@@ -63,9 +62,9 @@ async def _at_provider(cloud: Cloud, image: str) -> Image | None:
     return await need(cloud.provider.images).find_image(image)
 
 
-async def images_of(cloud: Cloud, store: Store, owners: Iterable[str]) -> list[Image]:
+async def images_of(cloud: Cloud, store: Store, owners: Iterable[str]) -> list[CloudImage]:
     """Return all images of a region by name, with those that are being imported for these organizations."""
-    found: dict[str, Image | None] = {each.id: each for each in await cloud.images()}
+    found: dict[str, CloudImage | None] = {each.id: each for each in await cloud.images()}
     for owner in owners:
         labels = {REGION: cloud.region.name, ORGANIZATION: owner}
         for each in (await store.list(ImageImport, labels=labels)).items:
@@ -73,12 +72,12 @@ async def images_of(cloud: Cloud, store: Store, owners: Iterable[str]) -> list[I
     return sorted((each for each in found.values() if each is not None), key=lambda each: (each.name, each.id))
 
 
-def _shown(found: Image | None, importing: ImageImport) -> Image | None:
+def _shown(found: CloudImage | None, importing: ImageImport) -> CloudImage | None:
     if found is None:
-        return None if importing.is_marked else image_of(importing)
+        return None if importing.is_deleting else image_of(importing)
     if found.organization != organization_of(importing):
         return found
-    return replace(found, state="failed") if importing.is_marked else found
+    return replace(found, state="failed") if importing.is_deleting else found
 
 
 _READ = permission("images", "read")
@@ -131,7 +130,7 @@ class Images:
         is_removed = False
         while True:
             importing = await self._import(organization, region, image)
-            if is_removed and (importing is None or importing.is_marked):
+            if is_removed and (importing is None or importing.is_deleting):
                 return
             await self._check_removable(cloud, organization, image, importing)
             if importing is None or importing.status.state == "ready":
@@ -140,7 +139,7 @@ class Images:
                 is_removed = True
             if importing is None:
                 return
-            log = witnessed(context, IMAGE_IMPORT.plural, importing)
+            log = audit_records(context, IMAGE_IMPORT.plural, importing)
             with suppress(Conflict, NotFound):  # the import has progressed: the image may be at the provider now
                 await self.store.delete(
                     ImageImport, importing.name, uid=importing.uid, version=importing.version, log=log
@@ -153,7 +152,7 @@ class Images:
 
     async def _create(self, context: Context, new: ImageImport) -> ImageImport:
         try:
-            return await self.store.create(new, log=witnessed(context, IMAGE_IMPORT.plural, new))
+            return await self.store.create(new, log=audit_records(context, IMAGE_IMPORT.plural, new))
         except AlreadyExists:  # the same request, at the same time
             return await self.store.get(ImageImport, new.name)
 
@@ -164,7 +163,7 @@ class Images:
             found = await need(cloud.provider.images).find_image(image)
             if found is None or found.organization != organization:
                 raise NotFound("Image", image)
-        elif importing.is_marked:
+        elif importing.is_deleting:
             raise NotFound("Image", image)
         if (await self.store.list_names(Server, index=("image", image), limit=1)).items:
             raise InUse("image", image)
@@ -191,7 +190,7 @@ class Snapshots:
         organization = organization_of(found)
         allow_in_organization(context.principal, permission("images", "create"), organization)
         check_tags(body.metadata.tags)
-        if found.is_marked:
+        if found.is_deleting:
             raise Malformed("server is being deleted")
         cloud = await self.clouds.get(region_of(found))
         images, snapshots = need(cloud.provider.images), need(cloud.provider.snapshots)
@@ -209,7 +208,7 @@ class Snapshots:
 
     async def _server(self, context: Context, server: str) -> Server:
         found = await self.store.get(Server, server)
-        if not is_second(found):
+        if not is_api_v2(found):
             raise NotFound("Server", server)
         allow_for(context.principal, permission("servers", "read"), found)
         return found
@@ -220,7 +219,7 @@ class Snapshots:
         return self.handle_of(server, home, turn.counter)
 
 
-async def _seen(images: CloudImages, image: str) -> Image:
+async def _seen(images: CloudImages, image: str) -> CloudImage:
     found = await images.find_image(image)
     if found is None:
         raise Unavailable("The snapshot is being created and is not visible yet: send the same request again.")

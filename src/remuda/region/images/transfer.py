@@ -35,8 +35,8 @@ import structlog
 
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, OutcomeUnknown, RemudaError, Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.outbound.fetch import Guarded, Opened, Unfetchable
-from remuda.providers.contract.catalogue import Images, NewImage
+from remuda.outbound.fetch import FetchFailed, GuardedFetcher, OpenResponse
+from remuda.providers.contract.catalogue import CloudImages, CloudImageSpec
 
 _SECTOR = 512
 _BOOT_MARK = b"\x55\xaa"
@@ -68,7 +68,7 @@ class Peeked(NamedTuple):
 class Download:
     """All bytes of an image, in order, its beginning checked; `sha256` is there when the last one has been read."""
 
-    def __init__(self, answer: Opened, longest: int) -> None:
+    def __init__(self, answer: OpenResponse, longest: int) -> None:
         self._answer, self._longest = answer, longest
         self._hash = hashlib.sha256()
         self.length = 0
@@ -99,7 +99,7 @@ class Download:
 class ImageFetcher:
     """Looks at images and reads them, within limits."""
 
-    source: Guarded
+    source: GuardedFetcher
     limits: Limits = Limits()
 
     async def peek(self, url: str) -> Peeked:
@@ -108,10 +108,10 @@ class ImageFetcher:
         try:
             async with self.source.open(url, asked, total_s=self.limits.peek_s) as answer:
                 return await self._peek(answer)
-        except Unfetchable as error:
+        except FetchFailed as error:
             raise Invalid(_FIELD, _UNREADABLE) from error
 
-    async def _peek(self, answer: Opened) -> Peeked:
+    async def _peek(self, answer: OpenResponse) -> Peeked:
         _check_status(answer)
         is_partial = answer.status == _PARTIAL
         head = await _read(answer, _SECTOR + is_partial)
@@ -139,11 +139,11 @@ class ImageFetcher:
 def _told_while_reading() -> Iterator[None]:
     try:
         yield
-    except Unfetchable as error:
-        raise (Unavailable(_UNREADABLE) if error.may_pass else Invalid(_FIELD, _UNREADABLE)) from error
+    except FetchFailed as error:
+        raise (Unavailable(_UNREADABLE) if error.is_temporary else Invalid(_FIELD, _UNREADABLE)) from error
 
 
-async def _read(answer: Opened, least: int) -> bytes:
+async def _read(answer: OpenResponse, least: int) -> bytes:
     """Return at least so many bytes of an answer, or all there are."""
     read = bytearray()
     while len(read) < least and (chunk := await answer.read()):
@@ -151,7 +151,7 @@ async def _read(answer: Opened, least: int) -> bytes:
     return bytes(read)
 
 
-def _check_status(answer: Opened) -> None:
+def _check_status(answer: OpenResponse) -> None:
     if not 200 <= answer.status < 300:  # noqa: PLR2004  the statuses of success
         raise Invalid(_FIELD, _STATUS)
 
@@ -168,7 +168,7 @@ def _check_length(length: int, longest: int) -> None:
         raise Invalid("The image", f"is longer than {longest} bytes", remedy="import a smaller one")
 
 
-def _length_of_part(answer: Opened, head: bytes) -> int | None:
+def _length_of_part(answer: OpenResponse, head: bytes) -> int | None:
     """Return the length of what an answer is a part of, or raise Malformed where it is not the part asked for."""
     told = _FIRST_SECTOR.fullmatch(answer.headers.get("content-range", ""))
     if len(head) != _SECTOR or told is None:
@@ -176,7 +176,7 @@ def _length_of_part(answer: Opened, head: bytes) -> int | None:
     return None if told["length"] == "*" else int(told["length"])
 
 
-def _length_of(answer: Opened) -> int | None:
+def _length_of(answer: OpenResponse) -> int | None:
     told = _LENGTH.fullmatch(answer.headers.get("content-length", ""))
     return int(told[0]) if told else None
 
@@ -201,11 +201,11 @@ class Transfer:
         self.trouble: RemudaError | None = None
         """What went wrong: Unavailable if it may be tried again, and something else if it is so for good."""
 
-    def break_off(self) -> None:
+    def close_now(self) -> None:
         """Let no more bytes through."""
         self._is_broken_off = True
 
-    async def run(self, images: Images, wanted: NewImage) -> None:
+    async def run(self, images: CloudImages, wanted: CloudImageSpec) -> None:
         """Take the image there; what became of it is said by the attributes."""
         content = self._content()
         try:
@@ -222,7 +222,7 @@ class Transfer:
                 structlog.get_logger().exception("image transfer failed", image=wanted.id)
             self.trouble = self.trouble or Unavailable("The image could not be taken to the provider: try again.")
         finally:
-            self.break_off()
+            self.close_now()
         await content.aclose()
 
     async def _content(self) -> AsyncGenerator[bytes, None]:
@@ -233,7 +233,7 @@ class Transfer:
                     self.received = download.length
                     yield chunk
                 if not await self._is_wanted():
-                    self.break_off()
+                    self.close_now()
                 self._check_goes_on()
                 self.sha256 = download.sha256 or ""
         except (Invalid, Unavailable) as error:
@@ -263,7 +263,9 @@ class Transfers:
         """Return the transfer of an image that runs, waits, or has ended and was not forgotten."""
         return self._transfers.get(image)
 
-    def begin(self, images: Images, wanted: NewImage, uri: Secret, is_wanted: Callable[[], Awaitable[bool]]) -> None:
+    def begin(
+        self, images: CloudImages, wanted: CloudImageSpec, uri: Secret, is_wanted: Callable[[], Awaitable[bool]]
+    ) -> None:
         """Begin to take an image to a provider."""
         assert wanted.id not in self._transfers, "there is one transfer of an image at a time"
         transfer = self._transfers[wanted.id] = Transfer(self._fetcher, uri, is_wanted)
@@ -271,12 +273,12 @@ class Transfers:
         self._tasks[wanted.id] = task
         task.add_done_callback(lambda _: self._end(wanted.id, transfer))
 
-    def break_off(self, image: str) -> bool:
+    def close_now(self, image: str) -> bool:
         """End a transfer; tell whether it has ended, which one that runs does when its next bytes have come."""
         found = self._transfers.get(image)
         if found is None or found.has_ended:
             return True
-        found.break_off()
+        found.close_now()
         if not found.is_running:
             self._tasks[image].cancel()
         return False
@@ -290,13 +292,13 @@ class Transfers:
     async def stop(self) -> None:
         """End all of them."""
         for transfer in self._transfers.values():
-            transfer.break_off()
+            transfer.close_now()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, transfer: Transfer, images: Images, wanted: NewImage) -> None:
+    async def _run(self, transfer: Transfer, images: CloudImages, wanted: CloudImageSpec) -> None:
         async with self._turns:
             transfer.is_running = True
             self._tell(wanted.id)

@@ -2,7 +2,7 @@
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import SHARED, VERSION
-from remuda.resources.conventions import LifecycleStatus, given
+from remuda.resources.conventions import LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -30,7 +30,7 @@ AUTHORITY = Kind(
     group=SHARED,
     version=VERSION,
     plural="sshcertificateauthorities",
-    indexes=(Index(name="operation", values=lambda authority: given(authority.spec.operation)),),
+    indexes=(Index(name="operation", values=lambda authority: nonempty(authority.spec.operation)),),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
 """Authorities, found by their labels, and by the operation that made them. Servers that were made with one keep it."""

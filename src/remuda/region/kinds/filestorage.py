@@ -16,7 +16,7 @@ import msgspec
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import SHARED, VERSION, IpRange, Settling
-from remuda.resources.conventions import Conditions, LifecycleStatus, given
+from remuda.resources.conventions import Conditions, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
@@ -134,7 +134,7 @@ FILE_STORAGE = Kind(
     references=(Reference(target=f"networks.{SHARED}", names=_networks),),
     indexes=(
         Index(name="network", values=_networks),
-        Index(name="operation", values=lambda storage: given(storage.spec.operation)),
+        Index(name="operation", values=lambda storage: nonempty(storage.spec.operation)),
     ),
     columns={"Status": '.status.conditions[?(@.type=="Available")].reason', "Size": ".spec.size"},
 )

@@ -9,7 +9,7 @@ from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import SHARED, VERSION
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
-from remuda.resources.conventions import NETWORK, LifecycleStatus, given
+from remuda.resources.conventions import NETWORK, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
 
@@ -87,7 +87,7 @@ def _without_address(balancer: LoadBalancer) -> Iterator[str]:
     """Yield the network on which a load balancer waits for an address."""
     available = find_condition(balancer.status.conditions, "Available")
     if available is not None and available.reason in {ADDRESSES_EXHAUSTED, ADDRESS_TAKEN}:
-        yield from given(balancer.metadata.labels.get(NETWORK, ""))
+        yield from nonempty(balancer.metadata.labels.get(NETWORK, ""))
 
 
 LOAD_BALANCER = Kind(
@@ -96,7 +96,7 @@ LOAD_BALANCER = Kind(
     version=VERSION,
     plural="loadbalancers",
     indexes=(
-        Index(name="operation", values=lambda balancer: given(balancer.spec.operation)),
+        Index(name="operation", values=lambda balancer: nonempty(balancer.spec.operation)),
         Index(name="without address", values=_without_address),
     ),
     columns={

@@ -29,7 +29,7 @@ from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import OURS, SHARED, VERSION, IpRange, ProviderType
-from remuda.resources.conventions import ORGANIZATION, PROJECT, REGION, LifecycleStatus, given
+from remuda.resources.conventions import ORGANIZATION, PROJECT, REGION, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -95,7 +95,7 @@ def _without_vlan(network: Network) -> Iterator[str]:
     """Yield the region in which a network waits for a free VLAN."""
     available = find_condition(network.status.conditions, "Available")
     if available is not None and available.reason == VLANS_EXHAUSTED:
-        yield from given(network.metadata.labels.get(REGION, ""))
+        yield from nonempty(network.metadata.labels.get(REGION, ""))
 
 
 NETWORK = Kind(
@@ -104,7 +104,7 @@ NETWORK = Kind(
     version=VERSION,
     plural="networks",
     indexes=(
-        Index(name="operation", values=lambda network: given(network.spec.operation)),
+        Index(name="operation", values=lambda network: nonempty(network.spec.operation)),
         Index(name="without VLAN", values=_without_vlan),
     ),
     columns={"Prefix": ".spec.prefix", "Status": '.status.conditions[?(@.type=="Available")].reason'},
@@ -140,7 +140,7 @@ ADDRESS = Kind(
     version=VERSION,
     plural="addresses",
     indexes=(Index(name="holder", values=lambda address: [address.spec.holder]),),
-    unsought=frozenset({ORGANIZATION, PROJECT}),
+    unindexed=frozenset({ORGANIZATION, PROJECT}),
     columns={"IP": ".spec.ip", "MAC": ".spec.mac", "Holder": ".spec.holder"},
 )
 """Addresses, found by the label of their network, and by who has them."""
@@ -227,7 +227,7 @@ IDENTITY = Kind(
     group=SHARED,
     version=VERSION,
     plural="identities",
-    indexes=(Index(name="operation", values=lambda identity: given(identity.spec.operation)),),
+    indexes=(Index(name="operation", values=lambda identity: nonempty(identity.spec.operation)),),
     columns={"Provider": ".spec.provider", "Status": '.status.conditions[?(@.type=="Available")].reason'},
 )
 """Identities, found by the labels of project and region, and by the operation that made them."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, id_in, uid_in
-from remuda.providers.contract.provider import Subject
+from remuda.providers.contract.provider import EventSubject
 from remuda.region.kinds.common import OURS, VERSION
 from remuda.resources import conventions as regional
 from remuda.store.kinds import Index, Kind
@@ -30,14 +30,14 @@ Claim = Literal["adoption", "removal"]
 _ADOPTION_TAKES = timedelta(minutes=5)
 """Far longer than a request: who said so before is no longer at it. A removal has no end before the thing is gone."""
 
-HOLD_ADDRESSES: frozenset[Subject] = frozenset({"port", "balancer"})
+HOLD_ADDRESSES: frozenset[EventSubject] = frozenset({"port", "balancer"})
 """What has an address on its network."""
 
 
 class OrphanSpec(StoredStruct, frozen=True):
     """What and where it is."""
 
-    subject: Subject
+    subject: EventSubject
     provider_name: str
     """What it is called at its provider."""
     first_seen: datetime
@@ -75,7 +75,7 @@ class Orphan(Resource, frozen=True):
     spec: OrphanSpec
 
 
-def orphan_id(region: str, subject: Subject, handle: Handle) -> str:
+def orphan_id(region: str, subject: EventSubject, handle: Handle) -> str:
     """Return the id of the record of something at a provider."""
     return derived_id(region, f"{subject}/{handle.tenancy}/{handle.name}")
 
@@ -85,7 +85,9 @@ def claimed(orphan: Orphan, claim: Claim, now: datetime) -> Orphan:
     return replace(orphan, spec=replace(orphan.spec, claim=claim, claimed_at=now.replace(microsecond=0)))
 
 
-def new_orphan(region: str, subject: Subject, handle: Handle, why: Why, seen: datetime, *, reason: str = "") -> Orphan:
+def new_orphan(
+    region: str, subject: EventSubject, handle: Handle, why: Why, seen: datetime, *, reason: str = ""
+) -> Orphan:
     """Return the record of something that is nobody's."""
     return Orphan(
         metadata=Metadata(name=orphan_id(region, subject, handle), labels={regional.REGION: region}),

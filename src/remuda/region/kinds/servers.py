@@ -19,7 +19,7 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.status import unsettled_index
 from remuda.region.kinds.common import SHARED, VERSION, ProviderType, Settling
-from remuda.resources.conventions import API_VERSION, IDENTITY, REGION, UNSOUGHT, LifecycleStatus, given
+from remuda.resources.conventions import API_VERSION, IDENTITY, REGION, UNINDEXED, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
@@ -243,7 +243,7 @@ def cloud_uid_of(resource: Resource) -> str:
 
 def _images(server: Server) -> Iterator[str]:
     """Yield the image that is wanted, and the one that it still runs from."""
-    yield from {server.spec.image.id, *given(server.status.image_id)}
+    yield from {server.spec.image.id, *nonempty(server.status.image_id)}
 
 
 def drift_of(server: Server) -> str:
@@ -302,11 +302,11 @@ SERVER = Kind(
         ),
         Reference(
             target=f"sshcertificateauthorities.{SHARED}",
-            names=lambda server: given(server.spec.ssh_certificate_authority_id),
+            names=lambda server: nonempty(server.spec.ssh_certificate_authority_id),
         ),
     ),
     indexes=(
-        Index(name="operation", values=lambda server: given(server.spec.operation)),
+        Index(name="operation", values=lambda server: nonempty(server.spec.operation)),
         Index(name="image", values=_images),
         Index(name="without address", values=_without_address),
         Index(name="awaited place", values=_awaited_places),
@@ -314,7 +314,7 @@ SERVER = Kind(
         Index(name="standing", values=lambda server: [standing_of(server).text]),
         unsettled_index(_is_on_its_way),
     ),
-    unsought=UNSOUGHT | {API_VERSION, IDENTITY},
+    unindexed=UNINDEXED | {API_VERSION, IDENTITY},
     columns={
         "Status": '.status.conditions[?(@.type=="Available")].reason',
         "Phase": ".status.phase",

@@ -12,26 +12,24 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import Handle, NoCapacity, balancer_name
-from remuda.providers.contract.loadbalancers import HealthCheck as CloudHealthCheck
-from remuda.providers.contract.loadbalancers import Listener as CloudListener
-from remuda.providers.contract.loadbalancers import LoadBalancer as CloudBalancer
-from remuda.providers.contract.loadbalancers import LoadBalancerSpec as CloudBalancerSpec
-from remuda.providers.contract.loadbalancers import Member as CloudMember
-from remuda.quota.lock import is_in_hand
+from remuda.providers.contract.loadbalancers import CloudHealthCheck, CloudListener, CloudMember
+from remuda.providers.contract.loadbalancers import CloudLoadBalancer as CloudBalancer
+from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec as CloudBalancerSpec
+from remuda.quota.lock import is_locked
 from remuda.quota.reservation import (
     OPERATION_OPEN,
-    begins,
-    is_being_made,
+    confirm_quota,
     is_charged,
+    is_operation_open,
     is_provisioned,
-    settle_charge,
+    wait_for_create,
     with_charged,
 )
-from remuda.quota.sagas import about
-from remuda.reconcile.controller import Driver
+from remuda.quota.sagas import subject_of_kind
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone
@@ -43,7 +41,7 @@ from remuda.region.loadbalancers.sagas import charge_for
 from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.rules import plan_of, tenancy_of, to_cloud
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import IN_CARE, NETWORK, identity_of, network_of, region_of
+from remuda.resources.conventions import CONTROLLER_FINALIZER, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -57,16 +55,16 @@ class LoadBalancerController:
     identity: IdentityPort
     clouds: Clouds
 
-    async def provision(self, balancer: LoadBalancer, run: Run) -> Result | Outcome[LoadBalancer]:
+    async def provision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result | Outcome[LoadBalancer]:
         """Bring a load balancer one step nearer to being as it is wanted."""
-        waiting = await begins(self.store, balancer, balancer.spec.operation, run)
+        waiting = await wait_for_create(self.store, balancer, balancer.spec.operation, run)
         if waiting is not None:
             return waiting
-        if await is_in_hand(self.store, balancer):
+        if await is_locked(self.store, balancer):
             return OPERATION_OPEN
         if not is_charged(balancer):
-            held = await settle_charge(self.identity, charge_for(balancer))
-            return held or Outcome(Again(0, message="being made"), with_charged(balancer, self.clock))
+            held = await confirm_quota(self.identity, charge_for(balancer))
+            return held or Outcome(Requeue(0, message="being made"), with_charged(balancer, self.clock))
         network = await self.store.get(Network, network_of(balancer))
         if not is_provisioned(network):
             return Blocked("DependencyNotReady", "its network is being made")
@@ -76,9 +74,9 @@ class LoadBalancerController:
         home = await self.store.get(Identity, identity_of(balancer))
         return await self._converge(balancer, _wanted(balancer, home, network, address), run)
 
-    async def deprovision(self, balancer: LoadBalancer, run: Run) -> Result:
+    async def deprovision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result:
         """Bring a load balancer one step nearer to being gone."""
-        if await is_being_made(self.store, balancer.spec.operation) or await is_in_hand(self.store, balancer):
+        if await is_operation_open(self.store, balancer.spec.operation) or await is_locked(self.store, balancer):
             return OPERATION_OPEN
         home = await find(self.store, Identity, identity_of(balancer))
         if home is not None and not is_abandoned(balancer):
@@ -91,10 +89,10 @@ class LoadBalancerController:
                 return left
         if not is_abandoned(balancer):
             await give_address_back(self.store, balancer)
-        await self.identity.release(charge_for(balancer), for_good=True)
+        await self.identity.release(charge_for(balancer), permanently=True)
         return Done()
 
-    async def _address(self, balancer: LoadBalancer, network: Network, run: Run) -> Address | Result:
+    async def _address(self, balancer: LoadBalancer, network: Network, run: ReconcileContext) -> Address | Result:
         found = await find_address(self.store, balancer)
         if found is not None:
             return found
@@ -109,7 +107,7 @@ class LoadBalancerController:
         return taken or Blocked(ADDRESS_TAKEN, f"something else on its network has {asked}: ask for another")
 
     async def _converge(
-        self, balancer: LoadBalancer, wanted: CloudBalancerSpec, run: Run
+        self, balancer: LoadBalancer, wanted: CloudBalancerSpec, run: ReconcileContext
     ) -> Result | Outcome[LoadBalancer]:
         cloud = await self.clouds.get(region_of(balancer))
         balancers = need(cloud.provider.load_balancers)
@@ -129,7 +127,7 @@ class LoadBalancerController:
             case "failed":
                 return Outcome(Failed("Errored", "the provider says that it failed"), seen)
             case _:
-                return Outcome(Again(cloud.wait_s, message="being made"), seen)
+                return Outcome(Requeue(cloud.wait_s, message="being made"), seen)
 
 
 def _handle(balancer: LoadBalancer, home: Identity) -> Handle:
@@ -176,18 +174,18 @@ def _seen(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
 
 
 def driver(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: DriverSettings | None = None
-) -> Driver:
+    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+) -> Controller:
     """Return the controller of load balancers. Where an address is missing, it waits for one to be given back."""
     store = ports.store
     balancers = LoadBalancerController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
-    return Driver(
+    return Controller(
         "loadbalancers",
         Lifecycle(
             LoadBalancer,
             provision=balancers.provision,
             deprovision=balancers.deprovision,
-            finalizer=IN_CARE,
+            finalizer=CONTROLLER_FINALIZER,
             ports=ports,
         ),
         kind=LoadBalancer,
@@ -196,7 +194,7 @@ def driver(
             Source(LoadBalancer),
             Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
             Source(Address, keys=through(store, LoadBalancer, "without address", network_of), arrivals=False),
-            Source(Operation, when=lambda operation: operation.phase, keys=about(LOAD_BALANCER)),
+            Source(Operation, when=lambda operation: operation.phase, keys=subject_of_kind(LOAD_BALANCER)),
         ),
         settings=settings,
     )

@@ -7,8 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
-from remuda.quota.ports import Amount, Charge, Place
+from remuda.http.responses import etag_view
+from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
     HealthCheck,
@@ -32,7 +32,7 @@ from remuda.region.loadbalancers.schema import (
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -46,7 +46,7 @@ from remuda.resources.tags import own_tags, replaced_tags
 _IDLE_S = 60
 
 
-def charge_of(balancer: str, operation: str, payer: Place, *, is_public: bool, turn: int = 0) -> Charge:
+def charge_of(balancer: str, operation: str, payer: ProjectRef, *, is_public: bool, turn: int = 0) -> Charge:
     """Return what a load balancer costs in a turn, which the operation that made it holds."""
     public = (Amount("publicips", 1),) if is_public else ()
     return Charge(
@@ -55,7 +55,7 @@ def charge_of(balancer: str, operation: str, payer: Place, *, is_public: bool, t
         kind=LOAD_BALANCER.qualified,
         id=balancer,
         amounts=(Amount("loadbalancers", 1), *public),
-        turn=turn,
+        fencing_token=turn,
     )
 
 
@@ -67,8 +67,8 @@ def new_balancer(
     home = network.metadata.labels
     where = {
         label: home[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
-    } | {regional.NETWORK: network.name, regional.API_VERSION: regional.SECOND}
-    metadata = new_metadata(balancer, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))
+    } | {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
+    metadata = new_metadata(balancer, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,))
     return LoadBalancer(
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
         spec=LoadBalancerSpec(
@@ -154,5 +154,5 @@ def read_balancer(balancer: LoadBalancer) -> BalancerRead:
     )
 
 
-BALANCER_VIEW = tagged(read_balancer, writable_balancer)
+BALANCER_VIEW = etag_view(read_balancer, writable_balancer)
 """A load balancer as JSON, with its tag."""

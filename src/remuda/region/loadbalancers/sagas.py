@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.access.principal import Asker
+from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
-from remuda.quota.lock import turn_of
-from remuda.quota.ports import Charge, Place
-from remuda.quota.reservation import hold, payer_of
-from remuda.quota.sagas import Change, change_saga, unmake
+from remuda.quota.lock import fencing_token
+from remuda.quota.ports import Charge, ProjectRef
+from remuda.quota.reservation import payer_of, reserve
+from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
@@ -25,7 +25,7 @@ class NewBalancer(msgspec.Struct, frozen=True, kw_only=True):
     balancer: str
     """Its id."""
     wanted: BalancerCreate
-    by: Asker
+    by: Requester
     """Who pays is told in it."""
 
 
@@ -41,12 +41,12 @@ def _charge(work: Work[NewBalancer]) -> Charge:
     by = work.input.by
     assert by.organization is not None, "it is completed when it is asked for"
     assert by.project is not None, "it is completed when it is asked for"
-    payer, is_public = Place(by.organization, by.project), bool(work.input.wanted.spec.public_ip)
+    payer, is_public = ProjectRef(by.organization, by.project), bool(work.input.wanted.spec.public_ip)
     return rules.charge_of(work.input.balancer, work.id, payer, is_public=is_public)
 
 
 async def _allocate(ports: BalancerPorts, work: Work[NewBalancer]) -> None:
-    await hold(ports.identity, _charge(work), work.input.by.principal)
+    await reserve(ports.identity, _charge(work), work.input.by.principal)
 
 
 async def _release(ports: BalancerPorts, work: Work[NewBalancer]) -> None:
@@ -65,7 +65,9 @@ async def _make(ports: BalancerPorts, work: Work[NewBalancer]) -> None:
 
 
 async def _unmake(ports: BalancerPorts, work: Work[NewBalancer]) -> None:
-    await unmake(ports.store, LoadBalancer, work.input.balancer, lambda balancer: balancer.spec.operation == work.id)
+    await roll_back_create(
+        ports.store, LoadBalancer, work.input.balancer, lambda balancer: balancer.spec.operation == work.id
+    )
 
 
 CREATE_BALANCER: Saga[BalancerPorts, NewBalancer] = Saga(
@@ -80,14 +82,14 @@ CREATE_BALANCER: Saga[BalancerPorts, NewBalancer] = Saga(
 """Makes a load balancer."""
 
 
-class ChangedBalancer(Change[LoadBalancerSpec, BalancerUpdate], frozen=True, kw_only=True):
+class ChangedBalancer(QuotaUpdate[LoadBalancerSpec, BalancerUpdate], frozen=True, kw_only=True):
     """What is needed to change a load balancer that is to have a public address, or is to have none any more."""
 
 
 def charge_for(balancer: LoadBalancer) -> Charge:
     """Return what a stored load balancer costs."""
     is_public = balancer.spec.public_ip
-    payer, turn = payer_of(balancer), turn_of(balancer)
+    payer, turn = payer_of(balancer), fencing_token(balancer)
     return rules.charge_of(balancer.name, balancer.spec.operation, payer, is_public=is_public, turn=turn)
 
 
@@ -95,7 +97,7 @@ def _changed(balancer: LoadBalancer, change: ChangedBalancer) -> LoadBalancer:
     return rules.changed_balancer(balancer, change.wanted, change.by.principal, change.now)
 
 
-UPDATE_BALANCER = change_saga(
+UPDATE_BALANCER = update_saga(
     "loadbalancer.update", LOAD_BALANCER, ChangedBalancer, changed=_changed, charge=charge_for
 )
 """Gives a load balancer a public address, or takes it away, with whatever else is changed by the same request."""

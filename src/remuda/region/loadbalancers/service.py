@@ -8,14 +8,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from remuda.access.principal import Context, Permission, asker_of
+from remuda.access.principal import Context, Permission, requester_of
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.operations.service import Operations
-from remuda.quota.lock import before_of, refuse_while_in_hand
-from remuda.quota.ports import Place, paying_for
+from remuda.quota.lock import previous_state, require_unlocked
+from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, Listener, LoadBalancer
 from remuda.region.kinds.networks import Address, Network, address_name
@@ -27,9 +27,9 @@ from remuda.region.names import permission
 from remuda.region.networks.address_plan import read_vip
 from remuda.region.networks.rules import plan_of
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import is_second, network_of, organization_of, project_of, region_of
-from remuda.resources.crud import check_state, find, is_there, request_deletion, until_written, witnessed
-from remuda.resources.ipv4 import address_or_refuse, prefix_or_refuse
+from remuda.resources.conventions import is_api_v2, network_of, organization_of, project_of, region_of
+from remuda.resources.crud import audit_records, check_state, exists, find, request_deletion, retry_on_conflict
+from remuda.resources.ipv4 import parse_address, parse_prefix
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.resources.tags import own_tags
@@ -45,7 +45,7 @@ async def refuse_held(store: Store, network: Network, ip: IPv4Address, *, but_fo
     if held is None or held.spec.holder == but_for:
         return
     for kind in (LoadBalancer, Server):
-        if await is_there(store, kind, held.spec.holder, marked=False):
+        if await exists(store, kind, held.spec.holder, marked=False):
             raise Invalid(
                 "spec.vipAddress",
                 "is the address of something else on the network",
@@ -88,7 +88,7 @@ def _check_listener(listener: ListenerWire) -> None:
         if listener.pool.proxy_protocol_v2:
             raise Invalid("spec.listeners", "proxyProtocolV2 is only supported for TCP listeners")
     for prefix in listener.allowed_cidrs:
-        prefix_or_refuse(prefix, "allowedCidrs must contain valid IPv4 CIDR prefixes")
+        parse_prefix(prefix, "allowedCidrs must contain valid IPv4 CIDR prefixes")
     _check_members(listener)
     check = listener.pool.health_check
     if check is not None and check.timeout_seconds >= check.interval_seconds:
@@ -97,7 +97,7 @@ def _check_listener(listener: ListenerWire) -> None:
 
 def _check_members(listener: ListenerWire) -> None:
     for member in listener.pool.members:
-        address_or_refuse(member.address, "member address must be a valid IPv4 address")
+        parse_address(member.address, "member address must be a valid IPv4 address")
     _check_unique(
         ((each.address, each.port) for each in listener.pool.members),
         "pool members must be unique by address and port",
@@ -145,14 +145,14 @@ class LoadBalancers:
         check_listeners(body.spec.listeners)
         check_tags(body.metadata.tags)
         own_tags(stored_tags(body.metadata), principal)
-        payer = paying_for(principal, Place(organization_of(network), project_of(network)))
+        payer = payer_principal(principal, ProjectRef(organization_of(network), project_of(network)))
         done = await self.operations.run(
             CREATE_BALANCER,
             id=context.operation,
-            actor=principal.who,
-            input=NewBalancer(balancer=context.operation, wanted=body, by=asker_of(payer)),
+            actor=principal.actor_name,
+            input=NewBalancer(balancer=context.operation, wanted=body, by=requester_of(payer)),
             trace_id=context.trace_id,
-            log=context.witness(LOAD_BALANCER.plural, context.operation, organization=organization_of(network)),
+            log=context.audit(LOAD_BALANCER.plural, context.operation, organization=organization_of(network)),
         )
         return await self.store.get(LoadBalancer, done.spec.subject)
 
@@ -164,29 +164,29 @@ class LoadBalancers:
 
         async def change() -> LoadBalancer:
             found = await self._balancer(context, permission("loadbalancers:v2", "update"), balancer)
-            if found.is_marked:
+            if found.is_deleting:
                 raise Invalid("load balancer", "load balancer is being deleted")
             await self._network(context, network_of(found))
-            await refuse_while_in_hand(self.store, found, found.spec.operation)
+            await require_unlocked(self.store, found, found.spec.operation)
             check_state(context, found, rules.writable_balancer(found))
             check_listeners(body.spec.listeners)
             check_same_listeners(found, body.spec.listeners)
             changed = rules.changed_balancer(found, body, context.principal, self.clock.now())
             if changed.spec.public_ip != found.spec.public_ip:
                 return await self._change_costs(context, found, body)
-            return await self.store.update(changed, log=witnessed(context, LOAD_BALANCER.plural, found))
+            return await self.store.update(changed, log=audit_records(context, LOAD_BALANCER.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def delete(self, context: Context, balancer: str) -> None:
         """Delete a load balancer."""
 
         async def delete() -> None:
             found = await self._balancer(context, permission("loadbalancers:v2", "delete"), balancer)
-            log = witnessed(context, LOAD_BALANCER.plural, found)
+            log = audit_records(context, LOAD_BALANCER.plural, found)
             await request_deletion(self.store, context, found, rules.writable_balancer(found), log)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def _change_costs(self, context: Context, found: LoadBalancer, body: BalancerUpdate) -> LoadBalancer:
         """Make an update that changes the quota used. Each attempt is an operation of its own, as validated."""
@@ -194,25 +194,25 @@ class LoadBalancers:
         await self.operations.run(
             UPDATE_BALANCER,
             id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
-            actor=context.principal.who,
+            actor=context.principal.actor_name,
             input=ChangedBalancer(
-                id=found.name, before=before_of(found), wanted=body, by=asker_of(context.principal), now=now
+                id=found.name, before=previous_state(found), wanted=body, by=requester_of(context.principal), now=now
             ),
             trace_id=context.trace_id,
-            log=witnessed(context, LOAD_BALANCER.plural, found),
+            log=audit_records(context, LOAD_BALANCER.plural, found),
         )
         return await self.store.get(LoadBalancer, found.name)
 
     async def _network(self, context: Context, network: str) -> Network:
         found = await self.store.get(Network, network)
-        if not is_second(found):
+        if not is_api_v2(found):
             raise NotFound("Network", network)
         allow_for(context.principal, permission("networks:v2", "read"), found)
         return found
 
     async def _balancer(self, context: Context, right: Permission, balancer: str) -> LoadBalancer:
         found = await self.store.get(LoadBalancer, balancer)
-        if not is_second(found):
+        if not is_api_v2(found):
             raise NotFound("LoadBalancer", balancer)
         allow_for(context.principal, permission("loadbalancers:v2", "read"), found)
         allow_for(context.principal, right, found)

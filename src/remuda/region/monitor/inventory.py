@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from remuda.providers.contract.common import Handle, id_in, uid_in
-from remuda.providers.contract.networks import Tenancies
-from remuda.providers.contract.provider import Provider, Subject
-from remuda.providers.contract.servers import Port
+from remuda.providers.contract.networks import CloudTenancies
+from remuda.providers.contract.provider import EventSubject, Provider
+from remuda.providers.contract.servers import CloudPort
 from remuda.region.kinds.common import ABANDONMENT, is_abandoned
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
@@ -37,7 +37,7 @@ from remuda.store.logs import Entry, Log, subject_of
 from remuda.store.objects import Resource
 
 
-def is_as_wanted(port: Port, server: Server) -> bool:
+def is_as_wanted(port: CloudPort, server: Server) -> bool:
     """Tell whether a port has the groups, the sources and the sort of address that its server is to have."""
     spec, there = server.spec, port.spec
     sources = {pair.cidr for each in spec.networks for pair in each.allowed_address_pairs}
@@ -48,7 +48,7 @@ def is_as_wanted(port: Port, server: Server) -> bool:
     )
 
 
-SUBJECTS: tuple[Subject, ...] = ("server", "port", "balancer", "storage", "group", "network", "tenancy")
+SUBJECTS: tuple[EventSubject, ...] = ("server", "port", "balancer", "storage", "group", "network", "tenancy")
 """The sorts that are looked at."""
 
 ThingT = TypeVar("ThingT")
@@ -62,7 +62,7 @@ def _always(_thing: object, _owner: Resource) -> bool:
 class Holding:
     """One sort of thing."""
 
-    subject: Subject
+    subject: EventSubject
     kind: type[Resource]
     """The kind of the objects that such things are made for."""
     parts: Callable[[], AsyncGenerator[Sequence[tuple[Handle, Any]], None]]
@@ -133,12 +133,12 @@ def _places(provider: Provider) -> Iterator[Holding]:
         yield _tenancies(provider.tenancies)
 
 
-def find_holding(provider: Provider, subject: Subject) -> Holding | None:
+def find_holding(provider: Provider, subject: EventSubject) -> Holding | None:
     """Return one sort of thing, or None if the provider has no such."""
     return next((each for each in holdings_of(provider) if each.subject == subject), None)
 
 
-def _tenancies(tenancies: Tenancies) -> Holding:
+def _tenancies(tenancies: CloudTenancies) -> Holding:
     return Holding(
         subject="tenancy",
         kind=Identity,

@@ -34,7 +34,7 @@ from typing import Final
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Gone
 from remuda.reconcile.leader import Pace
 from remuda.reconcile.sources import names
@@ -190,7 +190,7 @@ class Census:
             some = [self._known.popitem()[1] for _ in range(min(self._page, len(self._known)))]
             for standing, count in Counter(some).items():
                 self._count(standing, -count)
-            await let_others_run()
+            await yield_to_loop()
 
     def _count(self, text: str, change: int) -> None:
         standing = Standing.of_text(text)

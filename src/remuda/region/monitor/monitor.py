@@ -52,7 +52,7 @@ def monitor_of(ports: RegionPorts, clouds: Clouds, wake: Callable[[str], None]) 
         low_share=told.addresses_low_percent / 100,
     )
     metrics = MonitorMetrics(ports.metrics)
-    return Monitor(ports.reconciling, ports.log, clouds, wake, metrics=metrics, settings=settings)
+    return Monitor(ports.reconcile_ports, ports.log, clouds, wake, metrics=metrics, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

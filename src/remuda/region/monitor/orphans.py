@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.providers.contract.common import Handle, InUse
-from remuda.providers.contract.provider import Subject
-from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
+from remuda.providers.contract.provider import EventSubject
+from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
 from remuda.reconcile.leader import Pace
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.results import Run
+from remuda.reconcile.results import ReconcileContext
 from remuda.region.catalogue.provider_registry import Cloud
 from remuda.region.kinds.orphans import Orphan, Why, claimed, new_orphan
 from remuda.region.kinds.servers import Server
@@ -37,9 +37,9 @@ _PAGE = 100
 _FEW = Limit(always=20)
 
 
-def orphan_breaker(ports: ReconcilePorts) -> Breaker:
+def orphan_breaker(ports: ReconcilePorts) -> DeletionGuard:
     """Return what keeps orphans from being removed by the dozen: they are counted against the servers there are."""
-    return Breaker("orphans", Server, ports=ports, settings=BreakerSettings(group=_FEW, overall=_FEW))
+    return DeletionGuard("orphans", Server, ports=ports, settings=DeletionGuardSettings(group=_FEW, overall=_FEW))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,17 +48,17 @@ class OrphanSearch:
 
     ports: ReconcilePorts
     owners: Owners
-    breaker: Breaker
+    breaker: DeletionGuard
     metrics: MonitorMetrics
     pace: Pace
     wake: Callable[[str], None]
     """Tells the controller of servers whom to look after."""
-    _suspects: set[tuple[Subject, Handle]] = field(default_factory=set, init=False)
+    _suspects: set[tuple[EventSubject, Handle]] = field(default_factory=set, init=False)
     """What was nobody's in the last look."""
 
     async def look(self, cloud: Cloud) -> None:
         """Look at everything once. A look that fails on the way has not been."""
-        suspects: set[tuple[Subject, Handle]] = set()
+        suspects: set[tuple[EventSubject, Handle]] = set()
         for holding in holdings_of(cloud.provider):
             async with aclosing(holding.parts()) as parts:
                 async for part in parts:
@@ -92,7 +92,7 @@ class OrphanSearch:
             "orphan found", subject=wanted.spec.subject, name=wanted.spec.provider_name, why=wanted.spec.why
         )
         with suppress(AlreadyExists):  # another process that believes to lead was faster
-            return await self.ports.store.create(wanted, log=[run.entry(wanted, "Found", why=wanted.spec.why)])
+            return await self.ports.store.create(wanted, log=[run.event(wanted, "Found", why=wanted.spec.why)])
         return await self.ports.store.get(Orphan, wanted.name)
 
     async def _remove(self, holding: Holding, record: Orphan) -> None:
@@ -130,9 +130,9 @@ class OrphanSearch:
         handle, key = record.spec.handle, ("orphan", record.name)
         is_owned = await self.owners.why_orphaned(holding, handle) is None
         if await holding.find(handle) is not None:
-            cloud.absences.is_there(key)
+            cloud.absences.clear(key)
             return is_owned
-        if not cloud.absences.is_gone(key):
+        if not cloud.absences.record_missing(key):
             return False
         if not is_owned and record.spec.holds_address:  # else it is its object's, which gives it back itself
             await give_held_back(self.ports.store, record.spec.object_id, record.spec.object_uid)
@@ -141,12 +141,12 @@ class OrphanSearch:
     async def _drop(self, record: Orphan) -> None:
         run, spec = self._run(record), record.spec
         with suppress(NotFound, Conflict):  # an operator was faster
-            await self.ports.store.delete(Orphan, record.name, uid=record.uid, log=[run.entry(record, "Over")])
+            await self.ports.store.delete(Orphan, record.name, uid=record.uid, log=[run.event(record, "Over")])
         structlog.get_logger().info("orphan over", subject=spec.subject, name=spec.provider_name)
 
-    def _run(self, record: Orphan) -> Run:
+    def _run(self, record: Orphan) -> ReconcileContext:
         ports = self.ports
-        return Run(
+        return ReconcileContext(
             controller="orphans",
             key=record.name,
             cause="scan",

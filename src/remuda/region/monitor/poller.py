@@ -34,10 +34,10 @@ from zlib import crc32
 import msgspec
 import structlog
 
-from remuda.kernel.clock import Clock, let_others_run
+from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import id_in
-from remuda.providers.contract.servers import Servers, Sighting
+from remuda.providers.contract.servers import CloudServers, CloudServerVersion
 from remuda.reconcile.leader import Pace
 from remuda.region.kinds.orphans import SightingDigest, SightingDigestSpec
 from remuda.region.servers.status import Looking
@@ -200,7 +200,7 @@ class Poll:
         """How many servers wait to be looked at."""
         return len(self._changed) + len(self._new)
 
-    async def poll(self, servers: Servers) -> None:
+    async def poll(self, servers: CloudServers) -> None:
         """Compare all servers with what they were at the last poll."""
         await (self._meet(servers) if self._is_first else self._compare(servers))
         await self._ports.memory.keep(self._digests)
@@ -217,7 +217,7 @@ class Poll:
             else:
                 self._news.clear()
 
-    async def _meet(self, servers: Servers) -> None:
+    async def _meet(self, servers: CloudServers) -> None:
         """See all servers for the first time."""
         known, digests = dict[str, str](), Digests()
         async for part in servers.sightings():
@@ -242,7 +242,7 @@ class Poll:
         ids = {id_in(name): name async for name in _in_strides(list(known))}
         return [name async for name in self._ports.ours() if ids.pop(name, None) is None]
 
-    async def _compare(self, servers: Servers) -> None:
+    async def _compare(self, servers: CloudServers) -> None:
         """See what has changed since the last time."""
         before, self._known = self._known, {}
         try:
@@ -253,7 +253,7 @@ class Poll:
             raise
         await self._tell(self._miss(before))
 
-    def _compare_part(self, part: Sequence[Sighting], before: dict[str, str]) -> None:
+    def _compare_part(self, part: Sequence[CloudServerVersion], before: dict[str, str]) -> None:
         known, failed = self._known, self._failed
         for name, version in _told(part):
             last = before.pop(name, None) or known.get(name)  # a listing may have something twice
@@ -302,10 +302,10 @@ async def _in_strides(names: Iterable[str]) -> AsyncIterator[str]:
     for count, name in enumerate(names, 1):
         yield name
         if count % _STRIDE == 0:
-            await let_others_run()
+            await yield_to_loop()
 
 
-def _told(part: Sequence[Sighting]) -> Iterator[tuple[str, str]]:
+def _told(part: Sequence[CloudServerVersion]) -> Iterator[tuple[str, str]]:
     return ((each.handle.name, each.version) for each in part)
 
 

@@ -21,7 +21,7 @@ from ipaddress import IPv4Address, IPv4Network
 from itertools import chain
 
 from remuda.kernel.errors import Invalid, Malformed
-from remuda.resources.ipv4 import address_or_refuse, prefix_or_refuse
+from remuda.resources.ipv4 import parse_address, parse_prefix
 
 _LONGEST_MASK = 24
 _BITS = 32
@@ -123,7 +123,7 @@ def plan_of(network: IPv4Network, reservations: Reservations | None = None) -> P
 
 def read_network_prefix(text: str) -> IPv4Network:
     """Return the prefix of a new network without its host bits, or raise Malformed."""
-    network = prefix_or_refuse(text, "unable to parse IPv4 prefix")
+    network = parse_prefix(text, "unable to parse IPv4 prefix")
     if network.prefixlen > _LONGEST_MASK:
         raise Malformed(f"minimum network prefix size is /{_LONGEST_MASK}")
     return network
@@ -131,17 +131,17 @@ def read_network_prefix(text: str) -> IPv4Network:
 
 def read_nameserver(text: str) -> IPv4Address:
     """Return the address of a DNS server, or raise Malformed."""
-    return address_or_refuse(text, "unable to parse IPv4 address")
+    return parse_address(text, "unable to parse IPv4 address")
 
 
 def read_route_prefix(text: str) -> IPv4Network:
     """Return where a route leads to, or raise Malformed."""
-    return prefix_or_refuse(text, "failed to parse route prefix")
+    return parse_prefix(text, "failed to parse route prefix")
 
 
 def read_nexthop(text: str) -> IPv4Address:
     """Return whom a route passes on to, or raise Malformed."""
-    return address_or_refuse(text, "failed to parse route next-hop")
+    return parse_address(text, "failed to parse route next-hop")
 
 
 def read_vip(text: str, plan: Plan) -> IPv4Address:
@@ -150,7 +150,7 @@ def read_vip(text: str, plan: Plan) -> IPv4Address:
     The first, the last and the gateway's address are inside, but nobody can have them; what is reserved belongs to the
     provider or to storage, which do not ask who else is there.
     """
-    address, network = address_or_refuse(text, "vipAddress must be a valid IPv4 address"), plan.network
+    address, network = parse_address(text, "vipAddress must be a valid IPv4 address"), plan.network
     if address not in network:
         raise Invalid("spec.vipAddress", "vipAddress must be within the selected network CIDR")
     if address in (network[0], network[1], network[-1]):

@@ -25,26 +25,24 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import InUse
-from remuda.providers.contract.networks import Network as CloudNetwork
-from remuda.providers.contract.networks import NetworkSpec as CloudNetworkSpec
-from remuda.providers.contract.networks import Range, Route, Tenancy
-from remuda.quota.ports import Charge, Place
+from remuda.providers.contract.networks import AddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
+from remuda.quota.ports import Charge, ProjectRef
 from remuda.quota.reservation import (
     OPERATION_OPEN,
-    SOON_S,
-    begins,
-    is_being_made,
+    RECHECK_S,
+    confirm_quota,
     is_charged,
+    is_operation_open,
     is_provisioned,
     payer_of,
-    settle_charge,
+    wait_for_create,
     with_charged,
 )
-from remuda.quota.sagas import made_by
-from remuda.reconcile.controller import Driver
+from remuda.quota.sagas import created_by
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone
@@ -64,8 +62,8 @@ from remuda.region.networks import rules
 from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.sagas import charge_of, reference_of
 from remuda.region.ports import IdentityPort
+from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, organization_of, project_of, region_of
 from remuda.resources.conventions import IDENTITY as IDENTITY_LABEL
-from remuda.resources.conventions import IN_CARE, identity_of, organization_of, project_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -121,9 +119,9 @@ class IdentityController:
     identity: IdentityPort
     clouds: Clouds
 
-    async def provision(self, identity: Identity, run: Run) -> Result | Outcome[Identity]:
+    async def provision(self, identity: Identity, run: ReconcileContext) -> Result | Outcome[Identity]:
         """Make the tenancy, with a key pair that is written down before."""
-        waiting = await begins(self.store, identity, identity.spec.operation, run)
+        waiting = await wait_for_create(self.store, identity, identity.spec.operation, run)
         if waiting is not None:
             return waiting
         cloud = await self.clouds.get(region_of(identity))
@@ -137,9 +135,9 @@ class IdentityController:
             await tenancies.converge_tenancy(wanted)
         return Done()
 
-    async def deprovision(self, identity: Identity, run: Run) -> Result:
+    async def deprovision(self, identity: Identity, run: ReconcileContext) -> Result:
         """Remove the tenancy, then what is known of it, then let go of the project."""
-        if await is_being_made(self.store, identity.spec.operation):
+        if await is_operation_open(self.store, identity.spec.operation):
             return OPERATION_OPEN
         left = None if is_abandoned(identity) else await self._remove_tenancy(identity)
         if left is not None:
@@ -149,7 +147,7 @@ class IdentityController:
         if record is not None:
             with suppress(NotFound):  # another process that believes to lead was faster
                 await self.store.delete(OpenstackIdentity, record.name, uid=record.uid)
-        place = Place(organization_of(identity), project_of(identity))
+        place = ProjectRef(organization_of(identity), project_of(identity))
         await self.identity.unrefer(place, reference_of(identity.name))
         return Done()
 
@@ -160,16 +158,16 @@ class IdentityController:
         try:
             return await until_gone(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud)
         except InUse:
-            return Again(SOON_S, "Deprovisioning", "the provider still has something in its tenancy")
+            return Requeue(RECHECK_S, "Deprovisioning", "the provider still has something in its tenancy")
 
-    async def _write_record(self, identity: Identity, run: Run) -> Result:
+    async def _write_record(self, identity: Identity, run: ReconcileContext) -> Result:
         run.acted = True
         pair = new_key_pair(self.randomness)
         metadata = Metadata(name=identity.name, labels=dict(identity.metadata.labels))
         spec = OpenstackIdentitySpec(ssh_private_key=pair.private, ssh_public_key=pair.public)
         with suppress(AlreadyExists):  # another process that believes to lead was faster
             await self.store.create(OpenstackIdentity(metadata=metadata, spec=spec))
-        return Again(0)
+        return Requeue(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,14 +179,14 @@ class NetworkController:
     identity: IdentityPort
     clouds: Clouds
 
-    async def provision(self, network: Network, run: Run) -> Result | Outcome[Network]:
+    async def provision(self, network: Network, run: ReconcileContext) -> Result | Outcome[Network]:
         """Bring a network one step nearer to being there."""
-        waiting = await begins(self.store, network, network.spec.operation, run)
+        waiting = await wait_for_create(self.store, network, network.spec.operation, run)
         if waiting is not None:
             return waiting
         if not is_charged(network):
-            held = await settle_charge(self.identity, _charge(network))
-            return held or Outcome(Again(0, message="being made"), with_charged(network, self.clock))
+            held = await confirm_quota(self.identity, _charge(network))
+            return held or Outcome(Requeue(0, message="being made"), with_charged(network, self.clock))
         home = await self.store.get(Identity, identity_of(network))
         if not is_provisioned(home):
             return Blocked("DependencyNotReady", "its place at the provider is being made")
@@ -209,12 +207,12 @@ class NetworkController:
                 return Failed("VLANTaken", f"something else at the provider has its VLAN {vlan}")
         return Outcome(Done(), _seen(network, found))
 
-    async def deprovision(self, network: Network, run: Run) -> Result:
+    async def deprovision(self, network: Network, run: ReconcileContext) -> Result:
         """Bring a network one step nearer to being gone: the provider first, then what it cost."""
-        if await is_being_made(self.store, network.spec.operation):
+        if await is_operation_open(self.store, network.spec.operation):
             return OPERATION_OPEN
         home = await find(self.store, Identity, identity_of(network))
-        if home is not None and not home.is_marked:  # whoever deleted the network did not come to that
+        if home is not None and not home.is_deleting:  # whoever deleted the network did not come to that
             run.acted = True
             with suppress(NotFound):
                 await self.store.delete(Identity, home.name, uid=home.uid)
@@ -225,12 +223,12 @@ class NetworkController:
             try:
                 left = await until_gone(handle, networks.find_network, networks.remove_network, cloud)
             except InUse:
-                return Again(SOON_S, "Deprovisioning", "the provider still has something on it")
+                return Requeue(RECHECK_S, "Deprovisioning", "the provider still has something on it")
             if left is not None:
                 run.acted = True
                 return left
             await give_vlan_back(self.store, cloud.region, network.name)
-        await self.identity.release(_charge(network), for_good=True)
+        await self.identity.release(_charge(network), permanently=True)
         return Done()
 
 
@@ -254,9 +252,9 @@ def _wanted(network: Network, home: Identity, vlan: int | None) -> CloudNetworkS
         handle=rules.to_cloud(network, home),
         prefix=spec.prefix,
         gateway=str(plan.gateway),
-        pool=Range(str(pool.first), str(pool.last)),
+        pool=AddressRange(str(pool.first), str(pool.last)),
         nameservers=spec.dns_nameservers,
-        routes=tuple(Route(route.prefix, route.next_hop) for route in spec.routes),
+        routes=tuple(CloudRoute(route.prefix, route.next_hop) for route in spec.routes),
         vlan=vlan,
     )
 
@@ -273,20 +271,20 @@ def _seen(network: Network, found: CloudNetwork) -> Network:
 
 
 def drivers(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: DriverSettings | None = None
-) -> Sequence[Driver]:
+    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+) -> Sequence[Controller]:
     """Return the controllers of identities and networks."""
     store = ports.store
     identities = IdentityController(store=store, randomness=ports.randomness, identity=identity, clouds=clouds)
     networks = NetworkController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
     return (
-        Driver(
+        Controller(
             "identities",
             Lifecycle(
                 Identity,
                 provision=identities.provision,
                 deprovision=identities.deprovision,
-                finalizer=IN_CARE,
+                finalizer=CONTROLLER_FINALIZER,
                 ports=ports,
             ),
             kind=Identity,
@@ -296,18 +294,18 @@ def drivers(
                 Source(
                     Operation,
                     when=lambda operation: operation.phase,
-                    keys=made_by(store, Identity, NETWORK),
+                    keys=created_by(store, Identity, NETWORK),
                 ),
             ),
             settings=settings,
         ),
-        Driver(
+        Controller(
             "networks",
             Lifecycle(
                 Network,
                 provision=networks.provision,
                 deprovision=networks.deprovision,
-                finalizer=IN_CARE,
+                finalizer=CONTROLLER_FINALIZER,
                 ports=ports,
             ),
             kind=Network,
@@ -319,7 +317,7 @@ def drivers(
                 Source(
                     Operation,
                     when=lambda operation: operation.phase,
-                    keys=made_by(store, Network, NETWORK),
+                    keys=created_by(store, Network, NETWORK),
                 ),
             ),
             settings=settings,

@@ -22,7 +22,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.reconcile.sources import names
 from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.networks import (
@@ -42,7 +42,7 @@ from remuda.region.networks.address_plan import free_address, mac_of, probe_orde
 from remuda.region.networks.rules import plan_of
 from remuda.resources import conventions as regional
 from remuda.resources.conventions import ORGANIZATION, PROJECT
-from remuda.resources.crud import find, until_written
+from remuda.resources.crud import find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 
@@ -86,7 +86,7 @@ async def take_this_address(store: Store, network: Network, holder: ResourceT, i
     spec = AddressSpec(ip=str(ip), mac=mac_of(network.name, ip), holder=holder.name, holder_uid=uid)
     try:
         return await store.create(Address(metadata=metadata, spec=spec))
-    except OwnerRefused:
+    except OwnerRejected:
         raise Conflict(Network.__name__, network.name) from None  # it is to go since it was read, and its holder too
     except AlreadyExists:
         found = await find(store, Address, metadata.name)
@@ -144,7 +144,7 @@ async def take_vlan(store: Store, cloud: Cloud, network: str) -> int | None:
             await _write(store, held, (*taken, TakenVlan(id=free, physical_network_id=network)))
         return free
 
-    return await until_written(take)
+    return await retry_on_conflict(take)
 
 
 async def give_vlan_back(store: Store, region: Region, network: str) -> None:
@@ -156,7 +156,7 @@ async def give_vlan_back(store: Store, region: Region, network: str) -> None:
         if len(kept) != len(held.spec.allocations):
             await _write(store, held, kept)
 
-    await until_written(give)
+    await retry_on_conflict(give)
 
 
 async def _held(store: Store, region: Region) -> VLANAllocation:

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.common import ProviderType
@@ -24,7 +24,7 @@ from remuda.region.networks.schema import (
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -70,7 +70,11 @@ def identity_id(operation: str) -> str:
 def new_identity(operation: str, wanted: NetworkCreateSpec, provider: ProviderType, by: Principal) -> Identity:
     """Return the hidden identity of a new network, which is the root of everything on it."""
     metadata = new_metadata(
-        identity_id(operation), MetadataWrite(name=_HIDDEN_NAME), by, labels=_where(wanted), finalizers=(IN_CARE,)
+        identity_id(operation),
+        MetadataWrite(name=_HIDDEN_NAME),
+        by,
+        labels=_where(wanted),
+        finalizers=(CONTROLLER_FINALIZER,),
     )
     return Identity(metadata=metadata, spec=IdentitySpec(provider=provider, operation=operation))
 
@@ -79,7 +83,7 @@ def new_network(network: str, wanted: NetworkCreate, identity: Identity, by: Pri
     """Return a network as it is stored; what is wanted was checked before."""
     spec = wanted.spec
     where = _where(spec) | {regional.IDENTITY: identity.name}
-    metadata = new_metadata(network, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))
+    metadata = new_metadata(network, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,))
     return Network(
         metadata=replace(metadata, owner_references=(IDENTITY.owner(identity),)),
         spec=NetworkSpec(
@@ -132,7 +136,7 @@ def _where(wanted: NetworkCreateSpec) -> dict[str, str]:
         labels.ORGANIZATION: wanted.organization_id,
         labels.PROJECT: wanted.project_id,
         regional.REGION: wanted.region_id,
-        regional.API_VERSION: regional.SECOND,
+        regional.API_VERSION: regional.API_V2,
     }
 
 
@@ -177,5 +181,5 @@ def read_network(network: Network) -> NetworkRead:
     )
 
 
-NETWORK_VIEW = tagged(read_network, writable_network)
+NETWORK_VIEW = etag_view(read_network, writable_network)
 """A network as JSON, with its tag."""

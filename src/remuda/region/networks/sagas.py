@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.access.principal import Asker
+from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
-from remuda.quota.ports import Amount, Charge, Place
-from remuda.quota.reservation import hold
-from remuda.quota.sagas import unmake
+from remuda.quota.ports import Amount, Charge, ProjectRef
+from remuda.quota.reservation import reserve
+from remuda.quota.sagas import roll_back_create
 from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import IDENTITY, NETWORK, Identity, Network
 from remuda.region.networks import rules
@@ -30,7 +30,7 @@ class NewNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """Its id."""
     wanted: NetworkCreate
     provider: ProviderType
-    by: Asker
+    by: Requester
     """Who pays is told in it."""
 
 
@@ -47,23 +47,23 @@ def reference_of(identity: str) -> str:
     return f"{IDENTITY.qualified}/{identity}"
 
 
-def charge_of(network: str, operation: str, payer: Place) -> Charge:
+def charge_of(network: str, operation: str, payer: ProjectRef) -> Charge:
     """Return what a network costs, which the operation that made it holds."""
     return Charge(
         payer=payer, operation=operation, kind=NETWORK.qualified, id=network, amounts=(Amount("networks", 1),)
     )
 
 
-def _place(work: Work[NewNetwork]) -> Place:
+def _place(work: Work[NewNetwork]) -> ProjectRef:
     spec = work.input.wanted.spec
-    return Place(spec.organization_id, spec.project_id)
+    return ProjectRef(spec.organization_id, spec.project_id)
 
 
-def _payer(work: Work[NewNetwork]) -> Place:
+def _payer(work: Work[NewNetwork]) -> ProjectRef:
     by = work.input.by
     assert by.organization is not None, "it is completed when it is asked for"
     assert by.project is not None, "it is completed when it is asked for"
-    return Place(by.organization, by.project)
+    return ProjectRef(by.organization, by.project)
 
 
 def _charge(work: Work[NewNetwork]) -> Charge:
@@ -83,7 +83,7 @@ async def _leave(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
 
 
 async def _allocate(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
-    await hold(ports.identity, _charge(work), work.input.by.principal)
+    await reserve(ports.identity, _charge(work), work.input.by.principal)
 
 
 async def _release(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
@@ -100,7 +100,7 @@ async def _make_identity(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
 
 
 async def _unmake_identity(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
-    await unmake(ports.store, Identity, rules.identity_id(work.id))
+    await roll_back_create(ports.store, Identity, rules.identity_id(work.id))
 
 
 async def _make_network(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
@@ -117,7 +117,7 @@ async def _make_network(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
 
 
 async def _unmake_network(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
-    await unmake(ports.store, Network, work.input.network, lambda network: network.spec.operation == work.id)
+    await roll_back_create(ports.store, Network, work.input.network, lambda network: network.spec.operation == work.id)
 
 
 CREATE_NETWORK: Saga[NetworkPorts, NewNetwork] = Saga(

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, balancer_name, port_name, storage_name
-from remuda.providers.contract.provider import Subject
-from remuda.providers.contract.servers import Port
-from remuda.providers.contract.servers import Server as CloudServer
+from remuda.providers.contract.provider import EventSubject
+from remuda.providers.contract.servers import CloudPort, CloudServer
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Identity, Network
@@ -42,7 +41,7 @@ class Lost:
     orphan: Orphan
     network: Network
     found: CloudServer
-    port: Port
+    port: CloudPort
 
 
 def read_orphan(orphan: Orphan) -> OrphanRead:
@@ -117,10 +116,10 @@ def port_of(orphan: Orphan) -> Handle:
     return Handle(orphan.spec.tenancy, port_name(orphan.spec.object_id, orphan.spec.object_uid))
 
 
-def check_place(orphan: Orphan, network: Network, home: Identity, port: Port | None) -> Port:
+def check_place(orphan: Orphan, network: Network, home: Identity, port: CloudPort | None) -> CloudPort:
     """Refuse to make a server an object of a network on which it is not at its provider; return its port."""
     is_here = region_of(network) == region_of(orphan) and tenancy_of(home.metadata) == orphan.spec.tenancy
-    if network.is_marked or not is_here or (port is not None and port.spec.network != to_cloud(network, home).name):
+    if network.is_deleting or not is_here or (port is not None and port.spec.network != to_cloud(network, home).name):
         raise Invalid(
             "networkId",
             "is not the network that the server is on at its provider",
@@ -160,7 +159,7 @@ KIND_OF: Mapping[RecoverableKind, type[Resource]] = {
 """The kinds of what has something at a provider."""
 
 
-def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[Subject, Handle]]:
+def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:
     """Yield what an object may have; nothing in a tenancy, if the identity is gone, which goes after all of it."""
     match resource:
         case Identity():
@@ -171,7 +170,7 @@ def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[Subje
             yield from _in_tenancy(resource, home)
 
 
-def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[Subject, Handle]]:
+def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[EventSubject, Handle]]:
     match resource:
         case Server():
             turn = resource.status.replacement or Replacement()

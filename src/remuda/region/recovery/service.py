@@ -21,9 +21,9 @@ from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
 from remuda.providers.contract.common import Handle, id_in, uid_in
-from remuda.providers.contract.provider import Subject
-from remuda.quota.ports import Place, paying_for
-from remuda.reconcile.deletion_guard import Breaker
+from remuda.providers.contract.provider import EventSubject
+from remuda.quota.ports import ProjectRef, payer_principal
+from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.common import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
@@ -45,7 +45,7 @@ from remuda.region.recovery.schema import (
     RecoverableKind,
 )
 from remuda.resources.conventions import IDENTITY, REGION, identity_of, organization_of, project_of, region_of
-from remuda.resources.crud import find, until_written, witnessed
+from remuda.resources.crud import audit_records, find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource
@@ -62,7 +62,7 @@ class Recovery:
     clock: Clock
     clouds: Clouds
     owners: Owners
-    breaker: Breaker
+    breaker: DeletionGuard
     """Stops the deletion of orphans when there are too many."""
 
     async def orphans(self, context: Context, query: OrphanQuery) -> Collection[Orphan, list[OrphanRead]]:
@@ -86,9 +86,9 @@ class Recovery:
             if isinstance(found, Server) and rules.is_given_up(found):
                 found = await self.store.update_status(rules.retried_server(found))
             wanted = rules.annotated(found, RETRIED, context.operation)
-            await self.store.update(wanted, log=witnessed(context, kind, found))
+            await self.store.update(wanted, log=audit_records(context, kind, found))
 
-        await until_written(write)
+        await retry_on_conflict(write)
 
     async def abandon(self, context: Context, kind: RecoverableKind, name: str, body: AbandonWrite) -> None:
         """Complete the deletion of an object without deleting its resources at the provider."""
@@ -96,16 +96,16 @@ class Recovery:
 
         async def write() -> None:
             found: Resource = await self.store.get(KIND_OF[kind], name)
-            if not found.is_marked:
+            if not found.is_deleting:
                 remedy = "delete it first, and abandon it if its deletion does not complete"
                 raise Invalid(f"The object {name} of {kind}", "is not being deleted", remedy=remedy)
             if is_abandoned(found):
                 return
             await self._record_leftovers(found, body.reason)
-            log = [*witnessed(context, kind, found), self._told(found, body.reason, context)]
+            log = [*audit_records(context, kind, found), self._told(found, body.reason, context)]
             await self.store.update(rules.annotated(found, ABANDONED, body.reason), log=log)
 
-        await until_written(write)
+        await retry_on_conflict(write)
 
     async def adopt(self, context: Context, orphan: str, body: AdoptWrite) -> Server:
         """Create the object of a server that exists at a provider, on the network that it is on there."""
@@ -116,11 +116,11 @@ class Recovery:
         record = await self.store.get(Orphan, orphan)
         rules.check_adoptable(record, body)
         lost = await self._find_lost(record, await self.store.get(Network, body.network_id))
-        payer = paying_for(context.principal, Place(organization_of(lost.network), project_of(lost.network)))
+        payer = payer_principal(context.principal, ProjectRef(organization_of(lost.network), project_of(lost.network)))
         groups = await self._groups(lost.port.spec.groups)
         server = rules.adopted_server(lost, body.name, groups, payer, operation=context.operation)
         await self._claim("adoption", orphan)
-        made = await self.store.create(server, log=witnessed(context, SERVER.plural, server))
+        made = await self.store.create(server, log=audit_records(context, SERVER.plural, server))
         await self._drop(record.name)
         await self._drop(orphan_id(region_of(record), "port", rules.port_of(record)))
         return made
@@ -131,7 +131,7 @@ class Recovery:
         record = await self.store.get(Orphan, orphan)
         if not body.remove:
             await self._check_forgettable(record.spec)
-            log = witnessed(context, ORPHAN.plural, record)
+            log = audit_records(context, ORPHAN.plural, record)
             await self.store.delete(Orphan, record.name, uid=record.uid, log=log)
             return
         cloud = await self.clouds.get(region_of(record))
@@ -152,7 +152,7 @@ class Recovery:
             record = await self.store.get(Orphan, orphan)
             await self.store.update(rules.claimed_for(claim, record, self.clock.now()))
 
-        await until_written(write)
+        await retry_on_conflict(write)
 
     async def _find_lost(self, record: Orphan, network: Network) -> rules.Lost:
         home = await self.store.get(Identity, identity_of(network))
@@ -191,7 +191,7 @@ class Recovery:
                 with suppress(AlreadyExists):
                     await self.store.create(record)
 
-    async def _may_be_there(self, region: str, subject: Subject, handle: Handle) -> bool:
+    async def _may_be_there(self, region: str, subject: EventSubject, handle: Handle) -> bool:
         """Tell whether a provider has something, or does not say: the monitor looks again."""
         try:
             holding = find_holding((await self.clouds.get(region)).provider, subject)
@@ -206,7 +206,7 @@ class Recovery:
             "uid": found.uid,
             "generation": found.metadata.generation,
             "reason": reason,
-            "by": context.principal.who,
+            "by": context.principal.actor_name,
         }
         kind = self.store.registry.of(type(found)).qualified
         return Record(

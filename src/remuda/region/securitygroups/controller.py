@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from remuda.providers.contract.common import InUse
-from remuda.quota.reservation import SOON_S, is_provisioned
-from remuda.reconcile.controller import Driver
+from remuda.quota.reservation import RECHECK_S, is_provisioned
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone
@@ -16,7 +16,7 @@ from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.securitygroups import rules
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -28,7 +28,7 @@ class SecurityGroupController:
     store: Store
     clouds: Clouds
 
-    async def provision(self, group: SecurityGroup, run: Run) -> Result:
+    async def provision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
         """Make the group, or bring its rules up to date."""
         home = await self.store.get(Identity, regional.identity_of(group))
         network = await self.store.get(Network, regional.network_of(group))
@@ -42,7 +42,7 @@ class SecurityGroupController:
             await groups.converge_group(wanted)
         return Done()
 
-    async def deprovision(self, group: SecurityGroup, run: Run) -> Result:
+    async def deprovision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
         """Remove the group, as soon as no port is in it."""
         home = await find(self.store, Identity, regional.identity_of(group))
         if home is None or is_abandoned(group):
@@ -52,14 +52,14 @@ class SecurityGroupController:
         try:
             left = await until_gone(handle, groups.find_group, groups.remove_group, cloud)
         except InUse:
-            return Again(SOON_S, "Deprovisioning", "the provider still has a server in it")
+            return Requeue(RECHECK_S, "Deprovisioning", "the provider still has a server in it")
         if left is not None:
             run.acted = True
             return left
         return Done()
 
 
-def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: DriverSettings | None = None) -> Driver:
+def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: ControllerSettings | None = None) -> Controller:
     """Return the controller of security groups."""
     store = ports.store
     groups = SecurityGroupController(store=store, clouds=clouds)
@@ -67,10 +67,10 @@ def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: DriverSettings | 
         SecurityGroup,
         provision=groups.provision,
         deprovision=groups.deprovision,
-        finalizer=IN_CARE,
+        finalizer=CONTROLLER_FINALIZER,
         ports=ports,
     )
-    return Driver(
+    return Controller(
         "securitygroups",
         lifecycle,
         kind=SecurityGroup,

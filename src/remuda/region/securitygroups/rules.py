@@ -9,11 +9,11 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.kernel.errors import Malformed
 from remuda.providers.contract.common import Handle, group_name
-from remuda.providers.contract.networks import Rule as CloudRule
-from remuda.providers.contract.networks import SecurityGroup as CloudGroup
+from remuda.providers.contract.networks import CloudRule
+from remuda.providers.contract.networks import CloudSecurityGroup as CloudGroup
 from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup, SecurityGroupSpec
 from remuda.region.networks.rules import tenancy_of
@@ -27,8 +27,8 @@ from remuda.region.securitygroups.schema import (
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
-from remuda.resources.ipv4 import prefix_or_refuse
+from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.ipv4 import parse_prefix
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -49,8 +49,8 @@ def new_group(group: str, wanted: GroupCreate, network: Network, by: Principal) 
     rules = _stored_rules(wanted.spec)
     check_tags(wanted.metadata.tags)
     where = {label: network.metadata.labels[label] for label in _OF_NETWORK}
-    where |= {regional.NETWORK: network.name, regional.API_VERSION: regional.SECOND}
-    metadata = new_metadata(group, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))
+    where |= {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
+    metadata = new_metadata(group, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,))
     return SecurityGroup(
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
         spec=SecurityGroupSpec(rules=rules, tags=own_tags(stored_tags(wanted.metadata), by)),
@@ -78,7 +78,7 @@ def _stored_rule(wanted: RuleWire) -> Rule:
         direction=wanted.direction,
         protocol=wanted.protocol,
         port=_stored_port(wanted),
-        cidr="" if wanted.prefix is None else str(prefix_or_refuse(wanted.prefix, "unable to parse prefix")),
+        cidr="" if wanted.prefix is None else str(parse_prefix(wanted.prefix, "unable to parse prefix")),
     )
 
 
@@ -154,5 +154,5 @@ def read_group(group: SecurityGroup) -> GroupRead:
     )
 
 
-GROUP_VIEW = tagged(read_group, writable_group)
+GROUP_VIEW = etag_view(read_group, writable_group)
 """A security group as JSON, with its tag."""

@@ -10,7 +10,7 @@ from remuda.access.principal import Context, Permission
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
-from remuda.quota.ports import Place, paying_for
+from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import refuse_if_used
 from remuda.region.kinds.networks import Network
@@ -19,8 +19,8 @@ from remuda.region.names import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.securitygroups import rules
 from remuda.region.securitygroups.schema import GroupCreate, GroupRead, GroupUpdate
-from remuda.resources.conventions import is_second, network_of, organization_of, project_of, region_of
-from remuda.resources.crud import check_state, request_deletion, until_written, witnessed
+from remuda.resources.conventions import is_api_v2, network_of, organization_of, project_of, region_of
+from remuda.resources.crud import audit_records, check_state, request_deletion, retry_on_conflict
 from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 
@@ -52,13 +52,13 @@ class SecurityGroups:
         """Create a security group on a network."""
         network = await self._network(context, body.spec.network_id)
         allow_for(context.principal, permission(_ENDPOINT, "create"), network)
-        if network.is_marked:
+        if network.is_deleting:
             raise Malformed("network is being deleted")
         need((await self.clouds.get(region_of(network))).provider.security_groups)
-        payer = paying_for(context.principal, Place(organization_of(network), project_of(network)))
+        payer = payer_principal(context.principal, ProjectRef(organization_of(network), project_of(network)))
         group = rules.new_group(context.operation, body, network, payer)
         try:
-            return await self.store.create(group, log=witnessed(context, SECURITY_GROUP.plural, group))
+            return await self.store.create(group, log=audit_records(context, SECURITY_GROUP.plural, group))
         except AlreadyExists:
             return await self.store.get(SecurityGroup, group.name)  # the same request, whose answer was lost
 
@@ -71,30 +71,30 @@ class SecurityGroups:
         async def change() -> SecurityGroup:
             found = await self._group(context, permission(_ENDPOINT, "update"), group)
             await self._network(context, network_of(found))
-            if found.is_marked:
+            if found.is_deleting:
                 raise Malformed("security group is being deleted")
             check_state(context, found, rules.writable_group(found))
             changed = rules.changed_group(found, body, context.principal, self.clock.now())
-            return await self.store.update(changed, log=witnessed(context, SECURITY_GROUP.plural, found))
+            return await self.store.update(changed, log=audit_records(context, SECURITY_GROUP.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def delete(self, context: Context, group: str) -> None:
         """Delete a security group that no server is in."""
 
         async def delete() -> None:
             found = await self._group(context, permission(_ENDPOINT, "delete"), group)
-            if not found.is_marked:
+            if not found.is_deleting:
                 await refuse_if_used(self.store, found, "security group is in use and cannot be deleted")
-            log = witnessed(context, SECURITY_GROUP.plural, found)
+            log = audit_records(context, SECURITY_GROUP.plural, found)
             await request_deletion(self.store, context, found, rules.writable_group(found), log, unused=True)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def _group(self, context: Context, right: Permission, group: str) -> SecurityGroup:
         """Return a group that the caller may read and do this to; one that another API made is none of ours."""
         found = await self.store.get(SecurityGroup, group)
-        if not is_second(found):
+        if not is_api_v2(found):
             raise NotFound("SecurityGroup", group)
         allow_for(context.principal, permission(_ENDPOINT, "read"), found)
         allow_for(context.principal, right, found)
@@ -102,7 +102,7 @@ class SecurityGroups:
 
     async def _network(self, context: Context, network: str) -> Network:
         found = await self.store.get(Network, network)
-        if not is_second(found):
+        if not is_api_v2(found):
             raise NotFound("Network", network)
         allow_for(context.principal, permission("networks:v2", "read"), found)
         return found

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from remuda.kernel.errors import Invalid, NoRoom, NotFound
-from remuda.providers.contract.catalogue import Flavor, Image
+from remuda.kernel.errors import InsufficientCapacity, Invalid, NotFound
+from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, NoCapacity
 from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.servers import Replacement, Server, awaited_place
@@ -23,12 +23,12 @@ _GIB = 1 << 30
 _VIRTUALIZATIONS = {"virtualized", "baremetal", "any", ""}
 
 
-def find_flavor(flavors: Sequence[Flavor], flavor: str) -> Flavor | None:
+def find_flavor(flavors: Sequence[CloudFlavor], flavor: str) -> CloudFlavor | None:
     """Return a flavor that is on offer."""
     return next((each for each in flavors if each.id == flavor), None)
 
 
-def check_fit(image: Image | None, flavor: Flavor | None, *, name: str, pinned_to: str) -> None:
+def check_fit(image: CloudImage | None, flavor: CloudFlavor | None, *, name: str, pinned_to: str) -> None:
     """Refuse an image that cannot be used, or not with this flavor; without a flavor, only the image is looked at."""
     if image is None:
         raise NotFound("Image", name)
@@ -46,17 +46,17 @@ def check_fit(image: Image | None, flavor: Flavor | None, *, name: str, pinned_t
         raise Invalid("spec.infrastructureRef", "flavor requires infrastructureRef to be set")
 
 
-def check_room(flavor: Flavor | None) -> None:
+def check_room(flavor: CloudFlavor | None) -> None:
     """Refuse a flavor of which no more fit, as far as the provider tells: whoever asks has something to lose."""
     if flavor is not None and flavor.free == 0:
-        raise NoRoom(
+        raise InsufficientCapacity(
             "flavorId",
             "has no free place in the region now, and nothing was changed",
             remedy="choose another flavor, or ask again later",
         )
 
 
-def _check_virtualization(image: Image, flavor: Flavor) -> None:
+def _check_virtualization(image: CloudImage, flavor: CloudFlavor) -> None:
     if image.virtualization not in _VIRTUALIZATIONS:
         raise Invalid("spec.imageId", "image virtualization type is not recognized")
     runs_on = "baremetal" if flavor.is_baremetal else "virtualized"

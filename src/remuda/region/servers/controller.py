@@ -26,14 +26,13 @@ from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.common import Handle, InUse, NoCapacity, Refused, WrongState, id_in, server_name, uid_in
-from remuda.providers.contract.servers import Port
-from remuda.providers.contract.servers import Server as CloudServer
-from remuda.quota.reservation import SOON_S, is_provisioned
-from remuda.reconcile.controller import Driver
+from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected, WrongState, id_in, server_name, uid_in
+from remuda.providers.contract.servers import CloudPort, CloudServer
+from remuda.quota.reservation import RECHECK_S, is_provisioned
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.deletion import going
@@ -48,7 +47,7 @@ from remuda.region.servers.capacity import Places
 from remuda.region.servers.provider_spec import number_in, port_handle, server_handle, wanted_port, wanted_server
 from remuda.region.servers.repair import counted, done_with, rebuild, settled, try_again, with_status
 from remuda.region.servers.status import absent, observed, with_drift
-from remuda.resources.conventions import IN_CARE, NETWORK, identity_of, network_of, region_of
+from remuda.resources.conventions import CONTROLLER_FINALIZER, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -109,7 +108,7 @@ async def all_gone(things: Sequence[Thing], cloud: Cloud) -> Result | None:
         if left is not None:
             return left
     for handle, _, _ in things:
-        cloud.absences.is_there(handle)
+        cloud.absences.clear(handle)
     return None
 
 
@@ -117,7 +116,7 @@ async def _gone(handle: Handle, find_: _Find, remove: _Remove, cloud: Cloud) -> 
     try:
         return await going(handle, find_, remove, cloud)
     except InUse:
-        return Again(SOON_S, "Deprovisioning", "the provider still uses it")
+        return Requeue(RECHECK_S, "Deprovisioning", "the provider still uses it")
 
 
 Step = Result | Outcome[Server]
@@ -143,7 +142,7 @@ class ServerController:
     places: Places
     create_attempts: int = 3
 
-    async def provision(self, server: Server, run: Run) -> Step:
+    async def provision(self, server: Server, run: ReconcileContext) -> Step:
         """Bring a server one step nearer to being as it is wanted."""
         site = await self._site(server)
         if isinstance(site, Blocked):
@@ -155,7 +154,7 @@ class ServerController:
             run.acted = True
             return await self._make_way(server, site, turn)
         port = await self._port(server, site, run)
-        if not isinstance(port, Port):
+        if not isinstance(port, CloudPort):
             return port
         handle = server_handle(server, site.home, turn.counter)
         if _may_be_there(server, handle, site.cloud):
@@ -164,7 +163,7 @@ class ServerController:
                 return await self._keep(server, site, port, found, run)
         return await self._create(server, site, port, turn, run)
 
-    async def deprovision(self, server: Server, run: Run) -> Result:
+    async def deprovision(self, server: Server, run: ReconcileContext) -> Result:
         """Bring a server one step nearer to being gone: itself, its port, its address.
 
         What an operator has abandoned stays at the provider, and so does its address: nobody else could have it.
@@ -187,18 +186,18 @@ class ServerController:
         if not is_provisioned(network):
             return Blocked("DependencyNotReady", "its network is being made")
         groups = [await self.store.get(SecurityGroup, group.id) for group in server.spec.security_groups]
-        if not all(group.is_marked or is_provisioned(group) for group in groups):
+        if not all(group.is_deleting or is_provisioned(group) for group in groups):
             return Blocked("DependencyNotReady", "its security groups are being made")
         home, cloud = await self.store.get(Identity, identity_of(server)), await self.clouds.get(region_of(server))
         for group in groups:  # one that goes waits for this server, and is there until then if it ever was
             if (
-                group.is_marked
+                group.is_deleting
                 and await need(cloud.provider.security_groups).find_group(handle_of(group, home)) is None
             ):
                 return Blocked("DependencyNotReady", "a security group of it is being deleted: take it out of that")
         return _Site(cloud, home, network, groups)
 
-    async def _port(self, server: Server, site: _Site, run: Run) -> Port | Step:
+    async def _port(self, server: Server, site: _Site, run: ReconcileContext) -> CloudPort | Step:
         """Return the port as it is wanted, or what was done to have it so."""
         address = await find_address(self.store, server)
         if address is None:
@@ -221,12 +220,16 @@ class ServerController:
         except AlreadyExists:
             return Failed("AddressTaken", "the provider has given its address to something that is not ours")
 
-    async def _create(self, server: Server, site: _Site, port: Port, turn: Replacement, run: Run) -> Step:
+    async def _create(
+        self, server: Server, site: _Site, port: CloudPort, turn: Replacement, run: ReconcileContext
+    ) -> Step:
         authority = await self._authority(server)
         wanted = wanted_server(server, site.home, authority, turn.counter)
         was_there = bool(server.status.provider_id) and turn.done == turn.counter
-        if was_there and not site.cloud.absences.is_gone(wanted.handle):
-            return Again(site.cloud.absences.apart_s, "ServerVanished", "it is not at its provider, looking once more")
+        if was_there and not site.cloud.absences.record_missing(wanted.handle):
+            return Requeue(
+                site.cloud.absences.delay_s, "ServerVanished", "it is not at its provider, looking once more"
+            )
         missing = absent(server, self.clock.now()) if was_there else server
         servers = need(site.cloud.provider.servers)
         try:
@@ -236,18 +239,18 @@ class ServerController:
                 made = await servers.create_server(wanted)
         except AlreadyExists:  # somebody made it, and did not come to write that down; or a read was old
             found = await servers.find_server(wanted.handle)
-            again = Again(SOON_S, message="being made")
+            again = Requeue(RECHECK_S, message="being made")
             return again if found is None else await self._keep(server, site, port, found, run)
         except InUse:
             await remove_late(port.spec.handle, site.cloud, older_than=wanted.handle.name)
-            return Again(SOON_S, message="what stood behind its port is being removed")
+            return Requeue(RECHECK_S, message="what stood behind its port is being removed")
         except NoCapacity:
             return Outcome(Failed("NoCapacity", "the region has no room for its flavor now"), missing)
-        except (NotFound, Refused, WrongState):
+        except (NotFound, Rejected, WrongState):
             refused = "the provider does not offer its flavor, image or host as they were"
             return Outcome(Failed("ProviderRefused", refused), missing)
-        site.cloud.absences.is_there(wanted.handle)
-        entry = run.entry(server, "MadeAgain" if was_there else "Made", flavor=wanted.flavor, image=wanted.image)
+        site.cloud.absences.clear(wanted.handle)
+        entry = run.event(server, "MadeAgain" if was_there else "Made", flavor=wanted.flavor, image=wanted.image)
         seen = observed(server, made, port, self.clock.now())
         seen = with_status(
             counted(seen, server, turn),
@@ -256,19 +259,23 @@ class ServerController:
             replacement=done_with(turn),
             provider_create_retrying=False,
         )
-        outcome = Outcome(settled(made) or Again(site.cloud.wait_s, message="being brought up"), seen, [entry])
+        outcome = Outcome(settled(made) or Requeue(site.cloud.wait_s, message="being brought up"), seen, [entry])
         return self._judged(outcome, made)
 
     def _judged(self, outcome: Outcome[Server], found: CloudServer) -> Outcome[Server]:
         """Say whether a server has drifted: last, for what it was made is known only when all else was written down."""
         return dataclasses.replace(outcome, resource=with_drift(outcome.resource, found, self.clock.now()))
 
-    async def _keep(self, server: Server, site: _Site, port: Port, found: CloudServer, run: Run) -> Outcome[Server]:
+    async def _keep(
+        self, server: Server, site: _Site, port: CloudPort, found: CloudServer, run: ReconcileContext
+    ) -> Outcome[Server]:
         """Look after a server that is there."""
-        site.cloud.absences.is_there(found.handle)
+        site.cloud.absences.clear(found.handle)
         return self._judged(await self._kept(server, site, port, found, run), found)
 
-    async def _kept(self, server: Server, site: _Site, port: Port, found: CloudServer, run: Run) -> Outcome[Server]:
+    async def _kept(
+        self, server: Server, site: _Site, port: CloudPort, found: CloudServer, run: ReconcileContext
+    ) -> Outcome[Server]:
         seen = observed(server, found, port, self.clock.now())
         turn = seen.status.replacement or Replacement()
         applied = server.status.applied_image_id
@@ -285,7 +292,7 @@ class ServerController:
         if applied != server.spec.image.id or seen.status.rebuild is not None:
             anew = wanted_server(server, site.home, await self._authority(server), turn.counter)
             return await rebuild(seen, found, site.cloud, run, user_data=anew.user_data)
-        return Outcome(settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
+        return Outcome(settled(found) or Requeue(site.cloud.wait_s, message=f"it is {found.state}"), seen)
 
     async def _begin(self, server: Server, site: _Site, turn: Replacement) -> Step:
         """Begin a replacement, if there is room for what is to come. Until that is written, it can be taken back."""
@@ -294,7 +301,7 @@ class ServerController:
             return Failed("NoCapacity", "the region has no room for its new flavor now: its old server is kept")
         turn = replace(turn, counter=server.spec.replacement)
         begun = with_status(server, replacement=turn, provider_create_failures=0, provider_create_retrying=False)
-        return Outcome(Again(0, message="being replaced"), begun)
+        return Outcome(Requeue(0, message="being replaced"), begun)
 
     async def _make_way(self, server: Server, site: _Site, turn: Replacement) -> Step:
         """Remove what a replacement takes the place of.
@@ -305,10 +312,10 @@ class ServerController:
         servers = need(site.cloud.provider.servers)
         old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter)]
         left = await all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
-        if isinstance(left, Again):
+        if isinstance(left, Requeue):
             return dataclasses.replace(left, reason="Provisioning", message="being replaced: the old one is removed")
         cleared = with_status(server, replacement=replace(turn, cleared=turn.counter))
-        return left or Outcome(Again(0, message="being replaced"), absent(cleared, self.clock.now()))
+        return left or Outcome(Requeue(0, message="being replaced"), absent(cleared, self.clock.now()))
 
     async def _authority(self, server: Server) -> SSHCertificateAuthority | None:
         name = server.spec.ssh_certificate_authority_id
@@ -321,8 +328,8 @@ def _may_be_there(server: Server, handle: Handle, cloud: Cloud) -> bool:
 
 
 def driver(
-    ports: ReconcilePorts, clouds: Clouds, *, create_attempts: int, settings: DriverSettings | None = None
-) -> Driver:
+    ports: ReconcilePorts, clouds: Clouds, *, create_attempts: int, settings: ControllerSettings | None = None
+) -> Controller:
     """Return the controller of servers. It also waits for their networks and security groups to be there.
 
     And where a network has no free address, for one of its addresses to be given back.
@@ -331,13 +338,13 @@ def driver(
     servers = ServerController(
         store=store, clock=ports.clock, clouds=clouds, places=Places(store), create_attempts=create_attempts
     )
-    return Driver(
+    return Controller(
         "servers",
         Lifecycle(
             Server,
             provision=servers.provision,
             deprovision=servers.deprovision,
-            finalizer=IN_CARE,
+            finalizer=CONTROLLER_FINALIZER,
             ports=ports,
         ),
         kind=Server,
@@ -355,4 +362,4 @@ def driver(
 
 
 def _has_come_or_goes(group: SecurityGroup) -> bool:
-    return group.is_marked or is_provisioned(group)
+    return group.is_deleting or is_provisioned(group)

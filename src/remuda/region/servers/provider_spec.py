@@ -22,8 +22,7 @@ import yaml
 from remuda.cloudinit.multipart import content_type_of, read_message
 from remuda.cloudinit.user_data import read_user_data
 from remuda.providers.contract.common import Handle, group_name, port_name, server_name
-from remuda.providers.contract.servers import PortSpec
-from remuda.providers.contract.servers import ServerSpec as CloudServerSpec
+from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -131,10 +130,10 @@ def server_handle(server: Server, home: Identity, replacement: int) -> Handle:
 
 def wanted_port(
     server: Server, home: Identity, network: Network, groups: Sequence[SecurityGroup], address: Address
-) -> PortSpec:
+) -> CloudPortSpec:
     """Return what a server's port is to be."""
     pairs = server.spec.networks[0].allowed_address_pairs
-    return PortSpec(
+    return CloudPortSpec(
         handle=port_handle(server, home),
         network=to_cloud(network, home).name,
         address=address.spec.ip,

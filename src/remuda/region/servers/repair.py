@@ -7,15 +7,14 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import WrongState
-from remuda.providers.contract.servers import Server as CloudServer
-from remuda.providers.contract.servers import Servers, ServerState
-from remuda.quota.reservation import SOON_S
+from remuda.providers.contract.servers import CloudServer, CloudServers, CloudServerState
+from remuda.quota.reservation import RECHECK_S
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Run
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue
 from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.servers import Rebuild, Replacement, Server
 
-_QUIET: frozenset[ServerState] = frozenset({"running", "stopped", "suspended", "failed"})
+_QUIET: frozenset[CloudServerState] = frozenset({"running", "stopped", "suspended", "failed"})
 
 
 def with_status(server: Server, **changes: object) -> Server:
@@ -24,7 +23,7 @@ def with_status(server: Server, **changes: object) -> Server:
 
 
 async def try_again(
-    server: Server, found: CloudServer, servers: Servers, run: Run, *, attempts: int
+    server: Server, found: CloudServer, servers: CloudServers, run: ReconcileContext, *, attempts: int
 ) -> Outcome[Server]:
     """Remove what could not be brought up, after that was counted; when it is gone, it is made again.
 
@@ -35,33 +34,37 @@ async def try_again(
         run.acted = True
         await servers.remove_server(found.handle)
         cleared = with_status(server, phase="Pending")
-        return Outcome(Again(SOON_S, message="it failed to come up and is made again"), cleared)
+        return Outcome(Requeue(RECHECK_S, message="it failed to come up and is made again"), cleared)
     failures = min(status.provider_create_failures + 1, attempts)
     if failures >= attempts:
         given_up = with_status(server, provider_create_failures=failures)
         is_new = status.provider_create_failures < failures
-        entries = [run.entry(server, "GivenUp", fault=found.fault, failures=failures)] if is_new else []
+        entries = [run.event(server, "GivenUp", fault=found.fault, failures=failures)] if is_new else []
         why = f"it could not be brought up: {found.fault or 'nobody says why'}"
         return Outcome(Blocked("Errored", why), given_up, entries)
     counted = with_status(server, provider_create_failures=failures, provider_create_retrying=True)
-    entry = run.entry(server, "CreateFailed", fault=found.fault, failures=failures)
-    return Outcome(Again(0, message="it failed to come up and is made again"), counted, [entry])
+    entry = run.event(server, "CreateFailed", fault=found.fault, failures=failures)
+    return Outcome(Requeue(0, message="it failed to come up and is made again"), counted, [entry])
 
 
-async def rebuild(server: Server, found: CloudServer, cloud: Cloud, run: Run, *, user_data: bytes) -> Outcome[Server]:
+async def rebuild(
+    server: Server, found: CloudServer, cloud: Cloud, run: ReconcileContext, *, user_data: bytes
+) -> Outcome[Server]:
     """Put the wanted image in the place of what is there, and see it through. It starts with this user data."""
     target, marker = server.spec.image.id, server.status.rebuild
     if marker is None or marker.target_image_id != target:
         if found.state == "rebuilding":
-            return Outcome(Again(cloud.wait_s, message="another rebuild has to end first"), server)
+            return Outcome(Requeue(cloud.wait_s, message="another rebuild has to end first"), server)
         armed = with_status(server, rebuild=Rebuild(target_image_id=target, state="Initiated"))
-        return Outcome(Again(0, message="about to be rebuilt"), armed)
+        return Outcome(Requeue(0, message="about to be rebuilt"), armed)
     if marker.state == "Initiated":
         return await _begin(server, found, cloud, run, user_data)
     return _follow(server, marker, found, cloud, run)
 
 
-async def _begin(server: Server, found: CloudServer, cloud: Cloud, run: Run, user_data: bytes) -> Outcome[Server]:
+async def _begin(
+    server: Server, found: CloudServer, cloud: Cloud, run: ReconcileContext, user_data: bytes
+) -> Outcome[Server]:
     target = server.spec.image.id
     marker = Rebuild(target_image_id=target, state="Rebuilding")
     if found.image == target and found.state != "failed":  # it was begun, and that was not written down: not again
@@ -69,27 +72,29 @@ async def _begin(server: Server, found: CloudServer, cloud: Cloud, run: Run, use
     try:
         await need(cloud.provider.servers).rebuild_server(found.handle, target, user_data)
     except WrongState:
-        return Outcome(Again(SOON_S, message="it cannot be rebuilt in its current state"), server)
+        return Outcome(Requeue(RECHECK_S, message="it cannot be rebuilt in its current state"), server)
     except NotFound:  # it was there a moment ago, or a read was old
-        return Outcome(Again(SOON_S, message="it is not where it was, looking for it once more"), server)
+        return Outcome(Requeue(RECHECK_S, message="it is not where it was, looking for it once more"), server)
     begun = with_status(server, rebuild=marker, phase="Building")
-    entry = run.entry(server, "Rebuilding", image=target)
-    return Outcome(Again(cloud.wait_s, message="being rebuilt"), begun, [entry])
+    entry = run.event(server, "Rebuilding", image=target)
+    return Outcome(Requeue(cloud.wait_s, message="being rebuilt"), begun, [entry])
 
 
-def _follow(server: Server, marker: Rebuild, found: CloudServer, cloud: Cloud, run: Run) -> Outcome[Server]:
+def _follow(
+    server: Server, marker: Rebuild, found: CloudServer, cloud: Cloud, run: ReconcileContext
+) -> Outcome[Server]:
     """See what became of a rebuild. That it failed is seen twice: what was read may be from before it began."""
     target, sought = marker.target_image_id, (found.handle, marker.target_image_id)
     if marker.state == "Rebuilding" and found.state not in _QUIET:
-        cloud.absences.is_there(sought)
-        return Outcome(Again(cloud.wait_s, message="being rebuilt"), server)
+        cloud.absences.clear(sought)
+        return Outcome(Requeue(cloud.wait_s, message="being rebuilt"), server)
     if found.state != "failed" and found.image == target:
-        cloud.absences.is_there(sought)
+        cloud.absences.clear(sought)
         done = with_status(server, rebuild=None, applied_image_id=target)
-        return Outcome(Done(), done, [run.entry(server, "Rebuilt", image=target)])
-    if marker.state != "Failed" and not cloud.absences.is_gone(sought):
-        return Outcome(Again(cloud.absences.apart_s, message="looking what became of its rebuild"), server)
-    cloud.absences.is_there(sought)
+        return Outcome(Done(), done, [run.event(server, "Rebuilt", image=target)])
+    if marker.state != "Failed" and not cloud.absences.record_missing(sought):
+        return Outcome(Requeue(cloud.absences.delay_s, message="looking what became of its rebuild"), server)
+    cloud.absences.clear(sought)
     failed = with_status(server, rebuild=replace(marker, state="Failed"))
     return Outcome(Blocked("Errored", "the rebuild failed: select another image or replace the server"), failed)
 

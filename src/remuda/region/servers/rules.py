@@ -9,7 +9,7 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import tagged
+from remuda.http.responses import etag_view
 from remuda.kernel.errors import Invalid, Malformed, PreconditionFailed
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
@@ -39,9 +39,9 @@ from remuda.region.servers.schema import (
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
-from remuda.resources.conventions import IN_CARE
+from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import each_once
-from remuda.resources.ipv4 import hinted, read_prefix
+from remuda.resources.ipv4 import find_prefix, hinted
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -79,14 +79,14 @@ def check_injection(wanted: ServerCreateSpec) -> None:
 def check_sources(networking: NetworkingWire | None) -> None:
     """Refuse prefixes that are none."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
-        if read_prefix(prefix) is None:
+        if find_prefix(prefix) is None:
             told = hinted("allowedSourceAddresses must contain valid CIDR prefixes", prefix)
             raise Invalid("spec.networking.allowedSourceAddresses", told)
 
 
 def check_update(server: Server, wanted: ServerUpdate) -> None:
     """Refuse what a server cannot become."""
-    if server.is_marked:
+    if server.is_deleting:
         raise Malformed("server is being deleted")
     if wanted.metadata.name != server.metadata.labels[labels.NAME]:
         raise Invalid("metadata.name", "server names are immutable")
@@ -110,9 +110,11 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
     spec, home = wanted.spec, network.metadata.labels
     where = {
         label: home[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
-    } | {regional.NETWORK: network.name, regional.API_VERSION: regional.SECOND}
+    } | {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
     name, tags = server_id(network.name, wanted.metadata.name), own_tags(stored_tags(wanted.metadata), by)
-    metadata = new_metadata(name, wanted.metadata, by, labels=tag_labels(tags) | where, finalizers=(IN_CARE,))
+    metadata = new_metadata(
+        name, wanted.metadata, by, labels=tag_labels(tags) | where, finalizers=(CONTROLLER_FINALIZER,)
+    )
     return Server(
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
         spec=_networked(
@@ -215,14 +217,14 @@ def read_server(server: Server) -> ServerRead:
 def check_revision(server: Server, revision: str | None) -> None:
     """Raise PreconditionFailed if something was asked of a server since it was of this revision, if that is told."""
     if revision is not None and revision != _revision_of(server):
-        raise PreconditionFailed("Server", server.name, told="revision")
+        raise PreconditionFailed("Server", server.name, precondition="revision")
 
 
 def _revision_of(server: Server) -> str:
     return f"{server.uid}.{server.metadata.generation}"
 
 
-SERVER_VIEW = tagged(read_server, writable_server)
+SERVER_VIEW = etag_view(read_server, writable_server)
 """A server as JSON, with its tag."""
 
 
@@ -234,16 +236,16 @@ def replaced_server(server: Server, wanted: ReplaceWrite, by: Principal, *, oper
     written = writable_metadata(server.metadata, server.spec.tags)
     authority = wanted.ssh_certificate_authority_id or ""
     begun, stands = (server.status.replacement or Replacement()).counter, what_stands(server)
-    is_taken_back = server.spec.replacement > begun and _stands_as(stands, wanted)
+    is_reverting = server.spec.replacement > begun and _stands_as(stands, wanted)
     spec = replace(
         server.spec,
-        ssh_injection=stands.ssh_injection if is_taken_back else _injection_after(server.spec, authority or None),
+        ssh_injection=stands.ssh_injection if is_reverting else _injection_after(server.spec, authority or None),
         flavor_id=wanted.flavor_id,
         image=ServerImage(id=wanted.image_id),
         user_data=hidden_user_data(wanted.user_data),
         ssh_certificate_authority_id=authority,
-        replacement=begun if is_taken_back else server.spec.replacement + 1,
-        stands=None if is_taken_back else stands,
+        replacement=begun if is_reverting else server.spec.replacement + 1,
+        stands=None if is_reverting else stands,
         replacing_operation=operation,
     )
     return replace(server, metadata=changed_metadata(server.metadata, written, by.subject, now), spec=spec)

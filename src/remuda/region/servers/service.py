@@ -11,8 +11,8 @@ from remuda.access.principal import Context, Permission
 from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, AnswerNotKept, Forbidden, Invalid, Malformed, NotFound
-from remuda.quota.ports import Place, paying_for
+from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound, ResponseNotStored
+from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.region.catalogue.provider_registry import Cloud, Clouds
 from remuda.region.images.service import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
@@ -25,8 +25,8 @@ from remuda.region.servers import rules
 from remuda.region.servers.capacity import check_fit, check_room, find_flavor
 from remuda.region.servers.rules import replaced_server, what_stands
 from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
-from remuda.resources.conventions import is_second, network_of, organization_of, project_of, region_of
-from remuda.resources.crud import check_state, request_deletion, until_written, witnessed
+from remuda.resources.conventions import is_api_v2, network_of, organization_of, project_of, region_of
+from remuda.resources.crud import audit_records, check_state, request_deletion, retry_on_conflict
 from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
@@ -57,14 +57,14 @@ class Servers:
         """Create a server on a network that has none of that name."""
         network = await self._network(context, body.spec.network_id)
         allow_for(context.principal, permission("servers", "create"), network)
-        if network.is_marked:
+        if network.is_deleting:
             raise Malformed("network is being deleted")
         await self._check_new(context, body, network)
         principal = context.principal
-        payer = paying_for(principal, Place(organization_of(network), project_of(network)))
+        payer = payer_principal(principal, ProjectRef(organization_of(network), project_of(network)))
         server = rules.new_server(body, network, payer, operation=context.operation)
         try:
-            return await self.store.create(server, log=witnessed(context, SERVER.plural, server))
+            return await self.store.create(server, log=audit_records(context, SERVER.plural, server))
         except AlreadyExists:
             found = await self.store.get(Server, server.name)
             if found.spec.operation != context.operation:
@@ -74,15 +74,15 @@ class Servers:
     async def get_created(self, context: Context, body: ServerCreate) -> Server:
         """Return the server that the same request created before.
 
-        Raise AnswerNotKept if it was deleted, or another one has its name.
+        Raise ResponseNotStored if it was deleted, or another one has its name.
         """
         name = rules.server_id(body.spec.network_id, body.metadata.name)
         try:
             found = await self.get(context, name)
         except NotFound:
-            raise AnswerNotKept from None
+            raise ResponseNotStored from None
         if found.spec.operation != context.operation:
-            raise AnswerNotKept
+            raise ResponseNotStored
         return found
 
     async def get(self, context: Context, server: str) -> Server:
@@ -98,9 +98,9 @@ class Servers:
             network = await self._network(context, network_of(found))
             await self._check_update(context, found, body, network)
             changed = rules.changed_server(found, body, context.principal, self.clock.now())
-            return await self.store.update(changed, log=witnessed(context, SERVER.plural, found))
+            return await self.store.update(changed, log=audit_records(context, SERVER.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def replace(
         self, context: Context, server: str, body: ReplaceWrite, *, revision: str | None = None
@@ -120,24 +120,24 @@ class Servers:
             replaced = replaced_server(
                 found, body, context.principal, operation=context.operation, now=self.clock.now()
             )
-            return await self.store.update(replaced, log=witnessed(context, SERVER.plural, found))
+            return await self.store.update(replaced, log=audit_records(context, SERVER.plural, found))
 
-        return await until_written(change)
+        return await retry_on_conflict(change)
 
     async def delete(self, context: Context, server: str) -> None:
         """Delete a server."""
 
         async def delete() -> None:
             found = await self.find(context, permission("servers", "delete"), server)
-            log = witnessed(context, SERVER.plural, found)
+            log = audit_records(context, SERVER.plural, found)
             await request_deletion(self.store, context, found, rules.writable_server(found), log)
 
-        await until_written(delete)
+        await retry_on_conflict(delete)
 
     async def find(self, context: Context, right: Permission, server: str) -> Server:
         """Return a server that the caller may read and do this to. Raise NotFound for one that another API created."""
         found = await self.store.get(Server, server)
-        if not is_second(found):
+        if not is_api_v2(found):
             raise NotFound("Server", server)
         allow_for(context.principal, permission("servers", "read"), found)
         allow_for(context.principal, right, found)
@@ -145,7 +145,7 @@ class Servers:
 
     async def _network(self, context: Context, network: str) -> Network:
         found = await self.store.get(Network, network)
-        if not is_second(found):
+        if not is_api_v2(found):
             raise NotFound("Network", network)
         allow_for(context.principal, permission("networks:v2", "read"), found)
         return found
@@ -178,7 +178,7 @@ class Servers:
         rules.check_sources(wanted.spec.networking)
 
     async def _check_replacement(self, context: Context, found: Server, wanted: ReplaceWrite, network: Network) -> None:
-        if found.is_marked:
+        if found.is_deleting:
             raise Invalid("server", "is being deleted", remedy="create a new server")
         authority = wanted.ssh_certificate_authority_id
         check_user_data(read_user_data(wanted.user_data), with_authority=authority is not None)
@@ -213,7 +213,7 @@ class Servers:
         groups: Iterable[str] = () if networking is None else networking.security_groups
         for group in groups:
             found = await self.store.get(SecurityGroup, group)
-            if not is_second(found):
+            if not is_api_v2(found):
                 raise NotFound("SecurityGroup", group)
             allow_for(context.principal, permission("securitygroups:v2", "read"), found)
             if network_of(found) != network.name:

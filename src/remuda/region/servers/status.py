@@ -21,17 +21,16 @@ from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.providers.contract.servers import Port, ServerState
-from remuda.providers.contract.servers import Server as CloudServer
+from remuda.providers.contract.servers import CloudPort, CloudServer, CloudServerState
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.networks import Identity
 from remuda.region.kinds.servers import DRIFTED, Phase, Replacement, Server, ServerStatus
 from remuda.region.servers.provider_spec import port_handle, server_handle
 from remuda.resources.conventions import identity_of, region_of
-from remuda.resources.crud import find, until_written
+from remuda.resources.crud import find, retry_on_conflict
 from remuda.store.contract import Store
 
-_PHASES: dict[ServerState, Phase] = {
+_PHASES: dict[CloudServerState, Phase] = {
     "queued": "Queued",
     "building": "Building",
     "rebuilding": "Building",
@@ -44,7 +43,7 @@ _PHASES: dict[ServerState, Phase] = {
 Health = tuple[Literal["True", "False", "Unknown"], str, str]
 
 
-def observed(server: Server, found: CloudServer, port: Port | None, now: datetime) -> Server:
+def observed(server: Server, found: CloudServer, port: CloudPort | None, now: datetime) -> Server:
     """Return a server with everything in its status that its provider tells; that it drifted, `drifting` says."""
     status = server.status
     changed = replace(
@@ -165,7 +164,7 @@ class Looking:
                 return seen
             return await self.store.update_status(seen)
 
-        return await until_written(write)
+        return await retry_on_conflict(write)
 
     async def _seen(self, server: Server, home: Identity) -> Server | None:
         provider = (await self.clouds.get(region_of(server))).provider

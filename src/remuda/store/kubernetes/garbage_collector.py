@@ -19,9 +19,9 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.mirror import InformerCache, StateChange
 from remuda.store.kubernetes.references import ReferrerReader, Target
 from remuda.store.kubernetes.writer import Writer
-from remuda.store.lifecycle import disowned, dying_owners, has_other_owner
+from remuda.store.lifecycle import deleting_owners, has_other_owner, without_owner
 from remuda.store.objects import HAS_CHILDREN, IN_USE, OwnerReference, Resource
-from remuda.store.readside.index import MARKED
+from remuda.store.readside.index import DELETING
 from remuda.store.readside.reader import Reader
 
 _FIRST_S, _LONGEST_S = 0.5, 30.0
@@ -60,7 +60,7 @@ class GarbageCollector:
         """Return whether a change causes work: a deletion, a lost child or referrer, or a late child."""
         if now is None:
             return was is not None and bool(kind.references or was.metadata.owner_references)
-        if now.is_marked:
+        if now.is_deleting:
             return True
         targets = kind.targets(was) if was else frozenset()
         owners = was.metadata.owner_references if was else ()
@@ -71,7 +71,7 @@ class GarbageCollector:
     def _is_owner_deleting(self, reference: OwnerReference) -> bool:
         kind = self._registry.owning(reference)
         owner = self._known.find(kind, reference.name) if kind else None
-        return owner is not None and owner.is_marked
+        return owner is not None and owner.is_deleting
 
     async def run(self) -> None:
         """Collect, for ever. A server that does not respond only delays it."""
@@ -95,7 +95,7 @@ class GarbageCollector:
             owns_something = False
             async for child_kind, child in self._known.children(owner):
                 owns_something = True
-                if not child.is_marked:
+                if not child.is_deleting:
                     await self._try(child, self._collect_child(child_kind, child, owner))
             if not owns_something:
                 await self._try(owner, self._release(kind, owner, HAS_CHILDREN))
@@ -103,7 +103,7 @@ class GarbageCollector:
     async def _collect_child(self, kind: Kind[Any], child: Resource, owner: Resource) -> None:
         """Delete a child, or, if it has another owner that stays, remove this owner from it."""
         if has_other_owner(self._registry, child, owner, self._known.find):
-            await self._writer.update(disowned(child, owner))
+            await self._writer.update(without_owner(child, owner))
         else:
             await self._writer.delete(kind, child.name, uid=child.uid, version=None)
 
@@ -125,7 +125,7 @@ class GarbageCollector:
 
     async def _deleting(self, finalizer: str) -> AsyncIterator[tuple[Kind[Any], Resource]]:
         for kind in self._registry.kinds:
-            async for resource in self._known.under(kind, MARKED, ""):
+            async for resource in self._known.under(kind, DELETING, ""):
                 if finalizer in resource.metadata.finalizers:
                     yield kind, resource
 
@@ -140,7 +140,7 @@ class GarbageCollector:
         Those owners wait for the target.
         """
         pending = set(referrers)
-        return bool(pending and pending - dying_owners(self._registry, target, self._known.find))
+        return bool(pending and pending - deleting_owners(self._registry, target, self._known.find))
 
     async def _release(self, kind: Kind[Any], resource: Resource, finalizer: str) -> None:
         """Remove one of our finalizers."""
@@ -154,5 +154,5 @@ class GarbageCollector:
         except (Conflict, NotFound):
             return
         except RemudaError as error:
-            structlog.get_logger().warning("garbage collection failed", name=resource.name, cause=error.sentence)
+            structlog.get_logger().warning("garbage collection failed", name=resource.name, cause=error.message)
             self._has_failed = True

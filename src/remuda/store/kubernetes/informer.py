@@ -85,7 +85,7 @@ class Informer:
             except Gone:
                 self._is_listed = False
             except Unavailable as error:
-                self._log.warning("informer disconnected", cause=error.sentence)
+                self._log.warning("informer disconnected", cause=error.message)
                 await self._backoff.pause()
             except Exception:
                 self._is_listed = False  # after an unknown error, only a new list is certain

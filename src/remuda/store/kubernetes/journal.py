@@ -173,7 +173,7 @@ class JournalLog:
             try:
                 await self._remove_if_ours(journal)
             except RemudaError as error:
-                self._log.warning("log record not rolled back yet", subject=journal.spec.subject, cause=error.sentence)
+                self._log.warning("log record not rolled back yet", subject=journal.spec.subject, cause=error.message)
                 self._retry_queue.add(
                     f"roll back a log record of {journal.spec.subject}", partial(self._remove_if_ours, journal)
                 )
@@ -193,7 +193,7 @@ class JournalLog:
         try:
             await self._store(part, now)
         except Unavailable as error:
-            self._log.warning("log record not stored yet", subject=subject, cause=error.sentence)
+            self._log.warning("log record not stored yet", subject=subject, cause=error.message)
             self._retry_queue.add(f"store a log record of {subject}", lambda: self._store(part, now))
         except Exception:  # noqa: BLE001  a sink may raise anything, and the write is done
             self.lost += len(part)
@@ -265,4 +265,4 @@ class JournalLog:
             with suppress(Conflict, NotFound):
                 await self._writer.remove(JOURNAL, journal)
         except RemudaError as error:
-            self._log.warning("old journal not deleted", subject=journal.spec.subject, cause=error.sentence)
+            self._log.warning("old journal not deleted", subject=journal.spec.subject, cause=error.message)

@@ -21,7 +21,7 @@ from remuda.kernel.errors import Unreadable, Unsealable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.change_feed import Feed, Landed
+from remuda.store.readside.change_feed import CommittedChange, Feed
 from remuda.store.readside.index import OWNER
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
@@ -85,7 +85,7 @@ Change = tuple[str, msgspec.Raw]
 """The type of a watch event, and its document."""
 StateChange = tuple[Resource | None, Resource | None]
 """The states of an object before and after a change; None where there was or is none."""
-OnChanges = Callable[[Kind[Any], Sequence[Landed[Any]], Sequence[StateChange]], None]
+OnChanges = Callable[[Kind[Any], Sequence[CommittedChange[Any]], Sequence[StateChange]], None]
 """A callback for changes: the kind, the changes with a version in the history, and the states of all changes."""
 ItemT = TypeVar("ItemT")
 
@@ -155,7 +155,7 @@ class Mirror:
         """Apply changes in the order of their versions, and publish them to readers and watchers."""
         for part in _sliced(changes):
             applied, state_changes = self._write_all(part)
-            self._reader.land({self._number: applied})
+            self._reader.publish({self._number: applied})
             self._feed.advance(head_of(part[-1][1]).version)
             self._on_changes(self._kind, applied, state_changes)
             await self._reader.pause()
@@ -215,11 +215,11 @@ class Mirror:
             self._reader.drop(self._number, name)
         self._on_changes(self._kind, [], [(resource, None) for resource in gone])
 
-    def _write_all(self, changes: Sequence[Change]) -> tuple[list[Landed[Any]], list[StateChange]]:
+    def _write_all(self, changes: Sequence[Change]) -> tuple[list[CommittedChange[Any]], list[StateChange]]:
         """Write changes into the tables; return them as history, and as states before and after."""
         now = self._clock.now().timestamp()
         seen: dict[str, Resource | None] = {}
-        applied: list[Landed[Any]] = []
+        applied: list[CommittedChange[Any]] = []
         state_changes: list[StateChange] = []
         with self._transaction():
             for change, raw in changes:
@@ -248,16 +248,16 @@ class Mirror:
                     return None
                 last = _at(previous, head.resource_version)
                 return _State(last, self._codec.encode(last))
-            self._log.error("unreadable object skipped", name=head.name, cause=error.sentence)
+            self._log.error("unreadable object skipped", name=head.name, cause=error.message)
             self._unreadable[head.name] = head.version
             return None
         self._unreadable.pop(head.name, None)
         return _State(resource, document)
 
-    def _write(self, change: str, state: "_State", previous: Resource | None, *, now: float) -> Landed[Any]:
+    def _write(self, change: str, state: "_State", previous: Resource | None, *, now: float) -> CommittedChange[Any]:
         resource, document, floor = state.resource, state.document, self._feed.floor
-        is_moved = previous is not None and self._kind.is_moved(resource, previous)
-        before = self._codec.encode(previous) if is_moved else None
+        is_reindexed = previous is not None and self._kind.is_reindexed(resource, previous)
+        before = self._codec.encode(previous) if is_reindexed else None
         ingest = self._ingest
         if change == "DELETED" and previous is not None:
             return ingest.drop(self._kind, resource, previous, document=document, before=before, time=now, floor=floor)
@@ -270,9 +270,9 @@ class Mirror:
             with self._reader.storage, self._reader.tables.connection:
                 yield
         except BaseException:
-            self._reader.names.forget()
+            self._reader.names.roll_back()
             raise
-        self._reader.names.keep()
+        self._reader.names.commit()
 
 
 def head_of(document: msgspec.Raw | bytes) -> _Head:

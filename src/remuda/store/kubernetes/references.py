@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from remuda.kernel.errors import Gone, NotFound, OwnerRefused, ReferenceRefused, RemudaError, Unreadable, Unsealable
+from remuda.kernel.errors import Gone, NotFound, OwnerRejected, ReferenceRejected, RemudaError, Unreadable, Unsealable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.mirror import InformerCache
@@ -45,23 +45,23 @@ class References:
         for reference in owners:
             owning = self._registry.owning(reference)
             owner = await self._find(owning, reference.name) if owning else None
-            if owner is None or owner.uid != reference.uid or owner.is_marked:
-                raise OwnerRefused(kind.name, child.name, owner=f"{reference.kind} {reference.name}")
+            if owner is None or owner.uid != reference.uid or owner.is_deleting:
+                raise OwnerRejected(kind.name, child.name, owner=f"{reference.kind} {reference.name}")
 
     async def check(self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target]) -> None:
         """Reject a reference to an object that is known to be absent or being deleted."""
         for qualified, name in sorted(targets):
             target_kind = self._registry.named(qualified)
             target = await self._find(target_kind, name)
-            if target is None or target.is_marked:
-                raise ReferenceRefused(kind.name, referrer.name, target_kind=target_kind.name, target=name)
+            if target is None or target.is_deleting:
+                raise ReferenceRejected(kind.name, referrer.name, target_kind=target_kind.name, target=name)
 
     async def confirm(self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target]) -> None:
         """Reject a reference of a stored referrer to an object that the API server reports as absent or deleting."""
         for qualified, name in sorted(targets):
             target_kind = self._registry.named(qualified)
             if not await self._is_present(target_kind, name):
-                raise ReferenceRefused(kind.name, referrer.name, target_kind=target_kind.name, target=name)
+                raise ReferenceRejected(kind.name, referrer.name, target_kind=target_kind.name, target=name)
 
     async def _is_present(self, kind: Kind[Any], name: str) -> bool:
         try:
@@ -117,9 +117,9 @@ class ReferrerReader:
             try:
                 await self._read_kind(kind, snapshot)
             except (Unreadable, Unsealable) as error:
-                snapshot.uncertain[kind.qualified] = error.sentence
+                snapshot.uncertain[kind.qualified] = error.message
             except RemudaError as error:
-                snapshot.uncertain[kind.qualified] = error.sentence
+                snapshot.uncertain[kind.qualified] = error.message
                 snapshot.has_failed = True
             if self._known.unreadable(kind):
                 snapshot.uncertain[kind.qualified] = "some of them cannot be read"

@@ -13,7 +13,7 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import Conflict, RemudaError
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.codec import Codec, codecs
 from remuda.store.contract import View
 from remuda.store.kinds import Kind, Registry
@@ -28,10 +28,10 @@ from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.writer import DeliveryBarrier, RetryQueue, Writer, Written
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.change_feed import Landed
+from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.index import Names
 from remuda.store.readside.reader import Reader, ReaderSettings
-from remuda.store.readside.reads import Reads, UpkeepSettings, send_bookmarks
+from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmarks
 from remuda.store.readside.sql import Storage, migrate
 from remuda.store.readside.tables import Tables
 
@@ -52,24 +52,24 @@ class KubernetesSettings:
 
     namespace: str = "remuda"
     reader: ReaderSettings = field(default_factory=ReaderSettings)
-    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
-    delivery_patience_s: float = 30.0
+    maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
+    delivery_timeout_s: float = 30.0
     """Time a write waits until its own informer has seen it."""
-    opening_patience_s: float = 60.0
+    opening_timeout_s: float = 60.0
     """Time that opening waits for a server that does not respond."""
     watch_silence_s: float = 90.0
     """Time without an event after which a watch counts as dead. A server sends one about every minute."""
-    collects: bool = True
+    collects_garbage: bool = True
     """Whether this process runs the garbage collector. One is enough; more do no harm."""
 
 
 _SLICE_ROWS = 200
 
 
-class Upkeep:
+class Maintenance:
     """The recurring work of one open store: compaction of the tables, retention of journals."""
 
-    def __init__(self, reader: Reader, log: JournalLog, clock: Clock, settings: UpkeepSettings) -> None:
+    def __init__(self, reader: Reader, log: JournalLog, clock: Clock, settings: MaintenanceSettings) -> None:
         self._reader = reader
         self._log = log
         self._clock = clock
@@ -79,7 +79,7 @@ class Upkeep:
         self._milestones: deque[int] = deque(maxlen=settings.history_changes // _SLICE_ROWS + 1)
         """The version of every n-th change: history before the oldest is too much."""
 
-    def on_changes(self, changes: Sequence[Landed[Any]]) -> None:
+    def on_changes(self, changes: Sequence[CommittedChange[Any]]) -> None:
         """Count the changes that an informer has seen."""
         for change in changes:
             self._floor = min(self._floor, change.version - 1)  # a kind that lags behind: compact there again
@@ -87,7 +87,7 @@ class Upkeep:
             if self._changes % _SLICE_ROWS == 0:
                 self._milestones.append(change.version)
 
-    async def forget(self) -> None:
+    async def run(self) -> None:
         """Compact history and delete old journals, for ever. A server that does not respond only delays it."""
         while True:
             await self._clock.sleep(self._settings.interval_s)
@@ -114,7 +114,7 @@ class Upkeep:
                 tables.compact(after=self._floor, upto=floor, limit=2 * _SLICE_ROWS)
             self._floor = floor
             for feed in self._reader.feeds():
-                feed.forget(floor)
+                feed.compact(floor)
             await self._clock.sleep(0)
 
 
@@ -144,7 +144,7 @@ class KubernetesStore(Reads):
         self._ports, self._settings = ports, settings
         self._backoffs = RetryTimers(ports.clock, ports.randomness)
         self._known = InformerCache(reader)
-        self._barrier = DeliveryBarrier(reader, timeout_s=settings.delivery_patience_s)
+        self._barrier = DeliveryBarrier(reader, timeout_s=settings.delivery_timeout_s)
         self._retry_queue = RetryQueue(self._backoffs)
         apis = {kind.type: ResourceApi(kind, client, namespace=settings.namespace) for kind in self.registry.kinds}
         self._writer = Writer(
@@ -159,11 +159,11 @@ class KubernetesStore(Reads):
             retry_queue=self._retry_queue,
             sinks=ports.sinks,
         )
-        self.upkeep = Upkeep(reader, self._log, ports.clock, settings.upkeep)
+        self.maintenance = Maintenance(reader, self._log, ports.clock, settings.maintenance)
         referrer_reader = ReferrerReader(reader, self._known, apis=apis, codecs=codecs)
         self._collector = GarbageCollector(reader, self._known, self._writer, referrer_reader, self._backoffs)
         self._informers = [self._informer(api, codecs[api.kind.type]) for api in apis.values()]
-        self._tasks = Duties(ports.clock)
+        self._tasks = BackgroundTasks(ports.clock)
         self._writes: set[asyncio.Task[Any]] = set()
 
     def _informer(self, api: ResourceApi[Any], codec: Codec[Any]) -> Informer:
@@ -191,20 +191,20 @@ class KubernetesStore(Reads):
                 task.cancel()
             await asyncio.gather(*opening, return_exceptions=True)
         self._tasks.start("bookmarks", lambda: send_bookmarks(self._reader, self._ports.clock))
-        self._tasks.start("maintenance", self.upkeep.forget)
+        self._tasks.start("maintenance", self.maintenance.run)
         self._tasks.start("retries", self._retry_queue.run)
-        if self._settings.collects:
+        if self._settings.collects_garbage:
             self._tasks.start("collector", self._collector.run)
 
     async def _open(self, informer: Informer) -> None:
-        await informer.open(self._settings.opening_patience_s)
+        await informer.open(self._settings.opening_timeout_s)
         self._tasks.start(informer.name, informer.run)
 
     def _on_changes(
-        self, kind: Kind[Any], changes: Sequence[Landed[Any]], state_changes: Sequence[StateChange]
+        self, kind: Kind[Any], changes: Sequence[CommittedChange[Any]], state_changes: Sequence[StateChange]
     ) -> None:
         self._collector.on_changes(kind, state_changes)
-        self.upkeep.on_changes(changes)
+        self.maintenance.on_changes(changes)
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
         """Return the object, reading it from the API server if our informer does not have it."""

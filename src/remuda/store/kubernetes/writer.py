@@ -18,13 +18,13 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from remuda.kernel.backoff import RetryTimers
-from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRefused, RemudaError, Unavailable
+from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRejected, RemudaError, Unavailable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.mirror import InformerCache, stripped
 from remuda.store.kubernetes.references import References, Target
 from remuda.store.kubernetes.resource_client import ResourceApi
-from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
+from remuda.store.lifecycle import check_precondition, new_resource, with_desired, with_finalizers, with_status
 from remuda.store.objects import HAS_CHILDREN, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 from remuda.store.validation import check_resource, check_size, check_status
@@ -39,7 +39,7 @@ class Written(Generic[ResultT]):
     kind: Kind[Any]
     resource: ResultT
     """The result for the caller."""
-    gone: Resource | None = None
+    removed: Resource | None = None
     """The object that the write removed."""
 
 
@@ -52,7 +52,7 @@ class DeliveryBarrier:
 
     async def wait(self, written: Written[ResultT]) -> ResultT:
         """Return the result of a write when every reader sees it."""
-        gone, resource = written.gone, written.resource
+        gone, resource = written.removed, written.resource
         if gone is not None:
             await self._wait(written.kind, lambda: self._is_removed(written.kind, gone))
         elif resource is not None:
@@ -114,10 +114,10 @@ class RetryQueue:
         try:
             await retry.attempt()
         except Unavailable as error:
-            structlog.get_logger().warning("retry failed", action=retry.what, cause=error.sentence)
+            structlog.get_logger().warning("retry failed", action=retry.what, cause=error.message)
             return
         except RemudaError as error:
-            structlog.get_logger().info("retry ended", action=retry.what, outcome=error.sentence)
+            structlog.get_logger().info("retry ended", action=retry.what, outcome=error.message)
         except Exception:
             self._pending.remove(retry)
             raise
@@ -155,7 +155,7 @@ class Writer:
         await self._references.check_owners(kind, desired, desired.metadata.owner_references)
         targets = kind.targets(desired)
         await self._references.check(kind, desired, targets)
-        document = self._codecs[kind.type].encode(newborn(self._registry, kind, desired))
+        document = self._codecs[kind.type].encode(new_resource(self._registry, kind, desired))
         check_size(document)
         created = self._decode(kind, await self._apis[kind.type].create(document, desired.name), desired.name)
         await self._confirm_references(
@@ -168,7 +168,7 @@ class Writer:
         kind = self._registry.of(type(desired))
         document, stored = await self._stored(kind, desired, version=desired.version)
         check_resource(kind, desired)
-        new = with_intent(kind, stored, desired)
+        new = with_desired(kind, stored, desired)
         owners = [owner for owner in new.metadata.owner_references if owner not in stored.metadata.owner_references]
         await self._references.check_owners(kind, new, owners)
         targets = kind.targets(new) - kind.targets(stored)
@@ -176,9 +176,9 @@ class Writer:
         body = self._codecs[kind.type].encode_over(document, new)
         check_size(body, before=len(document))
         written = await self._put(kind, body, new.name)
-        await self._confirm_references(kind, written, targets, lambda: self.update(with_intent(kind, written, stored)))
-        is_gone = new.is_marked and not new.metadata.finalizers
-        return Written(kind, written, gone=written if is_gone else None)
+        await self._confirm_references(kind, written, targets, lambda: self.update(with_desired(kind, written, stored)))
+        is_gone = new.is_deleting and not new.metadata.finalizers
+        return Written(kind, written, removed=written if is_gone else None)
 
     async def update_status(self, desired: ResourceT) -> Written[ResourceT]:
         kind = self._registry.of(type(desired))
@@ -194,21 +194,21 @@ class Writer:
     ) -> Written[ResourceT | None]:
         """Start the deletion of an object; its children, referrers and finalizers decide when it is removed."""
         known = self._known.find(kind, name)
-        if known is not None and (known.is_marked or self._known.has_children(known)):
+        if known is not None and (known.is_deleting or self._known.has_children(known)):
             check_precondition(kind, known, uid=uid, version=version)
-            if known.is_marked:
+            if known.is_deleting:
                 return Written(kind, known)
             owner = await self._add_children_finalizer(kind, known, is_strict=version is not None)
             version = None if version is None else owner.version
         document = await self._apis[kind.type].delete(name, uid=uid, version=version)
         if document is None:
-            return Written(kind, None, gone=known)
+            return Written(kind, None, removed=known)
         return Written(kind, self._decode(kind, document, name))
 
     async def remove(self, kind: Kind[ResourceT], known: ResourceT) -> Written[None]:
         """Delete a version of an object that has no owners, referrers or finalizers."""
         await self._apis[kind.type].delete(known.name, uid=known.uid, version=known.version, policy="Background")
-        return Written(kind, None, gone=known)
+        return Written(kind, None, removed=known)
 
     async def set_finalizers(self, kind: Kind[ResourceT], known: ResourceT, finalizers: Iterable[str]) -> ResourceT:
         """Replace all finalizers of an object, or raise Conflict if it has changed."""
@@ -229,7 +229,7 @@ class Writer:
         while True:
             try:
                 document, stored = await self._stored(kind, known, version=version)
-                if stored.is_marked:
+                if stored.is_deleting:
                     return stored
                 finalizers = dict.fromkeys((HAS_CHILDREN, *stored.metadata.finalizers))
                 return await self._put_finalizers(kind, document, stored, finalizers)
@@ -276,7 +276,7 @@ class Writer:
         async def confirm() -> None:
             try:
                 await self._references.confirm(kind, referrer, targets)
-            except ReferenceRefused:
+            except ReferenceRejected:
                 with suppress(Conflict, NotFound):  # it was changed since, and that write decides
                     await undo()
                 raise

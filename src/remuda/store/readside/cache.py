@@ -29,7 +29,7 @@ class Entry(msgspec.Struct, Generic[ResourceT], gc=False):
     resource: ResourceT
     weight: int
     """Bytes of the document."""
-    whole: bool = False
+    fully_known: bool = False
     """Whether the stored document is known to have no fields that our types do not know."""
     view: View[ResourceT] | None = None
     """The view that was rendered first. Most objects only ever have one."""
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, Generic[ResourceT], gc=False):
             return self.rendered
         return None if self.others is None else self.others.get(view)
 
-    def keep(self, view: View[ResourceT], rendered: bytes) -> None:
+    def put(self, view: View[ResourceT], rendered: bytes) -> None:
         self.weight += len(rendered)
         if self.view is None:
             self.view, self.rendered = view, rendered
@@ -83,7 +83,7 @@ class Cache:
         rendered = entry.of(view)
         if rendered is None:
             rendered = view(entry.resource)
-            entry.keep(view, rendered)
+            entry.put(view, rendered)
             self._weight += len(rendered)
             self._evict()
         return rendered

@@ -18,13 +18,13 @@ from typing import Any, Generic
 import msgspec
 
 from remuda.kernel.errors import Gone
-from remuda.store.contract import NAME_INDEX, Change, Part, Term, field_index, label_index
+from remuda.store.contract import NAME_INDEX, Change, Dependency, IndexEntry, field_index, label_index
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.tables import ChangeCode
 
 
-class Landed(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
+class CommittedChange(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """A durable change, as watchers need it."""
 
     name: str
@@ -38,7 +38,7 @@ class Landed(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """
     weight: int
     """Bytes of the document."""
-    whole: bool = False
+    fully_known: bool = False
     """Whether the document is known to have no fields that our types do not know."""
 
 
@@ -53,7 +53,7 @@ class Feed:
         self.closed: Exception | None = None
         """The error that readers get once the store is closed."""
         self._keep, self._keep_bytes = keep, keep_bytes
-        self._tail: list[Landed[Any]] = []
+        self._tail: list[CommittedChange[Any]] = []
         self._tail_from = reached
         self._tail_bytes = 0
         self._last_change = reached
@@ -61,7 +61,7 @@ class Feed:
         self._has_changes = False
         self._waiting_for_version = 0
 
-    def extend(self, changes: Sequence[Landed[Any]]) -> None:
+    def extend(self, changes: Sequence[CommittedChange[Any]]) -> None:
         """Append changes in the order of their versions. Of very many, the last `keep` are enough."""
         if len(changes) >= self._keep:
             self._tail, self._tail_from, self._tail_bytes = [], changes[0].version - 1, 0
@@ -114,11 +114,11 @@ class Feed:
         self._has_changes = True
         self.advance(self.reached)
 
-    def forget(self, version: int) -> None:
+    def compact(self, version: int) -> None:
         """Record that history up to this version is compacted. A kind without changes in it loses nothing."""
         self.floor = max(self.floor, min(version, self._last_change))
 
-    def after(self, cursor: int, *, limit: int) -> Sequence[Landed[Any]] | None:
+    def after(self, cursor: int, *, limit: int) -> Sequence[CommittedChange[Any]] | None:
         """Return the next changes after a version, or None if they are older than the tail."""
         if cursor < self._tail_from:
             return None
@@ -171,20 +171,20 @@ class _RecentEntries:
 
     def __init__(self, floor: int) -> None:
         self._floor = floor
-        self._at: OrderedDict[Term, int] = OrderedDict()
+        self._at: OrderedDict[IndexEntry, int] = OrderedDict()
 
-    def note(self, entries: Iterable[Term], count: int) -> None:
+    def note(self, entries: Iterable[IndexEntry], count: int) -> None:
         for entry in entries:
             self._at[entry] = count
             self._at.move_to_end(entry)
         while len(self._at) > _MAX_RECENT_ENTRIES:
             _, self._floor = self._at.popitem(last=False)
 
-    def at(self, entry: Term) -> int:
+    def at(self, entry: IndexEntry) -> int:
         return self._at.get(entry, self._floor)
 
 
-class Stamps:
+class ChangeCounters:
     """The last changes of all kinds."""
 
     def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
@@ -192,7 +192,7 @@ class Stamps:
         self._whole: dict[type[Resource], int] = {kind.type: 0 for kind in kinds}
         self._recent: dict[type[Resource], _RecentEntries] = {}
 
-    def change(self, kind: Kind[Any], changes: Sequence[Landed[Any]]) -> None:
+    def change(self, kind: Kind[Any], changes: Sequence[CommittedChange[Any]]) -> None:
         """Record changes of one kind that are published now."""
         self._count += 1
         self._whole[kind.type] = self._count
@@ -215,11 +215,11 @@ class Stamps:
         self._whole[kind.type] = self._count
         self._recent.pop(kind.type, None)
 
-    def last(self, parts: Iterable[Part] | None = None) -> int:
+    def last(self, parts: Iterable[Dependency] | None = None) -> int:
         """Return the count of the last change of any of these dependencies, or of the whole store."""
         return self._count if parts is None else max(map(self._at, parts), default=0)
 
-    def _at(self, part: Part) -> int:
+    def _at(self, part: Dependency) -> int:
         if not isinstance(part, tuple):
             return self._whole[part]
         kind, entry = part
@@ -229,14 +229,14 @@ class Stamps:
         return recent.at(entry)
 
 
-def _affected_entries(kind: Kind[Any], change: Landed[Any]) -> Iterator[Term]:
+def _affected_entries(kind: Kind[Any], change: CommittedChange[Any]) -> Iterator[IndexEntry]:
     """Yield the index entries of an object after a change, and before it."""
     yield from _entries(kind, change.event.resource)
     if change.before is not None:
         yield from _entries(kind, change.before)
 
 
-def _entries(kind: Kind[Any], resource: Resource) -> Iterator[Term]:
+def _entries(kind: Kind[Any], resource: Resource) -> Iterator[IndexEntry]:
     yield NAME_INDEX, resource.name
     for key, value in resource.metadata.labels.items():
         yield label_index(key), value

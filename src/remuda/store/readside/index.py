@@ -9,22 +9,22 @@ from typing import Any
 
 import apsw
 
-from remuda.store.contract import Term, field_index, label_index
+from remuda.store.contract import IndexEntry, field_index, label_index
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import ResourceT
 from remuda.store.readside.sql import Sql
 
-IndexedTerm = tuple[int, str]
+NumberedEntry = tuple[int, str]
 """An index entry with the index as its number in the file."""
 
 OWNER = "owner"
 """The index of children by the uid of their owner."""
 
-MARKED = "marked"
+DELETING = "marked"
 """The index of objects that are being deleted, under the empty value."""
 
 
-_NO_ENTRIES: frozenset[Term] = frozenset()
+_NO_ENTRIES: frozenset[IndexEntry] = frozenset()
 
 
 def reference_index(target: str) -> str:
@@ -32,34 +32,36 @@ def reference_index(target: str) -> str:
     return f"reference:{target}"
 
 
-def terms_of(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
+def index_entries(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[IndexEntry]:
     """Return all index entries of an object."""
-    indexed = [(label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unsought]
+    indexed = [
+        (label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unindexed
+    ]
     return _entries_except_labels(kind, resource).union(indexed)
 
 
-def moved_terms(
+def changed_index_entries(
     kind: Kind[ResourceT], previous: ResourceT | None, resource: ResourceT
-) -> tuple[frozenset[Term], frozenset[Term]]:
+) -> tuple[frozenset[IndexEntry], frozenset[IndexEntry]]:
     """Return the index entries that a change removes, and those that it adds."""
     if previous is None:
-        return _NO_ENTRIES, terms_of(kind, resource)
+        return _NO_ENTRIES, index_entries(kind, resource)
     has_new_labels = previous.metadata.labels != resource.metadata.labels
-    read = terms_of if has_new_labels else _entries_except_labels
+    read = index_entries if has_new_labels else _entries_except_labels
     old, new = read(kind, previous), read(kind, resource)
     return (_NO_ENTRIES, _NO_ENTRIES) if old == new else (old - new, new - old)
 
 
-def _entries_except_labels(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
-    entries: list[Term] = []
+def _entries_except_labels(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[IndexEntry]:
+    entries: list[IndexEntry] = []
     if resource.metadata.owner_references:
         entries += [(OWNER, owner.uid) for owner in resource.metadata.owner_references]
     if kind.references:
         entries += [(reference_index(target), name) for target, name in kind.targets(resource)]
     if kind.indexes:
         entries += [(field_index(index.name), value) for index in kind.indexes for value in index.values(resource)]
-    if resource.is_marked:
-        entries.append((MARKED, ""))
+    if resource.is_deleting:
+        entries.append((DELETING, ""))
     return frozenset(entries)
 
 
@@ -80,11 +82,11 @@ class Names:
         rows = self._run("SELECT kind, name, id FROM indexes")
         self._indexes = {(kind, name): number for kind, name, number in rows}
 
-    def keep(self) -> None:
+    def commit(self) -> None:
         """Accept the numbers assigned since the last commit: they are in the file now."""
         self._uncommitted.clear()
 
-    def forget(self) -> None:
+    def roll_back(self) -> None:
         """Discard the numbers assigned since the last commit, because it was rolled back. Reads nothing from disk."""
         for uncommitted in self._uncommitted:
             self._indexes.pop(uncommitted, None)
@@ -106,7 +108,7 @@ class Names:
             self._uncommitted.append((kind, name))
         return number
 
-    def indexed(self, kind: int, entries: Iterable[Term]) -> list[IndexedTerm]:
+    def indexed(self, kind: int, entries: Iterable[IndexEntry]) -> list[NumberedEntry]:
         """Return entries with their indexes as numbers, assigning new ones if needed."""
         return [(self.index(kind, name), value) for name, value in entries]
 

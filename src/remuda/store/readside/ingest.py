@@ -9,9 +9,9 @@ from functools import partial
 
 from remuda.store.kinds import Kind
 from remuda.store.objects import ResourceT
-from remuda.store.readside.change_feed import Landed
-from remuda.store.readside.index import Names, moved_terms, terms_of
-from remuda.store.readside.reads import landed
+from remuda.store.readside.change_feed import CommittedChange
+from remuda.store.readside.index import Names, changed_index_entries, index_entries
+from remuda.store.readside.reads import committed_change
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tables
 
 Later = Callable[[Callable[[], None]], None]
@@ -41,20 +41,20 @@ class Ingest:
         before: bytes | None,
         time: float,
         floor: int,
-        whole: bool = False,
-    ) -> Landed[ResourceT]:
+        fully_known: bool = False,
+    ) -> CommittedChange[ResourceT]:
         """Write an object's new state. `before` is the previous document if `Kind.is_reindexed` by the change."""
         number = self._names.kind(kind)
         code = ADDED if previous is None else MODIFIED
         revision = Revision(int(resource.version), resource.name, code, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.point(number, resource.name, revision.version)
-        old, new = moved_terms(kind, previous, resource)
+        old, new = changed_index_entries(kind, previous, resource)
         if old:
             self._tables.remove_entries(resource.name, self._names.indexed(number, sorted(old)))
         if new:
             self._tables.add_entries(resource.name, self._names.indexed(number, sorted(new)))
-        return landed(revision, resource, previous if before is not None else None, whole=whole)
+        return committed_change(revision, resource, previous if before is not None else None, fully_known=fully_known)
 
     def drop(
         self,
@@ -67,7 +67,7 @@ class Ingest:
         time: float,
         floor: int,
         later: Later | None = None,
-    ) -> Landed[ResourceT]:
+    ) -> CommittedChange[ResourceT]:
         """Remove an object, keeping its last state for watchers. `before` as in `put`.
 
         An object may have thousands of index entries. With `later` they are removed in several steps.
@@ -76,18 +76,18 @@ class Ingest:
         revision = Revision(int(last.version), last.name, DELETED, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.remove(number, last.name)
-        entries = list(terms_of(kind, previous))
+        entries = list(index_entries(kind, previous))
         self._remove_entries(number, last.name, entries[:_ENTRIES_PER_STEP])
         for start in range(_ENTRIES_PER_STEP, len(entries), _ENTRIES_PER_STEP):
             remove = partial(self._remove_entries, number, last.name, entries[start : start + _ENTRIES_PER_STEP])
             (later or _run_now)(remove)
-        return landed(revision, last, previous if before is not None else None)
+        return committed_change(revision, last, previous if before is not None else None)
 
     def forget(self, kind: Kind[ResourceT], previous: ResourceT) -> None:
         """Remove an object that disappeared while there was no watch, so that there is no change to record."""
         number = self._names.kind(kind)
         self._tables.remove(number, previous.name)
-        self._remove_entries(number, previous.name, terms_of(kind, previous))
+        self._remove_entries(number, previous.name, index_entries(kind, previous))
         self._tables.forget_revision(int(previous.version))
 
     def _remove_entries(self, number: int, name: str, entries: Iterable[tuple[str, str]]) -> None:

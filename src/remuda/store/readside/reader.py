@@ -21,12 +21,12 @@ import msgspec
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound, StoreClosed
 from remuda.store.codec import Codec
-from remuda.store.contract import Page, Part, Referrer, View, field_index, label_index
+from remuda.store.contract import Dependency, Page, Referrer, View, field_index, label_index
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.cache import Cache, Entry
-from remuda.store.readside.change_feed import Feed, Landed, Stamps
-from remuda.store.readside.index import OWNER, IndexedTerm, Names, reference_index
+from remuda.store.readside.change_feed import ChangeCounters, CommittedChange, Feed
+from remuda.store.readside.index import OWNER, Names, NumberedEntry, reference_index
 from remuda.store.readside.sql import Storage
 from remuda.store.readside.tables import DELETED, Tables
 from remuda.store.validation import check_limit, check_selector
@@ -41,17 +41,17 @@ _USES_PER_COUNT = 100
 """Number of uses of a stored order before the objects are counted again."""
 _MAX_STORED = 1_000
 
-IndexEntries = tuple[IndexedTerm, ...]
+IndexEntries = tuple[NumberedEntry, ...]
 
 
-class Orders:
+class ScanPlanner:
     """Orders index entries for a scan, and stores the orders that were expensive to find."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._known: dict[IndexEntries, tuple[IndexEntries, int]] = {}
 
-    def rarest_first(self, entries: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
+    def by_selectivity(self, entries: Sequence[NumberedEntry]) -> Sequence[NumberedEntry]:
         """Return index entries, the one with the fewest objects first."""
         if len(entries) <= 1:
             return entries
@@ -122,7 +122,7 @@ class ReaderSettings:
     tail_bytes: int = 4 << 20
     """Maximum bytes of their documents."""
     bookmark_interval_s: float = 30.0
-    ahead_patience_s: float = 3.0
+    ahead_timeout_s: float = 3.0
     """Time to wait for a version in the future."""
     slice_objects: int = 100
     """Objects of a long list that are read before other tasks run."""
@@ -149,9 +149,9 @@ class Reader:
         self._clock = clock
         self._codecs = codecs
         self._cache = Cache(settings.cache_bytes)
-        self._orders = Orders(tables)
+        self._orders = ScanPlanner(tables)
         self._kinds: dict[int, Kind[Any]] = {names.kind(kind): kind for kind in registry.kinds}
-        self._stamps = Stamps(registry.kinds)
+        self._counters = ChangeCounters(registry.kinds)
         version, floor = tables.horizon()
         self._feeds = {
             names.kind(kind): Feed(
@@ -171,36 +171,36 @@ class Reader:
         """Return the feeds of all kinds."""
         return iter(self._feeds.values())
 
-    def land(self, changes: Mapping[int, Sequence[Landed[Any]]]) -> None:
+    def publish(self, changes: Mapping[int, Sequence[CommittedChange[Any]]]) -> None:
         """Publish changes that are durable and in the tables, by kind and in the order of versions."""
         for kind, landed in changes.items():
             self.refresh(kind, landed)
             self._feeds[kind].extend(landed)
 
-    def refresh(self, kind: int, changes: Sequence[Landed[Any]]) -> None:
+    def refresh(self, kind: int, changes: Sequence[CommittedChange[Any]]) -> None:
         """Make changes visible to reads, without an event for watches."""
-        self._stamps.change(self._kinds[kind], changes)
+        self._counters.change(self._kinds[kind], changes)
         for change in changes:
             if change.code == DELETED:
                 self._cache.drop(kind, change.name)
             else:
-                entry = Entry(change.event.resource, weight=change.weight, whole=change.whole)
+                entry = Entry(change.event.resource, weight=change.weight, fully_known=change.fully_known)
                 self._cache.put(kind, change.name, entry)
 
     def drop(self, kind: int, name: str) -> None:
         """Remove an object from the cache."""
-        self._stamps.change_all(self._kinds[kind])
+        self._counters.change_all(self._kinds[kind])
         self._cache.drop(kind, name)
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
         """Remove many objects, by kind and name, from the cache."""
         for kind in {kind for kind, _ in keys}:
-            self._stamps.change_all(self._kinds[kind])
+            self._counters.change_all(self._kinds[kind])
         self._cache.drop_all(keys)
 
-    def stamp(self, parts: Iterable[Part] | None) -> int:
+    def change_counter(self, dependencies: Iterable[Dependency] | None) -> int:
         """Return the change counter of these dependencies, or of the whole store."""
-        return self._stamps.last(parts)
+        return self._counters.last(dependencies)
 
     def advance(self, version: int) -> None:
         """Tell all feeds that the changes up to this version are published."""
@@ -303,7 +303,7 @@ class Reader:
             await self.pause()
 
     def _names(
-        self, kind: Kind[Any], entries: Sequence[IndexedTerm], *, after: str, limit: int
+        self, kind: Kind[Any], entries: Sequence[NumberedEntry], *, after: str, limit: int
     ) -> tuple[Sequence[str], str | None]:
         """Return the next names, and the name the scan has reached if it stopped early.
 
@@ -318,9 +318,9 @@ class Reader:
 
     def _index_entries(
         self, kind: Kind[Any], labels: Mapping[str, str], index: tuple[str, str] | None
-    ) -> Sequence[IndexedTerm] | None:
+    ) -> Sequence[NumberedEntry] | None:
         """Return the index entries to scan, or None if one of them has no index and so no objects."""
-        kind.check_sought(labels)
+        kind.check_indexed(labels)
         requested = [(label_index(key), value) for key, value in labels.items()]
         if index is not None:
             kind.check_index(index[0])
@@ -328,7 +328,7 @@ class Reader:
         number = self.names.kind(kind)
         found = [(self.names.find_index(number, name), value) for name, value in requested]
         entries = [(where, value) for where, value in found if where is not None]
-        return self._orders.rarest_first(entries) if len(entries) == len(found) else None
+        return self._orders.by_selectivity(entries) if len(entries) == len(found) else None
 
     def children(self, owner: Resource, *, limit: int = _ALL) -> Sequence[tuple[Kind[Any], str]]:
         found: list[tuple[Kind[Any], str]] = []

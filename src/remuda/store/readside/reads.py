@@ -12,11 +12,11 @@ import msgspec
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, Unreadable, Unsealable
-from remuda.store.contract import Bookmark, Change, Event, Page, Part, Referrer, View
+from remuda.store.contract import Bookmark, Change, Dependency, Event, Page, Referrer, View
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import DEFAULT_RETENTION, Retention
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.change_feed import Landed
+from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
 from remuda.store.validation import check_selector
@@ -31,10 +31,10 @@ async def watch(
 ) -> AsyncIterator[Event[ResourceT]]:
     """Yield every change of a kind after `since`, and a bookmark from time to time."""
     check_selector(labels or {})
-    kind.check_sought(labels or {})
+    kind.check_indexed(labels or {})
     cursor = _parse(since)
     feed = reader.feed(kind)
-    await feed.reach(cursor, reader.settings.ahead_patience_s)
+    await feed.reach(cursor, reader.settings.ahead_timeout_s)
     if cursor < feed.floor:
         raise Gone(kind.name, since)
     reported, ticks = cursor, feed.ticks
@@ -63,7 +63,7 @@ async def watch(
             await feed.wait()
 
 
-def filtered(change: Landed[ResourceT], labels: Mapping[str, str]) -> Change[ResourceT] | None:
+def filtered(change: CommittedChange[ResourceT], labels: Mapping[str, str]) -> Change[ResourceT] | None:
     """Return the event of a change for a watcher of these labels, if there is one."""
     event, before = change.event, change.before
     if before is None:
@@ -75,25 +75,25 @@ def filtered(change: Landed[ResourceT], labels: Mapping[str, str]) -> Change[Res
     return Change("deleted", event.version, _at(before, event.version)) if was else None
 
 
-def landed(
-    revision: Revision, resource: ResourceT, before: ResourceT | None, *, whole: bool = False
-) -> Landed[ResourceT]:
+def committed_change(
+    revision: Revision, resource: ResourceT, before: ResourceT | None, *, fully_known: bool = False
+) -> CommittedChange[ResourceT]:
     """Return a revision as a change for watchers."""
     event: Change[Any] = Change(_TYPES[revision.change], str(revision.version), resource, before)  # type: ignore[arg-type]  # the code stands for one of the types
     weight = len(revision.document)
-    return Landed(revision.name, revision.version, revision.change, event, before, weight, whole)
+    return CommittedChange(revision.name, revision.version, revision.change, event, before, weight, fully_known)
 
 
-def _history(reader: Reader, kind: Kind[ResourceT], *, after: int) -> Sequence[Landed[ResourceT]]:
+def _history(reader: Reader, kind: Kind[ResourceT], *, after: int) -> Sequence[CommittedChange[ResourceT]]:
     with reader.storage:
         rows = reader.tables.changes(reader.names.kind(kind), after=after, limit=_SLICE)
     return [_read(reader, kind, row) for row in rows]
 
 
-def _read(reader: Reader, kind: Kind[ResourceT], row: Revision) -> Landed[ResourceT]:
+def _read(reader: Reader, kind: Kind[ResourceT], row: Revision) -> CommittedChange[ResourceT]:
     try:
         before = reader.decode(kind, row.before, row.name) if row.before is not None else None
-        return landed(row, reader.decode(kind, row.document, row.name), before)
+        return committed_change(row, reader.decode(kind, row.document, row.name), before)
     except (Unreadable, Unsealable):  # a superseded revision may be sealed with a removed key: the watcher lists again
         raise Gone(kind.name, str(row.version)) from None
 
@@ -169,9 +169,9 @@ class Reads:
                 of, lambda names: reader.views(of, names, view), labels=labels, index=index, limit=limit, after=after
             )
 
-    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+    def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         """Return the change counter of these dependencies, or of the whole store."""
-        return self._reader.stamp(parts)
+        return self._reader.change_counter(dependencies)
 
     async def list_names(
         self,
@@ -200,7 +200,7 @@ class Reads:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpkeepSettings:
+class MaintenanceSettings:
     """Retention of history and logs."""
 
     history_age: timedelta = timedelta(minutes=30)

@@ -10,7 +10,7 @@ from typing import Literal
 import apsw
 import msgspec
 
-from remuda.store.readside.index import IndexedTerm
+from remuda.store.readside.index import NumberedEntry
 from remuda.store.readside.sql import Sql
 
 ChangeCode = Literal[1, 2, 3]
@@ -91,7 +91,7 @@ class Tables:
         return self._run(sql, kind, after, upto or _AFTER_ALL, limit)
 
     def names_under(
-        self, entries: Sequence[IndexedTerm], *, after: str, upto: str | None = None, limit: int
+        self, entries: Sequence[NumberedEntry], *, after: str, upto: str | None = None, limit: int
     ) -> Sequence[str]:
         """Return, in order, the names under all these index entries. It scans those under the first."""
         first, *others = entries
@@ -103,13 +103,13 @@ class Tables:
         sql = f"{start}{also * len(others)} ORDER BY e.name LIMIT ?"
         return [row[0] for row in self._run(sql, *bindings, limit)]
 
-    def name_at(self, entry: IndexedTerm, *, after: str, distance: int) -> str | None:
+    def name_at(self, entry: NumberedEntry, *, after: str, distance: int) -> str | None:
         """Return the name at this distance after another one under an index entry, or None."""
         sql = "SELECT name FROM entries WHERE index_id = ? AND value = ? AND name > ? ORDER BY name LIMIT 1 OFFSET ?"
         rows = self._run(sql, *entry, after, distance - 1)
         return rows[0][0] if rows else None
 
-    def count_under(self, entry: IndexedTerm, *, limit: int) -> int:
+    def count_under(self, entry: NumberedEntry, *, limit: int) -> int:
         """Return the number of names under an index entry, counting up to a limit."""
         sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT ?)"
         ((count,),) = self._run(sql, *entry, limit)
@@ -151,12 +151,12 @@ class Tables:
         """Remove a superseded revision that no watch can read any more."""
         self._run("DELETE FROM revisions WHERE version = ?", version)
 
-    def add_entries(self, name: str, entries: Iterable[IndexedTerm]) -> None:
+    def add_entries(self, name: str, entries: Iterable[NumberedEntry]) -> None:
         """Add index entries of an object."""
         sql = "INSERT OR REPLACE INTO entries (index_id, value, name) VALUES (?, ?, ?)"
         self._run.each(sql, [(index, value, name) for index, value in entries])
 
-    def remove_entries(self, name: str, entries: Iterable[IndexedTerm]) -> None:
+    def remove_entries(self, name: str, entries: Iterable[NumberedEntry]) -> None:
         """Remove index entries of an object."""
         sql = "DELETE FROM entries WHERE index_id = ? AND value = ? AND name = ?"
         self._run.each(sql, [(index, value, name) for index, value in entries])

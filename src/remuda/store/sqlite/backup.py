@@ -22,12 +22,12 @@ from remuda.kernel.errors import Invalid
 from remuda.store.contract import field_index
 from remuda.store.kinds import Kind
 from remuda.store.readside.sql import TABLES, Sql, storage_error
-from remuda.store.sqlite.executor import Lane, run_in
+from remuda.store.sqlite.executor import Executor, run_in
 from remuda.store.sqlite.file import OpenFile, check_header, opening_error
 from remuda.store.sqlite.maintenance import damage_of
 
 
-async def back_up(file: OpenFile, lane: Lane, target: Path) -> None:
+async def back_up(file: OpenFile, lane: Executor, target: Path) -> None:
     """Write a copy of the store to `target`, which must not exist yet."""
     await run_in(lane, lambda: copy_store(file.connect, target))
 

@@ -22,7 +22,7 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.cache import Entry as CachedEntry
-from remuda.store.readside.change_feed import Landed
+from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.index import OWNER, Names, reference_index
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
@@ -122,11 +122,11 @@ class Batch:
         self.version = version
         self.floor = floor
         self.is_dirty = False
-        self.after_landing: list[Callable[[], None]] = []
+        self.on_published: list[Callable[[], None]] = []
         self._side = side
         self._time = now.timestamp()
         self._ingest = Ingest(side.tables, side.names)
-        self._changes: dict[int, deque[Landed[Any]]] = {}
+        self._changes: dict[int, deque[CommittedChange[Any]]] = {}
         self._evicted: set[tuple[int, str]] = set()
         """Objects whose changes are too many to keep: watchers read them from the tables."""
         self._entries: dict[tuple[int, str], CachedEntry[Any] | None] = {}
@@ -139,13 +139,13 @@ class Batch:
         entry = self._entry(kind, name)
         return entry.resource if entry else None
 
-    def left_of(self, kind: Kind[ResourceT], found: ResourceT) -> ResourceT | None:
+    def state_of(self, kind: Kind[ResourceT], found: ResourceT) -> ResourceT | None:
         """Return the present state of an object that the batch has found before, without reading from disk."""
         entry = self._entries[self._side.names.kind(kind), found.name]
         return entry.resource if entry is not None and entry.resource.uid == found.uid else None
 
     def put(
-        self, kind: Kind[ResourceT], resource: ResourceT, previous: ResourceT | None, *, is_asked_for: bool = False
+        self, kind: Kind[ResourceT], resource: ResourceT, previous: ResourceT | None, *, is_requested: bool = False
     ) -> ResourceT:
         """Write an object under the next version and return it with that version.
 
@@ -162,12 +162,19 @@ class Batch:
             current = self._side.tables.find(number, resource.name)
             assert current is not None, "the previous state of an object is in the tables"
             document = codec.encode_over(current.document, resource)
-        if is_asked_for and len(document) > DOCUMENT_LIMIT:
+        if is_requested and len(document) > DOCUMENT_LIMIT:
             current = self._side.tables.find(number, resource.name)
             check_size(document, before=len(current.document) if current else 0)
-        before = codec.encode(previous) if previous is not None and kind.is_moved(resource, previous) else None
+        before = codec.encode(previous) if previous is not None and kind.is_reindexed(resource, previous) else None
         change = self._ingest.put(
-            kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole
+            kind,
+            resource,
+            previous,
+            document=document,
+            before=before,
+            time=self._time,
+            floor=self.floor,
+            fully_known=whole,
         )
         self._record(number, change, CachedEntry(resource, change.weight, whole))
         return resource
@@ -186,7 +193,7 @@ class Batch:
         last = self._with_next_version(last)
         codec = self._side.codecs[kind.type]
         document = codec.encode(last)
-        before = codec.encode(previous) if kind.is_moved(last, previous) else None
+        before = codec.encode(previous) if kind.is_reindexed(last, previous) else None
         change = self._ingest.drop(
             kind,
             last,
@@ -232,7 +239,7 @@ class Batch:
         """Schedule a step for later in the same commit."""
         self._cascades.append(step)
 
-    def settle(self, kind: Kind[Any], name: str, step: Callable[["Batch"], None]) -> None:
+    def after_cascades(self, kind: Kind[Any], name: str, step: Callable[["Batch"], None]) -> None:
         """Schedule a step that runs once per object, after all cascades."""
         self._after_cascades[kind.qualified, name] = step
 
@@ -253,14 +260,14 @@ class Batch:
             key = next(iter(self._after_cascades))
             self._after_cascades.pop(key)(self)
 
-    def land(self) -> None:
+    def publish(self) -> None:
         """Publish the batch to readers and watchers: it is durable."""
         reader = self._side.reader
         reader.drop_all(self._evicted)
-        reader.land(self._changes)
+        reader.publish(self._changes)
         reader.advance(self.version)
 
-    def held(self) -> list[object]:
+    def entries(self) -> list[object]:
         """Return everything that the batch holds in memory."""
         return list(self._entries.values())
 
@@ -278,12 +285,14 @@ class Batch:
     def _resolve_fully_known(self, kind: Kind[ResourceT], previous: ResourceT) -> bool:
         """Return whether the stored document has only fields that our types know, and cache that."""
         entry = self._entry(kind, previous.name)
-        if entry is not None and not entry.whole:
+        if entry is not None and not entry.fully_known:
             current = self._side.tables.find(self._side.names.kind(kind), previous.name)
-            entry.whole = current is not None and current.document == self._side.codecs[kind.type].encode(previous)
-        return entry is not None and entry.whole
+            entry.fully_known = current is not None and current.document == self._side.codecs[kind.type].encode(
+                previous
+            )
+        return entry is not None and entry.fully_known
 
-    def _record(self, number: int, change: Landed[Any], current_entry: CachedEntry[Any] | None) -> None:
+    def _record(self, number: int, change: CommittedChange[Any], current_entry: CachedEntry[Any] | None) -> None:
         """Add a change to the batch."""
         changes = self._changes.setdefault(number, deque())
         changes.append(change)

@@ -21,7 +21,7 @@ Done = Callable[[BaseException | None], None]
 """A callback on the event loop, with the error of the work, or None."""
 
 
-class Lane(Protocol):
+class Executor(Protocol):
     """Runs work in the order it was submitted, and reports its end on the event loop."""
 
     def submit(self, work: Work, done: Done) -> None:
@@ -33,7 +33,7 @@ class Lane(Protocol):
         ...
 
 
-class ThreadLane:
+class ThreadExecutor:
     """One thread. With `idle` it has the lowest scheduling priority."""
 
     def __init__(self, name: str, *, idle: bool = False) -> None:
@@ -64,7 +64,7 @@ class ThreadLane:
             loop.call_soon_threadsafe(done, error)
 
 
-async def run_in(lane: Lane, work: Callable[[], ResultT]) -> ResultT:
+async def run_in(lane: Executor, work: Callable[[], ResultT]) -> ResultT:
     """Run `work` in an executor and return its result."""
     finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     results: list[ResultT] = []

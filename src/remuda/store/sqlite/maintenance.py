@@ -12,10 +12,10 @@ import apsw
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
-from remuda.store.readside.reads import UpkeepSettings
+from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.readside.sql import Sql
 from remuda.store.sqlite.batch import Batch, WriteSide
-from remuda.store.sqlite.executor import Lane, run_in
+from remuda.store.sqlite.executor import Executor, run_in
 from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.writer import Writer
 
@@ -26,16 +26,16 @@ _SLICE_ROWS = 200
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 
 
-class Upkeep:
+class Maintenance:
     """The recurring work of one open store."""
 
-    def __init__(self, side: WriteSide, writer: Writer, *, clock: Clock, settings: UpkeepSettings) -> None:
+    def __init__(self, side: WriteSide, writer: Writer, *, clock: Clock, settings: MaintenanceSettings) -> None:
         self._side = side
         self._writer = writer
         self._clock = clock
         self._settings = settings
 
-    async def forget(self) -> None:
+    async def run(self) -> None:
         """Compact history and delete old log records, for ever. A failing disk only delays it."""
         while True:
             await self._clock.sleep(self._settings.interval_s)
@@ -64,12 +64,12 @@ class Upkeep:
         self._side.tables.set_floor(floor)
         batch.floor = floor
         batch.is_dirty = True
-        batch.after_landing.append(lambda: self._raise_floor(floor))
+        batch.on_published.append(lambda: self._raise_floor(floor))
 
     def _raise_floor(self, floor: int) -> None:
         self._writer.floor = floor
         for feed in self._side.reader.feeds():
-            feed.forget(floor)
+            feed.compact(floor)
 
     async def trim(self) -> None:
         """Delete the log records whose retention has passed."""
@@ -83,7 +83,7 @@ class Upkeep:
         return dropped == _SLICE_ROWS
 
 
-async def check_integrity(file: OpenFile, lane: Lane, report: Callable[[Integrity, str], None]) -> None:
+async def check_integrity(file: OpenFile, lane: Executor, report: Callable[[Integrity, str], None]) -> None:
     """Check the whole file, table by table, in an executor of low priority.
 
     A disk error meanwhile proves nothing: the content stays unchecked, and the next process that opens it tries again.
@@ -99,7 +99,7 @@ async def check_integrity(file: OpenFile, lane: Lane, report: Callable[[Integrit
         report("damaged" if damage else "sound", damage)
 
 
-async def _damage(file: OpenFile, lane: Lane) -> str:
+async def _damage(file: OpenFile, lane: Executor) -> str:
     connection = file.connect()
     try:
         run = Sql(connection)

@@ -6,22 +6,23 @@ commit.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused, ReferenceRefused
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected, ReferenceRejected
 from remuda.kernel.ids import random_id
 from remuda.store.kinds import Kind
 from remuda.store.lifecycle import (
     check_precondition,
-    disowned,
-    dying_owners,
+    deleting_owners,
     has_other_owner,
-    newborn,
+    new_resource,
+    with_desired,
     with_finalizers,
-    with_intent,
     with_status,
+    without_owner,
 )
 from remuda.store.logs import Record
 from remuda.store.objects import FOREGROUND, IN_USE, OwnerReference, Resource, ResourceT
@@ -38,16 +39,16 @@ def create(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequenc
     _check_owners(batch, kind, desired, desired.metadata.owner_references)
     _check_targets(batch, kind, desired, kind.targets(desired))
     batch.log(log)
-    new = newborn(batch.registry, kind, desired)
+    new = new_resource(batch.registry, kind, desired)
     metadata = msgspec.structs.replace(new.metadata, uid=random_id(batch.randomness), creation_timestamp=batch.second)
-    return batch.put(kind, msgspec.structs.replace(new, metadata=metadata), None, is_asked_for=True)
+    return batch.put(kind, msgspec.structs.replace(new, metadata=metadata), None, is_requested=True)
 
 
 def update(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
     """Write metadata and spec."""
     stored = _find(batch, kind, desired.name)
     check_precondition(kind, stored, uid=desired.uid, version=desired.version)
-    new = with_intent(kind, stored, desired)
+    new = with_desired(kind, stored, desired)
     old_owners, owners = stored.metadata.owner_references, new.metadata.owner_references
     old_targets, targets = kind.targets(stored), kind.targets(new)
     has_new_metadata, has_new_spec = new.metadata != stored.metadata, _spec(new) != _spec(stored)
@@ -63,9 +64,9 @@ def update(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequenc
     if has_new_spec:
         metadata = msgspec.structs.replace(new.metadata, generation=new.metadata.generation + 1)
         new = msgspec.structs.replace(new, metadata=metadata)
-    if new.is_marked and not new.metadata.finalizers:
+    if new.is_deleting and not new.metadata.finalizers:
         return _drop(batch, kind, new, stored)
-    written = batch.put(kind, new, stored, is_asked_for=True)
+    written = batch.put(kind, new, stored, is_requested=True)
     if owners != old_owners or targets != old_targets:
         lost = [owner for owner in old_owners if owner not in owners]
         _recheck_finalizers(batch, owners=lost, targets=old_targets - targets)
@@ -78,7 +79,7 @@ def update_status(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: 
     check_status(kind, desired)
     batch.log(log)
     new = with_status(kind, stored, desired)
-    return stored if new == stored else batch.put(kind, new, stored, is_asked_for=True)
+    return stored if new == stored else batch.put(kind, new, stored, is_requested=True)
 
 
 def delete(
@@ -97,19 +98,19 @@ def delete(
     """
     stored = _find(batch, kind, name)
     check_precondition(kind, stored, uid=uid, version=version)
-    if unused and not stored.is_marked and _is_in_use(batch, kind, stored):
+    if unused and not stored.is_deleting and _is_in_use(batch, kind, stored):
         raise Conflict(kind.name, name)
     batch.log(log)
-    if not stored.is_marked:
+    if not stored.is_deleting:
         _start_deletion(batch, kind, stored)
-    return lambda: batch.left_of(kind, stored)
+    return lambda: batch.state_of(kind, stored)
 
 
 def _start_deletion(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
     has_children = any(True for _ in batch.children(stored, limit=1))
     remaining = [FOREGROUND] if has_children else []
     remaining += [f for f in stored.metadata.finalizers if f != IN_USE or _is_in_use(batch, kind, stored)]
-    marked = with_finalizers(stored, remaining, marked_at=batch.second)
+    marked = with_finalizers(stored, remaining, deleted_at=batch.second)
     if remaining:
         batch.put(kind, marked, stored)
         if has_children:
@@ -135,10 +136,10 @@ def _delete_children(batch: Batch, owner: Resource, after: str) -> None:
 
 def _delete_child(batch: Batch, owner: Resource, kind: Kind[Any], name: str) -> None:
     child = batch.find(kind, name)
-    if child is None or child.is_marked:
+    if child is None or child.is_deleting:
         return
     if has_other_owner(batch.registry, child, owner, batch.find):
-        batch.put(kind, disowned(child, owner), child)
+        batch.put(kind, without_owner(child, owner), child)
         _recheck_finalizers(batch, owners=child.metadata.owner_references, targets=())
     else:
         _start_deletion(batch, kind, child)
@@ -157,7 +158,7 @@ def _remove_store_finalizers(batch: Batch, kind: Kind[Any], name: str) -> None:
     Remove the object too if they were the last ones.
     """
     stored = batch.find(kind, name)
-    if stored is None or not stored.is_marked:
+    if stored is None or not stored.is_deleting:
         return
     remaining = [f for f in stored.metadata.finalizers if not _is_removable(batch, kind, stored, f)]
     if len(remaining) == len(stored.metadata.finalizers):
@@ -187,7 +188,8 @@ def _recheck_finalizers(batch: Batch, *, owners: Iterable[OwnerReference], targe
         kind = batch.registry.owning(owner)
         affected += [(kind, owner.name)] if kind else []
     for kind, name in affected:
-        batch.settle(kind, name, lambda batch, kind=kind, name=name: _remove_store_finalizers(batch, kind, name))  # type: ignore[misc]  # mypy cannot infer a default
+        remove = partial(_remove_store_finalizers, kind=kind, name=name)
+        batch.after_cascades(kind, name, remove)
 
 
 def _is_in_use(batch: Batch, kind: Kind[Any], target: Resource) -> bool:
@@ -198,7 +200,7 @@ def _is_in_use(batch: Batch, kind: Kind[Any], target: Resource) -> bool:
     deleting = None
     for referrer in batch.referrers(kind, target.name):
         if deleting is None:
-            deleting = dying_owners(batch.registry, target, batch.find)
+            deleting = deleting_owners(batch.registry, target, batch.find)
         if (referrer.kind.qualified, referrer.name) not in deleting:
             return True
     return False
@@ -208,16 +210,16 @@ def _check_owners(batch: Batch, kind: Kind[Any], child: Resource, owners: Iterab
     for reference in owners:
         owning = batch.registry.owning(reference)
         owner = batch.find(owning, reference.name) if owning else None
-        if owner is None or owner.uid != reference.uid or owner.is_marked:
-            raise OwnerRefused(kind.name, child.name, owner=f"{reference.kind} {reference.name}")
+        if owner is None or owner.uid != reference.uid or owner.is_deleting:
+            raise OwnerRejected(kind.name, child.name, owner=f"{reference.kind} {reference.name}")
 
 
 def _check_targets(batch: Batch, kind: Kind[Any], referrer: Resource, targets: Iterable[tuple[str, str]]) -> None:
     for qualified, name in sorted(targets):
         target_kind = batch.registry.named(qualified)
         target = batch.find(target_kind, name)
-        if target is None or target.is_marked:
-            raise ReferenceRefused(kind.name, referrer.name, target_kind=target_kind.name, target=name)
+        if target is None or target.is_deleting:
+            raise ReferenceRejected(kind.name, referrer.name, target_kind=target_kind.name, target=name)
 
 
 def _find(batch: Batch, kind: Kind[ResourceT], name: str) -> ResourceT:

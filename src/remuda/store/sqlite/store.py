@@ -16,21 +16,21 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import StoreClosed
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
-from remuda.store.background import Duties
+from remuda.store.background import BackgroundTasks
 from remuda.store.codec import Codec, codecs
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.index import Names, terms_of
+from remuda.store.readside.index import Names, index_entries
 from remuda.store.readside.reader import Reader, ReaderSettings
-from remuda.store.readside.reads import Reads, UpkeepSettings, send_bookmarks
+from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmarks
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite import rules
 from remuda.store.sqlite.backup import back_up
 from remuda.store.sqlite.batch import LogTables, WriteSide
-from remuda.store.sqlite.executor import Lane, ThreadLane, run_in
+from remuda.store.sqlite.executor import Executor, ThreadExecutor, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
-from remuda.store.sqlite.maintenance import Integrity, Upkeep, check_integrity
+from remuda.store.sqlite.maintenance import Integrity, Maintenance, check_integrity
 from remuda.store.sqlite.writer import Writer
 from remuda.store.validation import check_resource
 
@@ -53,7 +53,7 @@ def _rebuild(tables: Tables, names: Names, kind: Kind[Any], codec: Codec[Any]) -
         for name in page:
             row = tables.find(number, name)
             assert row is not None, "a name in the objects table has a document"
-            terms = terms_of(kind, codec.decode(row.document, name))
+            terms = index_entries(kind, codec.decode(row.document, name))
             tables.add_entries(name, names.indexed(number, sorted(terms)))
         after = page[-1]
 
@@ -64,8 +64,8 @@ class SqlitePorts:
 
     clock: Clock = field(default_factory=SystemClock)
     randomness: Randomness = field(default_factory=SystemRandomness)
-    commits: Callable[[], Lane] = lambda: ThreadLane("remuda-commit")
-    background: Callable[[], Lane] = lambda: ThreadLane("remuda-background", idle=True)
+    commits: Callable[[], Executor] = lambda: ThreadExecutor("remuda-commit")
+    background: Callable[[], Executor] = lambda: ThreadExecutor("remuda-background", idle=True)
     vfs: str | None = None
     """The SQLite file system: the default one unless a test passes its own."""
 
@@ -75,7 +75,7 @@ class SqliteSettings:
     """Settings for operators."""
 
     reader: ReaderSettings = field(default_factory=ReaderSettings)
-    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
 
 
 class SqliteStore(Reads):
@@ -89,11 +89,11 @@ class SqliteStore(Reads):
         self._logs = LogTables(file.reader)
         self._commits, self._background = ports.commits(), ports.background()
         self._writer = Writer(side, horizon, lane=self._commits, clock=ports.clock, path=str(file.path))
-        self.upkeep = Upkeep(side, self._writer, clock=ports.clock, settings=settings.upkeep)
+        self.maintenance = Maintenance(side, self._writer, clock=ports.clock, settings=settings.maintenance)
         self._is_closed = False
-        self._tasks = Duties(ports.clock)
+        self._tasks = BackgroundTasks(ports.clock)
         self._tasks.start("bookmarks", lambda: send_bookmarks(side.reader, ports.clock))
-        self._tasks.start("maintenance", self.upkeep.forget)
+        self._tasks.start("maintenance", self.maintenance.run)
         if not file.was_clean:
             self._tasks.start("integrity", lambda: check_integrity(file, self._background, self._report))
 

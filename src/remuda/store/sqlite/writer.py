@@ -17,7 +17,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, StoreClosed
 from remuda.store.readside.sql import storage_error
 from remuda.store.sqlite.batch import Batch, WriteSide
-from remuda.store.sqlite.executor import Lane
+from remuda.store.sqlite.executor import Executor
 
 ResultT = TypeVar("ResultT")
 Apply = Callable[[Batch], Any]
@@ -58,7 +58,7 @@ class _Request:
 class Writer:
     """Applies and commits all writes of a store."""
 
-    def __init__(self, side: WriteSide, horizon: tuple[int, int], *, lane: Lane, clock: Clock, path: str) -> None:
+    def __init__(self, side: WriteSide, horizon: tuple[int, int], *, lane: Executor, clock: Clock, path: str) -> None:
         self.version, self.floor = horizon
         self._loop = asyncio.get_running_loop()
         self._side = side
@@ -183,9 +183,9 @@ class Writer:
             self._fail(error)
             return
         self.version = batch.version
-        self._side.names.keep()
-        batch.land()
-        for callback in batch.after_landing:
+        self._side.names.commit()
+        batch.publish()
+        for callback in batch.on_published:
             callback()
         self._resolve_all()
         if self._log_pages > CHECKPOINT_PAGES:
@@ -221,7 +221,7 @@ class Writer:
         self._finish()
 
     def _roll_back(self) -> None:
-        self._side.names.forget()
+        self._side.names.roll_back()
         with contextlib.suppress(apsw.Error):  # if that fails, so does the next BEGIN, which comes here again
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -234,7 +234,7 @@ class Writer:
 
     def _finish(self) -> None:
         if self._batch is not None:
-            self._loop.call_soon(self._free, self._batch.held())
+            self._loop.call_soon(self._free, self._batch.entries())
         self._batch = None
         if self._queue:
             self._schedule()
