@@ -19,7 +19,7 @@ import structlog
 from tests.kit.distribution import FileOrSlice
 from tests.kit.durations import DurationReport, Durations, longest_first
 from tests.kit.environment import provided_by, run_coroutine
-from tests.sim.runner import simulate
+from tests.kit.simulation.runner import simulate
 
 ROOT = Path(__file__).parents[1]
 DURATIONS = Path(__file__).with_name("durations.json")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rows import OTHERS, ROWS
+from tests.kit.rows import OTHERS, ROWS
 
 TESTS = Path(__file__).parent
 _IDS = re.compile(r"test((?:_[mcb]\d\d)+)_")

@@ -24,9 +24,9 @@ from tests.authz.identity_people import Gate, furnish
 from tests.authz.matrix import ABSENT, PLACES, Caller, Place, Row, Target
 from tests.authz.region_rule import RegionTarget
 from tests.authz.region_subject import REGIONS, be_generous, settings
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute, running
-from tests.sim.disk import memory_directory
-from tests.wire.judge import judge_of
+from tests.kit.asgi.judge import judge_of
+from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute, running
+from tests.kit.simulation.disk import memory_directory
 
 GONE = "gone"
 _LONG_ENOUGH = 4

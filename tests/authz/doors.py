@@ -21,9 +21,9 @@ from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
 from tests.authz.gate import Gate
 from tests.authz.matrix import Caller, Row
-from tests.example.client import Client
-from tests.example.contract import Contract
-from tests.example.validating import Validated
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Contract
+from tests.kit.asgi.validating import Validated
 
 
 @dataclass(frozen=True, kw_only=True)

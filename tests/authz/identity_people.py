@@ -14,8 +14,8 @@ from remuda.resources import conventions as labels
 from remuda.store.objects import Metadata
 from tests.authz.identity_callers import CALLERS
 from tests.authz.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Place
-from tests.identity.house import LOOKER, ROOT, Account, House
-from tests.identity.proving import certified
+from tests.kit.identity.house import LOOKER, ROOT, Account, House
+from tests.kit.identity.proving import certified
 
 _HERE, _THERE = HOME.organization, ABROAD.organization
 _MEMBERS: Mapping[str, tuple[str, ...]] = {

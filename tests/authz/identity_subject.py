@@ -16,10 +16,10 @@ from tests.authz.identity_callers import CALLERS
 from tests.authz.identity_people import Gate, furnish, subject_of
 from tests.authz.identity_rule import SPARE, SPARE_ORGANIZATION
 from tests.authz.matrix import ABSENT, HOME, Caller, Place, Row, Target
-from tests.identity.house import ORGANIZATIONS, House, running, serving, told
-from tests.sim.disk import memory_directory
-from tests.sim.store import SEALER
-from tests.wire.judge import judge_of
+from tests.kit.asgi.judge import judge_of
+from tests.kit.identity.house import ORGANIZATIONS, House, running, serving, told
+from tests.kit.simulation.disk import memory_directory
+from tests.kit.simulation.store import SEALER
 
 REFERENCE = "things.example.org/1"
 _CLIENTS = "/api/v1/oauth2clients"

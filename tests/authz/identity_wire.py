@@ -14,8 +14,8 @@ import msgspec
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.server.server import ListenAddress
-from tests.identity.house import ROOT, House, running, serving
-from tests.identity.proving import certified
+from tests.kit.identity.house import ROOT, House, running, serving
+from tests.kit.identity.proving import certified
 
 REGION = "unikorn-region"
 _STATUS = re.compile(rb"HTTP/1\.1 (?=[0-9]{3} [A-Z])")

@@ -27,13 +27,13 @@ from tests.authz.livery_port import REFERENCE, port_calls
 from tests.authz.matrix import ABSENT, Caller, Place, Row, Target
 from tests.example import wire
 from tests.example.app import LiveryApp, build, registry
-from tests.example.client import Client, Stream
-from tests.example.contract import contract_of
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
 from tests.example.sagas import NewMount
-from tests.sim.disk import memory_directory
-from tests.sim.store import SEALER
+from tests.kit.asgi.client import Client, Stream
+from tests.kit.asgi.contract import contract_of
+from tests.kit.simulation.disk import memory_directory
+from tests.kit.simulation.store import SEALER
 
 
 class LiverySubject:

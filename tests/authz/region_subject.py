@@ -25,10 +25,10 @@ from tests.authz.matrix import ABSENT, HOME, PLACES, Caller, Place, Row, Target
 from tests.authz.region import IMAGES, KEY, ROWS, STANDARD, UBUNTU
 from tests.authz.region_callers import CALLERS
 from tests.authz.region_rule import RegionTarget
-from tests.identity.household import ORGANIZATIONS, told
-from tests.region.house import RegionHouse, in_a_region
-from tests.region.images_ground import Web
-from tests.wire.judge import judge_of
+from tests.kit.asgi.judge import judge_of
+from tests.kit.identity.household import ORGANIZATIONS, told
+from tests.kit.region.house import RegionHouse, in_a_region
+from tests.kit.region.images_ground import Web
 
 REFERENCE = "things.example.org/1"
 OPEN, PRIVATE = "sim-north", "sim-south"

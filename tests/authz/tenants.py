@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from tests.example.authenticator import FOREIGN_ORGANIZATION, FOREIGN_PROJECT, ORGANIZATION, PROJECT
-from tests.example.client import Client
-from tests.example.contract import Reply
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
 
 MOUNTS = "/api/v2/mounts"
 NAMES = ("bella", "cloud", "duke")

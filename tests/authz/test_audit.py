@@ -7,7 +7,7 @@ import msgspec
 from tests.authz.livery import CALLERS, ROWS
 from tests.authz.livery_subject import LiverySubject, livery
 from tests.authz.matrix import ABROAD, ABSENT, HOME, Caller, Place, Target
-from tests.example.client import Client
+from tests.kit.asgi.client import Client
 
 
 def caller(name: str) -> Caller:

@@ -11,8 +11,8 @@ import pytest
 
 from remuda.http.authentication import TrustedProxies
 from tests.authz.identity_wire import REGION, Answer, wired
-from tests.identity.house import ORGANIZATIONS, ROOT
-from tests.identity.proving import certificate, principal
+from tests.kit.identity.house import ORGANIZATIONS, ROOT
+from tests.kit.identity.proving import certificate, principal
 
 ACL = "/api/v1/acl"
 COMPUTE = "unikorn-compute"

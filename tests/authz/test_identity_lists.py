@@ -12,8 +12,8 @@ from tests.authz.identity_people import subject_of
 from tests.authz.identity_rule import RULE, targets
 from tests.authz.identity_subject import IdentitySubject, identity
 from tests.authz.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Row, Target
-from tests.example.client import Client, Stream
-from tests.identity.house import ORGANIZATIONS, told
+from tests.kit.asgi.client import Client, Stream
+from tests.kit.identity.house import ORGANIZATIONS, told
 
 KNOWN = [caller for caller in CALLERS if caller.is_known]
 READS = [row for row in ROWS if row.method == "GET" and row.scope != "public"]

@@ -6,12 +6,12 @@ from tests.authz.tenants import Diary, Intruder, Tenant
 from tests.example.api import table
 from tests.example.app import build, registry
 from tests.example.authenticator import ORGANIZATION, PROJECT
-from tests.example.client import Client
-from tests.example.contract import contract_of
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import contract_of
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 SEEDS = tuple(range(10))
 STEPS = 25

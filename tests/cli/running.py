@@ -1,6 +1,6 @@
 """`remuda up` as a process of its own.
 
-It begins in one that has imported everything already (`tests.forking`), unless it is to begin cold, as for a user.
+It begins in one that has imported everything already (`tests.kit.forking`), unless it is to begin cold, as for a user.
 """
 
 import json
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.forking import Forked, start
+from tests.kit.forking import Forked, start
 
 READY = re.compile(r"^Remuda is ready at (http://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
 CODE = "import sys; from remuda.cli import main; sys.exit(main())"

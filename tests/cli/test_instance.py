@@ -14,7 +14,7 @@ import yaml
 
 from tests.cli.running import CODE, REMUDA, remuda
 from tests.cli.using import JAMMY, SMALL, Cloud, Terminal, make
-from tests.forking import Forked, start
+from tests.kit.forking import Forked, start
 
 
 def test_an_instance_is_made_by_names_and_shown_with_them(user: Terminal, tmp_path: Path) -> None:

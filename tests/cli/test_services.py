@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2
 
-from tests.example.asking import ask
+from tests.kit.asgi.asking import ask
 
 ROOT = Path(__file__).parents[2]
 

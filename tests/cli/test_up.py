@@ -14,7 +14,7 @@ import pytest
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import create_keyring_file
 from tests.cli.running import UNPRIVILEGED, refused, remuda, running, running_cold, up
-from tests.example.asking import ask, judged
+from tests.kit.asgi.asking import ask, judged
 
 
 def test_b04_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:

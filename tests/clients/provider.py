@@ -12,8 +12,8 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from remuda.kernel.clock import Clock
-from tests.example.client import Client
-from tests.example.contract import Reply
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
 
 State = Mapping[str, Any]
 Service = Literal["identity", "region", "compute"]

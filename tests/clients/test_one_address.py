@@ -11,10 +11,10 @@ from remuda.region.app import TABLE as REGION
 from tests.clients.ground import Ground
 from tests.clients.provider import Provider
 from tests.clients.resources import GROUP, INSTANCE, NETWORK
-from tests.compute.asking import DEBIAN
-from tests.example.client import Client
+from tests.kit.asgi.client import Client
+from tests.kit.compute.asking import DEBIAN
 from tests.kit.environment import options
-from tests.region.house import STANDARD
+from tests.kit.region.house import STANDARD
 
 
 class _Based:

@@ -8,13 +8,13 @@ import pytest
 from remuda.compute.kinds import KINDS, ComputeInstance
 from remuda.operations.kinds import Operation
 from remuda.region.kinds import KINDS as REGION_KINDS
-from tests.compute.asking import ABSENT, Home, at, encoded, made, settle
-from tests.compute.changing import wanted
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.example.client import Client
-from tests.identity.household import Carrying, told
-from tests.identity.proving import certified, principal
+from tests.kit.asgi.client import Client
+from tests.kit.compute.asking import ABSENT, Home, at, encoded, made, settle
+from tests.kit.compute.changing import wanted
+from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.kit.environment import provided_by
+from tests.kit.identity.household import Carrying, told
+from tests.kit.identity.proving import certified, principal
 
 COMPUTE_TAGS = (
     "compute.unikorn-cloud.org/instance-id",

@@ -5,11 +5,11 @@ import pytest
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionKubernetes, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
-from tests.compute.asking import ABSENT, DEBIAN, NODE_IMAGE, OUT_OF_ORGANIZATION, PINNED, forbidden, settle
-from tests.compute.house import ComputeHouse, in_a_compute
-from tests.example.client import Client
-from tests.identity.household import ISSUER, told
-from tests.region.house import NORTH, SOUTH, STANDARD, configured
+from tests.kit.asgi.client import Client
+from tests.kit.compute.asking import ABSENT, DEBIAN, NODE_IMAGE, OUT_OF_ORGANIZATION, PINNED, forbidden, settle
+from tests.kit.compute.house import ComputeHouse, in_a_compute
+from tests.kit.identity.household import ISSUER, told
+from tests.kit.region.house import NORTH, SOUTH, STANDARD, configured
 from tests.resources.room import refusal
 
 

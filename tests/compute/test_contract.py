@@ -12,7 +12,7 @@ import pytest
 
 from remuda.compute.app import TABLE
 from remuda.http.openapi import document
-from tests.compute.house import ComputeHouse, in_a_compute
+from tests.kit.compute.house import ComputeHouse, in_a_compute
 from tests.wire import contract as wire
 from tests.wire.agreement import Agreement
 from tests.wire.contract import Operation, wire_contract

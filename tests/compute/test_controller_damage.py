@@ -11,8 +11,8 @@ from remuda.compute.instances.server_lookup import sorted_out
 from remuda.compute.kinds import ComputeInstance
 from remuda.resources.conventions import MODIFIED, NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.compute import explained
-from tests.compute.asking import ABSENT, at, held
-from tests.compute.controlling import (
+from tests.kit.compute.asking import ABSENT, at, held
+from tests.kit.compute.controlling import (
     at_cloud,
     choose,
     delete_server,
@@ -25,7 +25,7 @@ from tests.compute.controlling import (
     server_of,
     stored,
 )
-from tests.compute.house import INSTANCES, JAMMY, ComputeHouse
+from tests.kit.compute.house import INSTANCES, JAMMY, ComputeHouse
 
 PLACES = (ORGANIZATION, PROJECT, REGION, NETWORK)
 """The labels that say where an instance is, and its server too."""

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from tests.compute.asking import ABSENT, GPUS, NOT_FOUND, Home, at, made, settle
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.example.client import Client
-from tests.identity.household import told
+from tests.kit.asgi.client import Client
+from tests.kit.compute.asking import ABSENT, GPUS, NOT_FOUND, Home, at, made, settle
+from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.identity.household import told
 from tests.resources.room import refusal
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Conflict, Unavailable
-from tests.compute.controlling import (
+from tests.kit.compute.controlling import (
     SMALL,
     at_cloud,
     change,
@@ -20,8 +20,8 @@ from tests.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.compute.house import JAMMY, ComputeHouse
-from tests.region.house import STANDARD
+from tests.kit.compute.house import JAMMY, ComputeHouse
+from tests.kit.region.house import STANDARD
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import msgspec
 from remuda.compute.kinds import INSTANCE
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.logs import Record, subject_of
-from tests.compute.asking import at, made, settle
-from tests.compute.controlling import rest
-from tests.compute.house import INSTANCES, ComputeHouse
 from tests.compute.test_history import lived, timeline
-from tests.identity.household import told
+from tests.kit.compute.asking import at, made, settle
+from tests.kit.compute.controlling import rest
+from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.identity.household import told
 
 
 def _entry(instance: str, said: dict[str, Any]) -> Record:

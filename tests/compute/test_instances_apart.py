@@ -4,8 +4,8 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from tests.compute.apart import apart
-from tests.compute.asking import (
+from tests.kit.compute.apart import apart
+from tests.kit.compute.asking import (
     ABSENT,
     ARM_IMAGE,
     NOT_FOUND,
@@ -21,9 +21,9 @@ from tests.compute.asking import (
     make_group,
     settle,
 )
-from tests.compute.house import INSTANCES
-from tests.identity.household import told
-from tests.region.house import NORTH
+from tests.kit.compute.house import INSTANCES
+from tests.kit.identity.household import told
+from tests.kit.region.house import NORTH
 from tests.resources.room import refusal
 
 

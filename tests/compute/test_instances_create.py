@@ -12,10 +12,21 @@ from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, RESOURCE_ID
-from tests.compute.asking import DEBIAN, GPUS, at, encoded, held, is_nothing, made, make_authority, make_group, settle
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.identity.household import ORGANIZATIONS, told
-from tests.region.house import NORTH, STANDARD
+from tests.kit.compute.asking import (
+    DEBIAN,
+    GPUS,
+    at,
+    encoded,
+    held,
+    is_nothing,
+    made,
+    make_authority,
+    make_group,
+    settle,
+)
+from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.identity.household import ORGANIZATIONS, told
+from tests.kit.region.house import NORTH, STANDARD
 from tests.resources.room import refusal
 
 CONFIG = encoded("#cloud-config\npassword: hunter2\n")

@@ -7,8 +7,8 @@ from remuda.compute.instances import service
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.compute.policies import refuse_if_protected
 from remuda.store.contract import Store
-from tests.compute.asking import NOT_FOUND, at, is_nothing, made, settle
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.asking import NOT_FOUND, at, is_nothing, made, settle
+from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.resources.room import refusal
 
 

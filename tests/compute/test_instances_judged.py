@@ -6,8 +6,8 @@ from typing import Any
 from remuda.access.principal import Context, Principal
 from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import Operation
-from tests.compute.asking import held, made, make_authority, make_group, settle
-from tests.compute.house import INSTANCES, ComputeHouse
+from tests.kit.compute.asking import held, made, make_authority, make_group, settle
+from tests.kit.compute.house import INSTANCES, ComputeHouse
 from tests.resources.room import refusal
 
 

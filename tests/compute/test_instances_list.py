@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from remuda.compute.kinds import ComputeInstance
 from remuda.http.sse import EventReader
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
-from tests.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.example.client import Client
-from tests.region.house import NORTH
+from tests.kit.asgi.client import Client
+from tests.kit.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle
+from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.region.house import NORTH
 from tests.resources.room import refusal
 
 

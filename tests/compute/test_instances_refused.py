@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.compute.asking import (
+from tests.kit.compute.asking import (
     ABSENT,
     ARM_IMAGE,
     DEBIAN,
@@ -24,8 +24,8 @@ from tests.compute.asking import (
     make_group,
     settle,
 )
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.region.house import SOUTH
+from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.region.house import SOUTH
 from tests.resources.room import refusal
 
 NO_FLAVOR = (400, "requested flavor does not exist or is not accessible")

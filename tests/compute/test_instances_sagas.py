@@ -19,10 +19,10 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.kit.environment import options
+from tests.kit.region.identity_port import MemoryIdentity
+from tests.kit.simulation.runner import World
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.stage import FIRST, SECOND, staged
-from tests.region.identity_port import MemoryIdentity
-from tests.sim.runner import World
 
 ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
 HOME = ProjectRef(ORG, PROJECT)

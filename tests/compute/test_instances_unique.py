@@ -11,9 +11,9 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.clock import Clock
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
-from tests.compute.asking import Home, at, held, made, settle
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.example.contract import Reply
+from tests.kit.asgi.contract import Reply
+from tests.kit.compute.asking import Home, at, held, made, settle
+from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.resources.room import refusal
 
 MANY = 64

@@ -13,9 +13,9 @@ from remuda.kernel.errors import Invalid
 from remuda.region.kinds.servers import Server
 from remuda.resources.schema import MetadataWrite, TagWire
 from remuda.store.objects import Resource
-from tests.compute.asking import DEBIAN, Home, at, encoded, made, make_authority, settle
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.identity.household import told
+from tests.kit.compute.asking import DEBIAN, Home, at, encoded, made, make_authority, settle
+from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.identity.household import told
 from tests.resources.room import refusal
 
 

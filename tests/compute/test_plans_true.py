@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, make_group, settle
-from tests.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
-from tests.compute.house import INSTANCES, ComputeHouse
+from tests.kit.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, make_group, settle
+from tests.kit.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
+from tests.kit.compute.house import INSTANCES, ComputeHouse
 
 PUBLIC: dict[str, Any] = {"networking": {"publicIP": True}}
 DATA = encoded("#cloud-config\npackages: [redis]\n")

@@ -3,11 +3,11 @@
 from typing import Any
 
 from remuda.compute.kinds import ProjectPolicy
-from tests.compute.asking import ABSENT, Home, at, forbidden, made, settle
-from tests.compute.changing import LARGE, plan, put, wanted
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.example.client import Client
-from tests.example.contract import Reply
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
+from tests.kit.compute.asking import ABSENT, Home, at, forbidden, made, settle
+from tests.kit.compute.changing import LARGE, plan, put, wanted
+from tests.kit.compute.house import INSTANCES, ComputeHouse
 from tests.resources.room import refusal
 
 NOTHING = {"deletion": False, "plan": False}

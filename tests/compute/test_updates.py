@@ -8,8 +8,8 @@ import pytest
 
 from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import OPEN, Operation
-from tests.compute.apart import EITHER_WAY, Begun, databases
-from tests.compute.asking import (
+from tests.kit.compute.apart import EITHER_WAY, Begun, databases
+from tests.kit.compute.asking import (
     ABSENT,
     ARM_IMAGE,
     DEBIAN,
@@ -28,9 +28,9 @@ from tests.compute.asking import (
     make_group,
     settle,
 )
-from tests.compute.changing import LARGE, ROCKY, SMALL, put, wanted
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.region.house import STANDARD
+from tests.kit.compute.changing import LARGE, ROCKY, SMALL, put, wanted
+from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.region.house import STANDARD
 from tests.resources.room import refusal
 
 CANARY = encoded("#cloud-config\npassword: canary-word\n")

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from remuda.compute.kinds import ComputeInstance
-from tests.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, settle
-from tests.compute.changing import LARGE, ROCKY, SMALL, kinds, named, plan, put, wanted
-from tests.compute.house import INSTANCES, ComputeHouse
-from tests.example.contract import Reply
+from tests.kit.asgi.contract import Reply
+from tests.kit.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, settle
+from tests.kit.compute.changing import LARGE, ROCKY, SMALL, kinds, named, plan, put, wanted
+from tests.kit.compute.house import INSTANCES, ComputeHouse
 from tests.resources.room import refusal
 
 ADDRESSES = {"privateIP", "publicIP", "macAddress"}

@@ -30,10 +30,10 @@ from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.compute.test_instances_sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
 from tests.kit.environment import options
+from tests.kit.region.identity_port import MemoryIdentity, said_of
+from tests.kit.simulation.runner import World
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.stage import FIRST, Stage, staged
-from tests.region.identity_port import MemoryIdentity, said_of
-from tests.sim.runner import World
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MAKER = "dddddddd-0000-4000-8000-000000000004"

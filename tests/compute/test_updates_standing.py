@@ -4,11 +4,11 @@ import asyncio
 
 from msgspec.structs import replace
 
-from tests.compute.asking import make_group
-from tests.compute.changing import as_it_is, kinds, plan, put
-from tests.compute.controlling import at_cloud, choose, events, made, network_of, rest, said, server_of, stored
-from tests.compute.house import ComputeHouse
-from tests.region.house import SOUTH, STANDARD
+from tests.kit.compute.asking import make_group
+from tests.kit.compute.changing import as_it_is, kinds, plan, put
+from tests.kit.compute.controlling import at_cloud, choose, events, made, network_of, rest, said, server_of, stored
+from tests.kit.compute.house import ComputeHouse
+from tests.kit.region.house import SOUTH, STANDARD
 
 GPU = "22222222-2222-2222-2222-222222222222"
 """A flavor of which sim-south has four places."""

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.compute.asking import Home, at, made, settle
-from tests.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
-from tests.compute.controlling import at_cloud
-from tests.compute.house import INSTANCES, ComputeHouse
+from tests.kit.compute.asking import Home, at, made, settle
+from tests.kit.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
+from tests.kit.compute.controlling import at_cloud
+from tests.kit.compute.house import INSTANCES, ComputeHouse
 
 OF_THE_DISK = {"rootDisk", "sshHostKeys", "memory"}
 PORTED = {"id", "name", "privateIP", "macAddress"}

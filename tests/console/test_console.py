@@ -28,13 +28,13 @@ from remuda.process import ProcessPorts
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.version import describe
-from tests.compute.asking import Home, at, made, settle
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.example.client import Client, Stream
 from tests.http.serving import Lines
-from tests.identity.login_ground import Browser
+from tests.kit.asgi.client import Client, Stream
+from tests.kit.compute.asking import Home, at, made, settle
+from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.kit.environment import provided_by
-from tests.sim.store import SEALER
+from tests.kit.identity.login_ground import Browser
+from tests.kit.simulation.store import SEALER
 
 PASSWORD = "correct horse battery staple"
 STREAM, SESSION, SCRIPT = "/console/instances", "/console/session", "/console/console.js"

@@ -18,8 +18,8 @@ from remuda.store.sqlite.batch import Batch
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.harness import Harness
 from tests.contract.kinds import REGISTRY
-from tests.sim.runner import World
-from tests.sim.store import SEALER, sim_ports
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import SEALER, sim_ports
 
 
 def impatient(*, bookmark_interval_s: float, ahead_timeout_s: float) -> SqliteSettings:

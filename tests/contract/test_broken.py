@@ -19,11 +19,11 @@ from tests.contract.broken.table import FLAWS
 from tests.contract.kinds import REGISTRY
 from tests.contract.law import Law
 from tests.contract.laws.table import LAWS
-from tests.sim.disk import memory_directory
-from tests.sim.lanes import SimLane
-from tests.sim.loop import SimClock, SimLoop, finish
-from tests.sim.runner import START
-from tests.sim.store import SEALER
+from tests.kit.simulation.disk import memory_directory
+from tests.kit.simulation.lanes import SimLane
+from tests.kit.simulation.loop import SimClock, SimLoop, finish
+from tests.kit.simulation.runner import START
+from tests.kit.simulation.store import SEALER
 
 SEED = 0
 

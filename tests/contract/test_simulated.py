@@ -6,7 +6,7 @@ from tests.contract.backends import simulated
 from tests.contract.law import Law
 from tests.contract.laws.table import LAWS
 from tests.kit.environment import options
-from tests.sim.runner import World
+from tests.kit.simulation.runner import World
 
 SEEDS = 5
 

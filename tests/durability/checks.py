@@ -19,7 +19,7 @@ from remuda.store.sqlite.maintenance import Integrity
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.kinds import REGISTRY
 from tests.durability.load import STREAM, Herd, Trait, Writer, herd_after
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 
 async def check_story(store: SqliteStore, writer: Writer) -> int:

@@ -8,7 +8,7 @@ from remuda.kernel.sealing import Sealer
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 
 @asynccontextmanager

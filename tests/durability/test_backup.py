@@ -15,8 +15,8 @@ from tests.durability.checks import audit, check_stories
 from tests.durability.load import Writer
 from tests.durability.real import opened
 from tests.kit.environment import options
-from tests.sim.runner import World
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import open_simulated
 
 WRITERS = [f"writer-{number}" for number in range(8)]
 

@@ -19,8 +19,8 @@ from tests.contract.kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.durability.checks import audit, check_stories, looking_into
 from tests.durability.load import Writer
 from tests.kit.environment import options
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 NEVER_S = 1e9
 

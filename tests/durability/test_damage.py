@@ -17,8 +17,8 @@ from tests.durability.checks import integrity_found, spoil, steps_logged
 from tests.durability.load import STREAM, Writer
 from tests.durability.real import opened
 from tests.kit.environment import options
-from tests.sim.runner import World
-from tests.sim.store import lose_power, open_simulated
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import lose_power, open_simulated
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests.contract.kinds import REGISTRY, Horse, horse
 from tests.durability.checks import audit, check_stories
 from tests.durability.load import Writer
 from tests.kit.environment import options
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 SETTINGS = SqliteSettings(maintenance=MaintenanceSettings(history_changes=20, interval_s=0.05))
 STEPS = 12

@@ -19,7 +19,7 @@ from tests.durability.checks import audit, check_stories, integrity_found, steps
 from tests.durability.load import Writer
 from tests.durability.processes import kill, victim
 from tests.durability.victim import WRITERS
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 KILLS = int(os.environ.get("REMUDA_KILLS", "3"))
 KILLS_PER_FILE = 20

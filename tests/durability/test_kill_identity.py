@@ -30,20 +30,20 @@ from remuda.kernel.sealing import Sealer, load_keyring
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import open_store
 from tests.cli.running import CODE, READY
-from tests.example.contract import Reply
-from tests.forking import Forked, start
-from tests.identity.sim_asking import Customer
-from tests.identity.sim_book import claims_of
-from tests.identity.sim_expecting import Expecting
-from tests.identity.sim_laws import check_always
-from tests.identity.sim_members import Members
-from tests.identity.sim_readers import Readers
-from tests.identity.sim_rest import unrest
-from tests.identity.sim_sight import Sight
-from tests.identity.sim_spenders import Spenders
-from tests.identity.sim_tenants import Tenants
-from tests.sim.faults import FaultMenu
-from tests.wire.judge import judge_of
+from tests.kit.asgi.contract import Reply
+from tests.kit.asgi.judge import judge_of
+from tests.kit.forking import Forked, start
+from tests.kit.sim_identity.asking import Customer
+from tests.kit.sim_identity.book import claims_of
+from tests.kit.sim_identity.expecting import Expecting
+from tests.kit.sim_identity.laws import check_always
+from tests.kit.sim_identity.members import Members
+from tests.kit.sim_identity.readers import Readers
+from tests.kit.sim_identity.rest import unrest
+from tests.kit.sim_identity.sight import Sight
+from tests.kit.sim_identity.spenders import Spenders
+from tests.kit.sim_identity.tenants import Tenants
+from tests.kit.simulation.faults import FaultMenu
 
 KILLS = int(os.environ.get("REMUDA_KILLS", "3"))
 FIRST_STARTS = 2 + KILLS // 10

@@ -22,8 +22,8 @@ from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.durability.checks import spoil
 from tests.durability.real import opened
 from tests.kit.environment import options
-from tests.sim.runner import World
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import open_simulated
 
 CANARY = "canary-7f3a9c-brand-of-the-lazy-S"
 OLD, NEW, STRANGE = (SealingKey(name, name[0].encode() * 32) for name in ("old", "new", "strange"))

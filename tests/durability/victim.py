@@ -13,7 +13,7 @@ from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY
 from tests.durability.checks import steps_logged
 from tests.durability.load import Writer
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 WRITERS = [f"writer-{number}" for number in range(16)]
 SETTINGS = SqliteSettings(maintenance=MaintenanceSettings(history_changes=100, interval_s=0.02))

@@ -28,7 +28,6 @@ from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.store.background import BackgroundTasks
 from remuda.store.kinds import Registry
 from tests.example.authenticator import PROJECTS, TokenAuthenticator
-from tests.example.contract import contract_of
 from tests.example.control import Control
 from tests.example.kinds import KINDS
 from tests.example.monitor import Monitor
@@ -36,7 +35,8 @@ from tests.example.ports import Ports
 from tests.example.sagas import CREATE_MOUNT, MountPorts
 from tests.example.service import Livery
 from tests.example.stalls import Stalls
-from tests.example.validating import Validated
+from tests.kit.asgi.contract import contract_of
+from tests.kit.asgi.validating import Validated
 
 
 def registry() -> Registry:

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from remuda.kernel.randomness import Randomness
 from tests.example.authenticator import ORGANIZATION, PROJECT
 from tests.example.book import Book
-from tests.example.client import Client
-from tests.example.contract import Reply
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
 
 YARDS = f"/api/v1/organizations/{ORGANIZATION}/projects/{PROJECT}/yards"
 MOUNTS = "/api/v2/mounts"

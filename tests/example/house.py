@@ -19,13 +19,13 @@ from remuda.store.contract import Store
 from tests.example.api import table
 from tests.example.app import LiveryApp, build
 from tests.example.book import Book
-from tests.example.client import Client
-from tests.example.contract import Contract, contract_of
 from tests.example.customers import Customer
-from tests.example.flaky import FlakyWatches
 from tests.example.laws import Snapshot, snapshot, unrest
 from tests.example.pasture import Fires, Pasture, SimPasture
 from tests.example.ports import Ports
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Contract, contract_of
+from tests.kit.faulty_watch import FlakyWatches
 from tests.operations.recording import Recorder
 
 

@@ -21,7 +21,7 @@ from remuda.store.contract import Store
 from remuda.store.logs import Log
 from tests.example.api import table
 from tests.example.pasture import Pasture
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 
 class NoSink:

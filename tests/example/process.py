@@ -23,10 +23,10 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import Settings, run
 from tests.example.app import registry
-from tests.example.asking import ask
-from tests.example.hosting import PREFIX, hosted
 from tests.example.stone import StonePasture
-from tests.example.validating import LINE
+from tests.kit.asgi.asking import ask
+from tests.kit.asgi.validating import LINE
+from tests.kit.hosting import PREFIX, hosted
 
 _ROOT = Path(__file__).parents[2]
 _PATIENCE_S, _CONNECTIONS = 30.0, 10_000

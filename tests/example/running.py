@@ -19,14 +19,14 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.example.app import LiveryApp, build, registry
-from tests.example.client import Client
-from tests.example.contract import Reply
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.house import contract, shared_table
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
+from tests.kit.simulation.store import SEALER
 from tests.operations.recording import Recorder
-from tests.sim.store import SEALER
 
 PATIENCE_S = 20.0
 

@@ -9,11 +9,11 @@ from structlog.testing import capture_logs
 from remuda.http.asgi import Message, Receive, Scope, Send
 from remuda.http.responses import JSON, Response
 from remuda.http.sse import sse_event
-from tests.example.client import Client
-from tests.example.contract import UndocumentedError
 from tests.example.customers import MOUNTS
 from tests.example.house import contract
-from tests.example.validating import LINE, UNDOCUMENTED, Validated
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import UndocumentedError
+from tests.kit.asgi.validating import LINE, UNDOCUMENTED, Validated
 
 ERROR = b'{"error":"not_found","error_description":"no","trace_id":"%b","code":"absent"}' % (b"a" * 32)
 EVENTS = (b"content-type", b"text/event-stream")

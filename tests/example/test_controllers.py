@@ -19,8 +19,8 @@ from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
 from tests.example.rules import new_mount, new_yard
 from tests.example.wire import MetadataWrite, YardSpecWire, YardWrite
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 YARD_ID = "c0000000-0000-4000-8000-00000000000a"
 OPERATION_ID = "c0000000-0000-4000-8000-00000000000b"

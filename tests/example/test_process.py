@@ -10,11 +10,11 @@ import httpx2
 
 from remuda.operations.kinds import CLOSED_PHASES, OPEN_PHASES
 from remuda.reconcile.reporter import RECONCILE_RESULTS
-from tests.example.asking import ask
 from tests.example.calling import VERBS
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.process import Standing, pasture_of, standing
 from tests.example.running import new_mount, new_yard, running
+from tests.kit.asgi.asking import ask
 
 USER = {"Authorization": "Bearer user"}
 PATIENCE_S = 20

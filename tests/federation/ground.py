@@ -35,12 +35,12 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.example.contract import contract_of
-from tests.example.validating import Validated
 from tests.http.ports import api_ports
-from tests.identity.login_ground import CONSOLE, CONSOLE_SECRET, ROUTES, house
-from tests.identity.room import ByName, registry
-from tests.sim.store import SEALER
+from tests.kit.asgi.contract import contract_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.identity.login_ground import CONSOLE, CONSOLE_SECRET, ROUTES, house
+from tests.kit.identity.room import ByName, registry
+from tests.kit.simulation.store import SEALER
 
 HERE = Path(__file__).parent
 PROVIDER = "d1111111-0000-4000-8000-000000000001"

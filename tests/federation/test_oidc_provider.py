@@ -23,7 +23,7 @@ from tests.federation.ground import (
     query_of,
     serving,
 )
-from tests.identity.login_ground import CONSOLE, CONSOLE_SECRET
+from tests.kit.identity.login_ground import CONSOLE, CONSOLE_SECRET
 
 pytestmark = pytest.mark.federation
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.running import Running, _until_ready
-from tests.forking import start
+from tests.kit.forking import start
 
 _CODE = """
 import json, os, sys

@@ -4,10 +4,10 @@ from typing import Any
 
 from schemathesis import Case
 
-from tests.compute.house import JAMMY
 from tests.fuzz.compute_target import GONE, INSTANCE, STOPPED, ComputeTarget
 from tests.fuzz.lender import Lender
-from tests.region.house import NORTH, STANDARD
+from tests.kit.compute.house import JAMMY
+from tests.kit.region.house import NORTH, STANDARD
 
 _LEFT_OUT = frozenset({"networking", "sshCertificateAuthorityId", "userData"})
 """What would have to fit something else that is made up, too."""

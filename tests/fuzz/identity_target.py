@@ -16,9 +16,9 @@ import uvloop
 
 from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
-from tests.identity.house import ROOT, House, running, serving
-from tests.sim.disk import memory_directory
-from tests.sim.store import SEALER
+from tests.kit.identity.house import ROOT, House, running, serving
+from tests.kit.simulation.disk import memory_directory
+from tests.kit.simulation.store import SEALER
 
 ORGANIZATIONS = "/api/v1/organizations"
 CLIENTS = "/api/v1/oauth2clients"

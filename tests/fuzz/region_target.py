@@ -18,10 +18,10 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.contract import Store
 from tests.fuzz.region_stranding import lose_server, make_orphan, strand_group
-from tests.identity.household import ORGANIZATIONS, told
-from tests.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running
-from tests.region.images_ground import URI, Web
-from tests.sim.disk import memory_directory
+from tests.kit.identity.household import ORGANIZATIONS, told
+from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running
+from tests.kit.region.images_ground import URI, Web
+from tests.kit.simulation.disk import memory_directory
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
 LISTENERS = [{"name": "http", "protocol": "tcp", "port": 80, "pool": {"members": []}}]

@@ -27,8 +27,8 @@ from tests.example.authenticator import ORGANIZATION, PROJECT
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
 from tests.example.sagas import CREATE_MOUNT, NewMount
-from tests.sim.disk import memory_directory
-from tests.sim.store import SEALER
+from tests.kit.simulation.disk import memory_directory
+from tests.kit.simulation.store import SEALER
 
 TOKEN = "admin"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}

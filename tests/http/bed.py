@@ -10,8 +10,8 @@ from remuda.kernel.errors import StorageFull
 from remuda.store.logs import LogPage, Record
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.kinds import REGISTRY
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 REPLAYED = (b"idempotency-replayed", b"true")
 TIME_LIMIT_S = 30.0

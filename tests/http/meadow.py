@@ -13,7 +13,7 @@ from remuda.http.responses import Collection, Response
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 ANNA = Principal(subject="anna@example.com", type="user")
 BAY = {"herd": "bay"}

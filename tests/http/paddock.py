@@ -22,12 +22,12 @@ from remuda.kernel.secrets import Secret
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse
-from tests.example.client import Client
-from tests.example.contract import contract_of
-from tests.example.validating import Validated
 from tests.http.clocks import SkippingClock
 from tests.http.ports import api_ports
-from tests.sim.store import SEALER
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import contract_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.simulation.store import SEALER
 
 ORGANIZATION = "a0000000-0000-4000-8000-000000000001"
 HORSE = "a0000000-0000-4000-8000-0000000000aa"

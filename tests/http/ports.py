@@ -10,7 +10,7 @@ from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.store.sqlite.store import SqliteStore
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 
 def api_ports(

@@ -19,11 +19,11 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
 from tests.contract.kinds import REGISTRY
-from tests.example.contract import contract_of
-from tests.example.validating import Validated
 from tests.http.ports import api_ports
 from tests.http.ranch_api import TABLE, RanchService
-from tests.sim.store import SEALER
+from tests.kit.asgi.contract import contract_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.simulation.store import SEALER
 
 
 class Doorman:

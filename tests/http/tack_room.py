@@ -18,12 +18,12 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY
-from tests.example.client import Client
-from tests.example.contract import contract_of
-from tests.example.validating import Validated
 from tests.http.clocks import SkippingClock
 from tests.http.ports import api_ports
-from tests.sim.store import SEALER
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import contract_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.simulation.store import SEALER
 
 ORGANIZATION = "a0000000-0000-4000-8000-000000000001"
 PROJECT = "a0000000-0000-4000-8000-00000000000a"

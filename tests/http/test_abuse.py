@@ -18,10 +18,10 @@ import httpx2
 import pytest
 
 from tests.example.customers import MOUNTS, YARDS
-from tests.example.hosting import PREFIX
 from tests.example.process import Standing, standing
 from tests.example.running import new_mount, new_yard
 from tests.http.serving import request
+from tests.kit.hosting import PREFIX
 
 KIB, MIB = 1024, 1024 * 1024
 CROWD = 400

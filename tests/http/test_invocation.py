@@ -21,13 +21,13 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import open_store
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
-from tests.example.client import Client
-from tests.example.contract import contract_of
-from tests.example.validating import Validated
 from tests.http.clocks import SkippingClock
 from tests.http.ports import api_ports
 from tests.http.tack_room import Door
-from tests.sim.store import SEALER
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import contract_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.simulation.store import SEALER
 
 
 class HorseRead(Wire, frozen=True):

@@ -25,14 +25,14 @@ from remuda.kernel.randomness import SeededRandomness, SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.store.sqlite.store import open_store
 from tests.contract.kinds import REGISTRY
-from tests.example.client import Client
-from tests.example.contract import Reply, contract_of
-from tests.example.validating import Validated
 from tests.http.clocks import SkippingClock
 from tests.http.ports import api_ports
 from tests.http.riding import client_of
 from tests.http.tack_room import Door
-from tests.sim.store import SEALER
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply, contract_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.simulation.store import SEALER
 
 
 class Shoe(Wire, frozen=True):

@@ -15,7 +15,7 @@ from remuda.http.routes import ListQuery
 from remuda.kernel.errors import Malformed
 from tests.contract.kinds import Horse
 from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, read, view
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 PLACES = Cursors(AccessList())
 

@@ -15,8 +15,8 @@ from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable
 from tests.contract.kinds import REGISTRY, horse
 from tests.http.meadow import ANNA, herd
 from tests.http.reading import Rights, watching
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 BEAT_S = 15.0
 

@@ -12,13 +12,13 @@ from remuda.identity.bootstrap import BootstrapSettings, FirstStart, Welcome
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
-from tests.example.client import Client
 from tests.identity.canaries import Canaries, Heard
-from tests.identity.house import ISSUER, ORGANIZATIONS, House, told
-from tests.identity.login_ground import Browser, request, sent_to
-from tests.identity.proving import assertion
-from tests.identity.tokens_desk import CHALLENGE, VERIFIER
-from tests.sim.store import SEALER
+from tests.kit.asgi.client import Client
+from tests.kit.identity.house import ISSUER, ORGANIZATIONS, House, told
+from tests.kit.identity.login_ground import Browser, request, sent_to
+from tests.kit.identity.proving import assertion
+from tests.kit.identity.tokens_desk import CHALLENGE, VERIFIER
+from tests.kit.simulation.store import SEALER
 
 ANN, PASSWORD, WRONG = "ann@example.com", "canary one: Correct horse!", "canary two: battery staple"
 CHOSEN = "canary three: a better password"

@@ -1,14 +1,14 @@
 """Fixtures of identity: the whole service, and parts of it."""
 
-from tests.identity.external_issuer import in_the_lobby
-from tests.identity.house import in_a_house
-from tests.identity.login_ground import at_home
-from tests.identity.people_house import in_the_house
-from tests.identity.rights_door import at_the_door
-from tests.identity.rights_ground import on_ground
-from tests.identity.tenancy_room import in_tenancy
-from tests.identity.tokens_desk import at_a_desk
 from tests.kit.environment import provided_by
+from tests.kit.identity.external_issuer import in_the_lobby
+from tests.kit.identity.house import in_a_house
+from tests.kit.identity.login_ground import at_home
+from tests.kit.identity.people_house import in_the_house
+from tests.kit.identity.rights_door import at_the_door
+from tests.kit.identity.rights_ground import on_ground
+from tests.kit.identity.tenancy_room import in_tenancy
+from tests.kit.identity.tokens_desk import at_a_desk
 from tests.linearizability.quotaroom import in_quotas
 
 identity = provided_by(in_a_house)

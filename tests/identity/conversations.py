@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.example.client import Client
-from tests.example.contract import Reply
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
 
 _REQUEST = re.compile(r"(GET|POST|PUT|DELETE) (\S+)")
 _STATUS = re.compile(r"\d{3}")

@@ -13,10 +13,10 @@ from remuda.identity import audit as api
 from remuda.identity.audit import Auditing
 from remuda.kernel.errors import Invalid
 from remuda.store.logs import Log, LogPage
-from tests.example.contract import Reply
-from tests.identity.room import ORG, OTHER_ORG, Room, everywhere, in_a_room, member
+from tests.kit.asgi.contract import Reply
 from tests.kit.environment import provided_by
-from tests.sim.store import SEALER
+from tests.kit.identity.room import ORG, OTHER_ORG, Room, everywhere, in_a_room, member
+from tests.kit.simulation.store import SEALER
 
 AUDIT = f"/api/v1/organizations/{ORG}/audit"
 ADMINISTRATOR = member("admin@example.com", text="identity:organizations RU")

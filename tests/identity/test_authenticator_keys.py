@@ -10,7 +10,7 @@ from remuda.identity.ports import Fetched
 from remuda.identity.rbac.revocation_feed import IdentitySilent, PublicKeys
 from remuda.kernel.errors import ServerUnreachable
 from tests.kit.environment import options
-from tests.sim.runner import World
+from tests.kit.simulation.runner import World
 
 URL = "https://identity.example/oauth2/v2/jwks"
 IDENTITY_TAKES_S = 2

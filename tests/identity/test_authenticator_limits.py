@@ -13,9 +13,9 @@ from remuda.identity.kinds.users import User
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
-from tests.identity.rights_apart import apart
-from tests.identity.rights_door import Door
 from tests.kit.environment import options
+from tests.kit.identity.rights_apart import apart
+from tests.kit.identity.rights_door import Door
 
 
 async def provider_of(door: Door, organization: str | None) -> str:

@@ -18,10 +18,10 @@ from remuda.identity.settings import GroupBinding
 from remuda.identity.tokens.jwt import ACCESS
 from remuda.kernel.errors import Malformed, Unauthenticated
 from tests.http.serving import until
-from tests.identity.external_issuer import ELSEWHERE, GROUPS, key, trusted
-from tests.identity.rights_apart import apart
-from tests.identity.rights_door import claim
 from tests.identity.test_rights_roles import EXPECTED
+from tests.kit.identity.external_issuer import ELSEWHERE, GROUPS, key, trusted
+from tests.kit.identity.rights_apart import apart
+from tests.kit.identity.rights_door import claim
 
 COMPUTE = "unikorn-compute"
 

@@ -12,7 +12,9 @@ from remuda.identity.kinds.users import User
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.jwt import PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.kernel.errors import Unauthenticated
-from tests.identity.external_issuer import (
+from tests.identity.test_rights_roles import EXPECTED
+from tests.kit.environment import options
+from tests.kit.identity.external_issuer import (
     AUDIENCE,
     CLAIMS,
     ELSEWHERE,
@@ -26,8 +28,6 @@ from tests.identity.external_issuer import (
     published,
     signed,
 )
-from tests.identity.test_rights_roles import EXPECTED
-from tests.kit.environment import options
 
 READER = EXPECTED["reader"].organization
 EVERYTHING = EXPECTED["platform-reader"].everywhere

@@ -13,8 +13,8 @@ from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
 from remuda.identity.settings import GroupBinding, PlatformProvider
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.secrets import Secret
-from tests.identity.external_issuer import AUDIENCE, ELSEWHERE, GROUPS, Issuer
-from tests.identity.house import ORGANIZATIONS, ROOT, House, running, settings, told
+from tests.kit.identity.external_issuer import AUDIENCE, ELSEWHERE, GROUPS, Issuer
+from tests.kit.identity.house import ORGANIZATIONS, ROOT, House, running, settings, told
 
 ANN = "ann@example.com"
 EXCHANGE = {

@@ -7,7 +7,7 @@ import pytest
 
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import Unauthenticated, Unavailable
-from tests.identity.external_issuer import ELSEWHERE, Issuer, Lobby, in_the_lobby, key, published, signed
+from tests.kit.identity.external_issuer import ELSEWHERE, Issuer, Lobby, in_the_lobby, key, published, signed
 
 ANN = "ann@example.com"
 KEYS = f"{ELSEWHERE}/.well-known/jwks.json"

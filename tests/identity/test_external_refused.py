@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remuda.identity.tokens.jwt import peek
-from tests.identity.external_issuer import AUDIENCE, CLAIMS, Lobby, forged, in_the_lobby, key, published, signed
+from tests.kit.identity.external_issuer import AUDIENCE, CLAIMS, Lobby, forged, in_the_lobby, key, published, signed
 
 ANN = "ann@example.com"
 NOT_VALID = "token validation failed"

@@ -15,10 +15,10 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.room import ORG, registry
 from tests.kit.environment import provided_by
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.identity.room import ORG, registry
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 GOOGLE = PlatformProvider(
     issuer="https://accounts.google.com", type="google", client_id="us", client_secret=Secret("canary")

@@ -11,10 +11,10 @@ from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
 from remuda.kernel import encoding as base64url
 from remuda.kernel.secrets import Secret
-from tests.example.contract import Reply
-from tests.identity.login_ground import CONSOLE_URI, ISSUER, JO, PASSWORD, Browser, Forms, Home, at_home, sent_to
-from tests.identity.upstream_ground import CLIENT, IDP, SECRET, Provider, other_key
+from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options, provided_by
+from tests.kit.identity.login_ground import CONSOLE_URI, ISSUER, JO, PASSWORD, Browser, Forms, Home, at_home, sent_to
+from tests.kit.identity.upstream_ground import CLIENT, IDP, SECRET, Provider, other_key
 
 GOOGLE = "d1111111-0000-4000-8000-000000000001"
 OWN = "d1111111-0000-4000-8000-000000000002"

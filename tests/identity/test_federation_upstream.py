@@ -8,9 +8,9 @@ from joserfc.jwk import RSAKey
 from remuda.identity.federation.provider_client import Upstream
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import OAuthError
-from tests.identity.upstream_ground import IDP, Provider
 from tests.kit.environment import options
-from tests.sim.runner import World
+from tests.kit.identity.upstream_ground import IDP, Provider
+from tests.kit.simulation.runner import World
 
 ABOUT, KEYS = f"{IDP}/.well-known/openid-configuration", f"{IDP}/jwks"
 PROVIDER_TAKES_S = 2

@@ -18,13 +18,13 @@ from remuda.kernel.errors import Forbidden, KeyReused, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, in_a_room, registry
 from tests.kit.environment import options
+from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
 from tests.linearizability.laws import check_law, law_of, settle
 from tests.operations.fuse import Fuse, FusedStore
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
 
 LIFE = timedelta(minutes=10)
 WHERE = (ORG, PROJECT)

@@ -17,8 +17,10 @@ from remuda.identity.quotas.allocation_state import Released
 from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.room import ORG, registry
 from tests.kit.environment import options
+from tests.kit.identity.room import ORG, registry
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 from tests.linearizability.acts import (
     LIFE,
     ROW,
@@ -45,8 +47,6 @@ from tests.linearizability.desks import Quotas, furnish, service, used_in
 from tests.linearizability.laws import check_law, law_of, settle
 from tests.linearizability.sleeping import SleepyStore
 from tests.operations.fuse import MOMENTS, CrashError, Fuse, FusedStore, Moment
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
 
 CASES: dict[str, tuple[Act, Act, set[Standing], Standing]] = {
     "take": (nothing, take_and_confirm, {(None, 0), ("released", 0)}, ("confirmed", 2)),

@@ -21,12 +21,12 @@ from remuda.kernel.ids import random_id
 from remuda.reconcile.leader import SingleProcess
 from remuda.reconcile.ports import ControllerSettings
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.room import ORG, PROJECT, registry
 from tests.kit.environment import options
+from tests.kit.identity.room import ORG, PROJECT, registry
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import SEALER, open_simulated
 from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
 from tests.linearizability.laws import check_law, law_of
-from tests.sim.runner import World
-from tests.sim.store import SEALER, open_simulated
 
 LIFE = timedelta(minutes=10)
 WHERE = (ORG, PROJECT)

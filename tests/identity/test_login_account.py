@@ -10,8 +10,8 @@ from remuda.identity.kinds.oauth import BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.settings import RoleBinding
-from tests.example.contract import Reply
-from tests.identity.login_ground import (
+from tests.kit.asgi.contract import Reply
+from tests.kit.identity.login_ground import (
     CONSOLE,
     CONSOLE_SECRET,
     COOKIE,

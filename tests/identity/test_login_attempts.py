@@ -4,9 +4,9 @@ import pytest
 
 from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
 from remuda.identity.login.login_pages import ADDRESSES
-from tests.example.contract import Reply
-from tests.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, sent_to
+from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
+from tests.kit.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, sent_to
 
 OTHER = "other@example.com"
 

@@ -15,8 +15,9 @@ from remuda.identity.kinds.tokens import Revocation, Session
 from remuda.identity.tokens import controller as controllers
 from remuda.kernel.errors import RemudaError
 from remuda.reconcile.ports import ReconcilePorts
-from tests.example.contract import Reply
-from tests.identity.login_ground import (
+from tests.kit.asgi.contract import Reply
+from tests.kit.environment import options
+from tests.kit.identity.login_ground import (
     CONSOLE,
     CONSOLE_SECRET,
     JO,
@@ -27,11 +28,10 @@ from tests.identity.login_ground import (
     house,
     sent_to,
 )
-from tests.identity.room import Room, registry
-from tests.kit.environment import options
-from tests.sim.platter import Keep
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.identity.room import Room, registry
+from tests.kit.simulation.platter import Keep
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 PASSING = (BrowserLogin, AuthorizationCode, Session, Revocation)
 ACCOUNT, LOGOUT = "/oauth2/v2/account", "/oauth2/v2/logout"

@@ -11,8 +11,9 @@ import pytest
 from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
-from tests.example.contract import Reply
-from tests.identity.login_ground import (
+from tests.kit.asgi.contract import Reply
+from tests.kit.environment import options
+from tests.kit.identity.login_ground import (
     CONSOLE_URI,
     COOKIE,
     FAMILIAR,
@@ -24,7 +25,6 @@ from tests.identity.login_ground import (
     request,
     sent_to,
 )
-from tests.kit.environment import options
 
 
 def body(reply: Reply) -> str:

@@ -10,9 +10,9 @@ import structlog
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.tokens.keys import NAME
 from tests.durability.test_sealing import disguises
-from tests.identity.room import everywhere
 from tests.identity.test_oauth_clients import CLIENTS, wanted
-from tests.identity.tokens_desk import FORM, VERIFIER, App, Desk, answer, at_a_desk
+from tests.kit.identity.room import everywhere
+from tests.kit.identity.tokens_desk import FORM, VERIFIER, App, Desk, answer, at_a_desk
 
 
 @pytest.fixture

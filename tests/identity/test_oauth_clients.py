@@ -11,9 +11,9 @@ from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
 from remuda.identity.oauth.clients import CLI, allows_redirect, seed_clients
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
-from tests.example.client import Client
-from tests.identity.room import everywhere, member
-from tests.identity.tokens_desk import CALLBACK, App, Desk, answer, refusal
+from tests.kit.asgi.client import Client
+from tests.kit.identity.room import everywhere, member
+from tests.kit.identity.tokens_desk import CALLBACK, App, Desk, answer, refusal
 
 CLIENTS = "/api/v1/oauth2clients"
 KEY = ECKey.generate_key("P-256").as_pem(private=False).decode()

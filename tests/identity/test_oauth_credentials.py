@@ -11,9 +11,9 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from remuda.identity.oauth.clients import ASSERTION_TYPE
 from remuda.identity.settings import SystemAccount
-from tests.example.contract import Reply
-from tests.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said
+from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
+from tests.kit.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said
 
 Key = ECKey | RSAKey | OKPKey
 

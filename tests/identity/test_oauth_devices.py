@@ -7,9 +7,9 @@ from typing import Any
 
 from remuda.identity.kinds.oauth import DeviceGrant
 from remuda.identity.oauth.clients import CLI, seed_clients
-from tests.example.contract import Reply
-from tests.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
+from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
+from tests.kit.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 

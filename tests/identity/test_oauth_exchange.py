@@ -11,10 +11,10 @@ from remuda.identity.kinds.roles import Grant, RoleScopes
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, PASSPORT_TYPE, TOKEN_EXCHANGE
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import PASSPORT
-from tests.example.contract import Reply
-from tests.identity.room import OTHER_ORG
-from tests.identity.tokens_desk import Desk, answer, at_a_desk, refusal, said
+from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
+from tests.kit.identity.room import OTHER_ORG
+from tests.kit.identity.tokens_desk import Desk, answer, at_a_desk, refusal, said
 
 
 async def exchange(desk: Desk, token: str, **form: Any) -> Reply:

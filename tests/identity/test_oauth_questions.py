@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.example.contract import Reply
-from tests.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
+from tests.kit.asgi.contract import Reply
+from tests.kit.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
 
 AUTHZ = "https://unikorn-cloud.org/authz"
 

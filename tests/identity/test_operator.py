@@ -17,10 +17,10 @@ from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.house import ORGANIZATIONS, House
-from tests.identity.room import Room, in_a_room
-from tests.sim.runner import World
-from tests.sim.store import SEALER
+from tests.kit.identity.house import ORGANIZATIONS, House
+from tests.kit.identity.room import Room, in_a_room
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import SEALER
 
 ANN = "ann@example.com"
 

@@ -15,7 +15,8 @@ from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite
 from remuda.kernel.errors import ResponseNotStored, Unauthenticated
 from remuda.resources.schema import MetadataWrite
-from tests.identity.people_house import (
+from tests.kit.environment import options
+from tests.kit.identity.people_house import (
     ACCOUNTS,
     ADMINISTRATOR,
     CLERK,
@@ -31,8 +32,7 @@ from tests.identity.people_house import (
     tidying,
     told,
 )
-from tests.identity.room import ORG, OTHER_ORG, Room, member
-from tests.kit.environment import options
+from tests.kit.identity.room import ORG, OTHER_ORG, Room, member
 
 
 async def is_good(room: Room[People], token: str) -> bool:

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.kinds.users import Group
 from remuda.identity.rbac.roles import role_id
-from tests.example.client import Client
-from tests.identity.people_house import (
+from tests.kit.asgi.client import Client
+from tests.kit.environment import options
+from tests.kit.identity.people_house import (
     ACCOUNTS,
     ADMINISTRATOR,
     CLERK,
@@ -30,8 +31,7 @@ from tests.identity.people_house import (
     told,
     user,
 )
-from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
-from tests.kit.environment import options
+from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
 
 OURS = SETTINGS.issuer
 

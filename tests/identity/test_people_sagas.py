@@ -25,10 +25,10 @@ from remuda.resources.conventions import DESCRIPTION, MODIFIER, NAME
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
-from tests.identity.people_house import CLERK, furnish, make_group, ports_of, tokens_of
-from tests.identity.room import ORG, registry
+from tests.kit.identity.people_house import CLERK, furnish, make_group, ports_of, tokens_of
+from tests.kit.identity.room import ORG, registry
+from tests.kit.simulation.runner import World
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.sim.runner import World
 
 ANN = Member(organization=ORG, id=membership_of(ORG, "ann@example.com"), subject="ann@example.com")
 ROBOT = Member(organization=ORG, id="d0000000-0000-4000-8000-00000000000d")

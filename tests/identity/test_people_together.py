@@ -19,7 +19,8 @@ from remuda.reconcile.results import ReconcileContext
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, Resource
-from tests.identity.people_house import (
+from tests.kit.environment import options
+from tests.kit.identity.people_house import (
     ACCOUNTS,
     CLERK,
     GROUPS,
@@ -37,8 +38,7 @@ from tests.identity.people_house import (
     told,
     user,
 )
-from tests.identity.room import ORG, Room
-from tests.kit.environment import options
+from tests.kit.identity.room import ORG, Room
 from tests.operations.passing import Passing
 from tests.operations.recording import Recorder
 

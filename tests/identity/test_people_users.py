@@ -14,7 +14,8 @@ from remuda.identity.kinds.users import Group, LastLogin, OrganizationUser, User
 from remuda.identity.users.schema import UserWrite
 from remuda.kernel.errors import NotFound
 from remuda.store.objects import ResourceT
-from tests.identity.people_house import (
+from tests.kit.environment import options
+from tests.kit.identity.people_house import (
     ADMINISTRATOR,
     BASE,
     CLERK,
@@ -31,8 +32,7 @@ from tests.identity.people_house import (
     told,
     user,
 )
-from tests.identity.room import ORG, OTHER_ORG, Room, everywhere, member
-from tests.kit.environment import options
+from tests.kit.identity.room import ORG, OTHER_ORG, Room, everywhere, member
 from tests.operations.passing import Passing
 
 

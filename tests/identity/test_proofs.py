@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.identity.house import running
 from tests.identity.test_people_sagas import PROOFS
+from tests.kit.identity.house import running
 from tests.operations.proofs import assert_all_proven
 
 

@@ -8,7 +8,7 @@ from remuda.identity.kinds.quotas import Allocation, QuotaMetadata
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.ledger import seed_quota_metadata
 from remuda.identity.quotas.schema import UsageQuery
-from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
+from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
 from tests.linearizability.desks import Quotas
 from tests.linearizability.quotaroom import (
     ALL,

@@ -2,8 +2,8 @@
 
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
-from tests.example.contract import Reply
-from tests.identity.room import ORG, PROJECT, Room, member
+from tests.kit.asgi.contract import Reply
+from tests.kit.identity.room import ORG, PROJECT, Room, member
 from tests.linearizability.desks import OWNERS, Quotas
 from tests.linearizability.laws import settle
 from tests.linearizability.quotaroom import (

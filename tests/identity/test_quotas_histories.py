@@ -8,14 +8,14 @@ from itertools import count
 from remuda.identity.kinds.quotas import Quota
 from remuda.identity.quotas.routes import ROUTES
 from remuda.store.contract import Store
-from tests.identity.room import ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.identity.room import ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 from tests.linearizability.desks import TELLER, OverHttp, Quotas, desk, furnish, service
 from tests.linearizability.histories import Caller, History, crowd
 from tests.linearizability.laws import check_law, check_rest, law_of, settle
 from tests.linearizability.sleeping import SleepyStore
 from tests.operations.fuse import Fuse, FusedStore
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
 
 SEEDS = 40
 LIFE = timedelta(minutes=10)

@@ -8,9 +8,9 @@ import pytest
 from remuda.identity.kinds.quotas import Allocation, Intent
 from remuda.identity.quotas.intents import Settling
 from remuda.identity.quotas.ledger import Ledger
-from tests.example.client import Client
-from tests.example.contract import Reply
-from tests.identity.room import Room
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
+from tests.kit.identity.room import Room
 from tests.linearizability.desks import Quotas
 from tests.linearizability.quotaroom import ROWS, SERVICE, asked, in_quotas, made, quota
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from tests.identity.room import PROJECT, Room
+from tests.kit.identity.room import PROJECT, Room
 from tests.linearizability.desks import Quotas
 from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, limits, made
 

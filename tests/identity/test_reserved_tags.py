@@ -15,8 +15,8 @@ from remuda.identity.kinds.users import Group, ServiceAccount, User, user_id
 from remuda.kernel.errors import Conflict
 from remuda.kernel.tags import Tag
 from remuda.store.objects import Resource
-from tests.example.client import Client
-from tests.identity.house import ORGANIZATIONS, House, running, told
+from tests.kit.asgi.client import Client
+from tests.kit.identity.house import ORGANIZATIONS, House, running, told
 
 RESERVED = {"name": "compute.unikorn-cloud.org/instance", "value": "i-1"}
 PLANTED = Tag(RESERVED["name"], RESERVED["value"])

@@ -16,8 +16,8 @@ from remuda.identity.settings import IdentitySettings
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, everywhere, in_a_room, member, rights
-from tests.sim.runner import World
+from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, everywhere, in_a_room, member, rights
+from tests.kit.simulation.runner import World
 
 OURS = Room[Rights]
 ROLES = f"/api/v1/organizations/{ORG}/roles"

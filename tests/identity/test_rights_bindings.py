@@ -10,10 +10,10 @@ from remuda.identity.rbac.roles import BUILT_IN
 from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import GroupBinding, IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
-from tests.identity.rights_ground import Ground, on_ground
-from tests.identity.room import rights
 from tests.identity.test_rights_roles import EXPECTED
 from tests.kit.environment import options
+from tests.kit.identity.rights_ground import Ground, on_ground
+from tests.kit.identity.room import rights
 
 OURS = "https://identity.example"
 OTHERS = "https://login.example/"

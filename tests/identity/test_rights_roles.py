@@ -9,11 +9,11 @@ from remuda.access.principal import Permission
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes
 from remuda.identity.rbac.roles import BUILT_IN, RoleRights, rights_of, role_id, seed_roles
 from remuda.resources.conventions import NAME
-from tests.identity.rights_ground import Ground
-from tests.identity.room import registry, rights
 from tests.kit.environment import options
-from tests.sim.runner import World
-from tests.sim.store import open_simulated
+from tests.kit.identity.rights_ground import Ground
+from tests.kit.identity.room import registry, rights
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import open_simulated
 
 IDS = {
     "administrator": "f194d170-6ed1-4408-85e0-2d672777019f",

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.tenancy.domains import organization_of_domain
-from tests.identity.tenancy_room import (
+from tests.kit.environment import provided_by
+from tests.kit.identity.tenancy_room import (
     ORGANIZATIONS,
     PLATFORM,
     made,
@@ -17,9 +18,8 @@ from tests.identity.tenancy_room import (
     provider,
     with_domain,
 )
-from tests.identity.tenancy_stage import Stage, stage
-from tests.kit.environment import provided_by
-from tests.sim.runner import World, simulate
+from tests.kit.identity.tenancy_stage import Stage, stage
+from tests.kit.simulation.runner import World, simulate
 
 GOES = ": what is there goes by itself; if it does not, it says itself what keeps it, and an operator can let go of it"
 

@@ -12,9 +12,9 @@ from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.tenancy import schema as wire
 from remuda.kernel.errors import RemudaError
 from remuda.resources.schema import MetadataWrite
-from tests.example.client import Client
-from tests.example.contract import Reply
-from tests.identity.tenancy_room import (
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
+from tests.kit.identity.tenancy_room import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,
@@ -27,9 +27,9 @@ from tests.identity.tenancy_room import (
     provider,
     with_domain,
 )
-from tests.identity.tenancy_stage import SERVERS, Stage, stage
-from tests.sim.platter import Keep
-from tests.sim.runner import World, simulate
+from tests.kit.identity.tenancy_stage import SERVERS, Stage, stage
+from tests.kit.simulation.platter import Keep
+from tests.kit.simulation.runner import World, simulate
 
 FIRST_DELETE, STEPS = 6, 8
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.tenancy import Organization
-from tests.identity.room import everywhere, member
-from tests.identity.tenancy_room import (
+from tests.kit.identity.room import everywhere, member
+from tests.kit.identity.tenancy_room import (
     ABSENT,
     NOWHERE,
     ORGANIZATIONS,

@@ -4,8 +4,8 @@ import pytest
 
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.kernel.secrets import Secret
-from tests.identity.room import member
-from tests.identity.tenancy_room import (
+from tests.kit.identity.room import member
+from tests.kit.identity.tenancy_room import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,

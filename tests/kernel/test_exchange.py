@@ -8,7 +8,7 @@ import pytest
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.errors import NotFound, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut, TooMany
 from remuda.kernel.exchange import Exchange, NotNow, NotSent, ResponseLost, Retries
-from tests.sim.runner import World, simulate
+from tests.kit.simulation.runner import World, simulate
 
 NOT_SENT, LOST = NotSent("nobody listens"), ResponseLost("cut off")
 BY_A_PROXY = NotNow(ServerUnreachable("cloud", "502"), is_lost=True)

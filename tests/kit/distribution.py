@@ -7,7 +7,7 @@ change the id of every case.
 
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-from tests.sim.slices import is_slice
+from tests.kit.simulation.slices import is_slice
 
 
 class FileOrSlice(LoadFileScheduling):  # type: ignore[misc]

@@ -18,8 +18,8 @@ from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
 from tests.contract.harness import Harness, eventually
 from tests.contract.kinds import REGISTRY
+from tests.kit.simulation.store import SEALER
 from tests.kubernetes.cluster import Cluster
-from tests.sim.store import SEALER
 
 SETTINGS = KubernetesSettings(
     reader=ReaderSettings(tail_changes=2, slice_objects=2, bookmark_interval_s=0.1, ahead_timeout_s=1.0),

@@ -14,13 +14,13 @@ from remuda.kernel.errors import Malformed
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.catalogue.provider_registry import need
 from remuda.region.filestorage.classes import class_id
+from tests.kit.region.house import NORTH, STANDARD, UBUNTU, running
+from tests.kit.region.images_ground import image
 from tests.kubernetes.cluster import OwnCluster
 from tests.kubernetes.test_provider import SMALL, cloud_at
 from tests.providers.conformance.bench import Bench
 from tests.providers.conformance.candidates import EVERYTHING, Part, Scenario, scenarios, through_calls
 from tests.providers.conformance.test_declared import verbs_of
-from tests.region.house import NORTH, STANDARD, UBUNTU, running
-from tests.region.images_ground import image
 from tests.resources.room import refusal
 
 pytestmark = pytest.mark.kubernetes

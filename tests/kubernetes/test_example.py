@@ -14,11 +14,11 @@ from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from tests.example.app import registry
 from tests.example.house import House, Pace
 from tests.example.pasture import FAULTS as PASTURE_FAULTS
-from tests.example.watchdog import Watchdog, check_log
+from tests.kit.simulation.faults import FaultMenu, assert_all_fired
+from tests.kit.simulation.store import SEALER
+from tests.kit.watchdog import Watchdog, check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
-from tests.sim.faults import FaultMenu, assert_all_fired
-from tests.sim.store import SEALER
 
 pytestmark = pytest.mark.kubernetes
 

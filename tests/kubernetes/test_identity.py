@@ -23,21 +23,21 @@ from remuda.kernel.randomness import SeededRandomness, SystemRandomness
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.objects import Metadata
-from tests.example.client import Client
-from tests.example.contract import Reply
-from tests.example.validating import Validated
-from tests.example.watchdog import check_log
-from tests.identity.login_ground import ISSUER, nobody_answers
-from tests.identity.room import registry
-from tests.identity.sim_guests import Guests
-from tests.identity.sim_house import House
-from tests.identity.sim_laws import check_always
-from tests.identity.sim_stage import CROWD, ROOT, Pace
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
+from tests.kit.asgi.judge import judge_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.identity.login_ground import ISSUER, nobody_answers
+from tests.kit.identity.room import registry
+from tests.kit.sim_identity.guests import Guests
+from tests.kit.sim_identity.house import House
+from tests.kit.sim_identity.laws import check_always
+from tests.kit.sim_identity.stage import CROWD, ROOT, Pace
+from tests.kit.simulation.faults import FaultMenu, assert_all_fired
+from tests.kit.simulation.store import SEALER
+from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
-from tests.sim.faults import FaultMenu, assert_all_fired
-from tests.sim.store import SEALER
-from tests.wire.judge import judge_of
 
 pytestmark = pytest.mark.kubernetes
 

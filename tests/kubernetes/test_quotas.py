@@ -20,15 +20,15 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.reconcile.results import ReconcileContext, Requeue
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
-from tests.example.client import Client
 from tests.http.ports import api_ports
-from tests.identity.room import ORG, PROJECT, ByName, registry
+from tests.kit.asgi.client import Client
+from tests.kit.identity.room import ORG, PROJECT, ByName, registry
+from tests.kit.simulation.store import SEALER
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import settings_for
 from tests.linearizability.desks import TELLER, Desk, OverHttp, Quotas, asking, desk, furnish, service, used_in
 from tests.linearizability.histories import Caller, History, crowd
 from tests.linearizability.laws import check_law
-from tests.sim.store import SEALER
 
 pytestmark = pytest.mark.kubernetes
 

@@ -8,7 +8,7 @@ from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Life, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.kernel.randomness import SeededRandomness
-from tests.identity.room import ORG, PROJECT
+from tests.kit.identity.room import ORG, PROJECT
 from tests.linearizability.desks import TELLER, Quotas, asking, limiting, service
 from tests.operations.fuse import CrashError, Fuse, FusedStore
 

@@ -22,7 +22,7 @@ from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
-from tests.example.client import Client
+from tests.kit.asgi.client import Client
 
 KIND = "servers"
 OWNERS = "computeinstances.compute.unikorn-cloud.org"

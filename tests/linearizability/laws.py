@@ -10,10 +10,10 @@ from remuda.kernel.errors import NotFound, Unavailable, Unusable
 from remuda.reconcile.results import ReconcileContext, Requeue
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
-from tests.example.watchdog import at_once
-from tests.identity.room import ORG
+from tests.kit.identity.room import ORG
+from tests.kit.simulation.runner import World
+from tests.kit.watchdog import at_once
 from tests.linearizability.desks import Quotas
-from tests.sim.runner import World
 
 
 async def check_law(store: Store, organization: str) -> None:

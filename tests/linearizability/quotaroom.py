@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from remuda.identity.quotas.routes import ROUTES
-from tests.example.client import Client
-from tests.identity.room import ORG, PROJECT, Room, everywhere, in_a_room
+from tests.kit.asgi.client import Client
+from tests.kit.identity.room import ORG, PROJECT, Room, everywhere, in_a_room
 from tests.linearizability.desks import OWNERS, Quotas, furnish, service
 from tests.linearizability.laws import law_of
 

@@ -21,9 +21,9 @@ from remuda.region.kinds.networks import Network
 from tests.http.ranch_api import LIST, HorseRead
 from tests.http.riding import client_of
 from tests.http.test_calling import Scripted, answering
-from tests.identity.household import ORGANIZATIONS, told
+from tests.kit.identity.household import ORGANIZATIONS, told
+from tests.kit.region.house import NORTH, RegionHouse
 from tests.links.ground import WAYS, Following, Ground, followed, there
-from tests.region.house import NORTH, RegionHouse
 
 each_way = pytest.mark.parametrize("way", WAYS)
 

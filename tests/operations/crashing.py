@@ -3,10 +3,10 @@
 from itertools import count
 
 from remuda.operations.saga import AnySaga
+from tests.kit.simulation.runner import World, simulate
 from tests.operations.fuse import CrashError, Fuse, Moment
 from tests.operations.hooks import Point, failing, hooked
 from tests.operations.stage import FIRST, Process, Proof, Stage, result_of, staged
-from tests.sim.runner import World, simulate
 
 
 def crash_everywhere(proof: Proof, moment: Moment, fails_at: Point | None = None) -> None:

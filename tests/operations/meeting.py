@@ -8,9 +8,9 @@ from itertools import permutations
 import msgspec
 
 from remuda.kernel.errors import RemudaError, Unavailable
+from tests.kit.simulation.runner import World
 from tests.operations.hooks import Hook, InjectedError, Point, both, failing, hooked, meanwhile
 from tests.operations.stage import FIRST, SECOND, SETTINGS, Process, Proof, Stage, result_of, staged
-from tests.sim.runner import World
 
 
 async def meet_at(world: World, proof: Proof, at: Point) -> None:

@@ -21,6 +21,7 @@ from functools import partial
 from structlog.testing import capture_logs
 
 from remuda.operations.saga import Sagas
+from tests.kit.simulation.runner import World, simulate
 from tests.operations.crashing import crash_everywhere, crash_in_recovery
 from tests.operations.fuse import MOMENTS
 from tests.operations.hooks import Point, points
@@ -35,7 +36,6 @@ from tests.operations.stumbling import (
     repeat_undo,
     run_clean,
 )
-from tests.sim.runner import World, simulate
 
 __all__ = ["Case", "Proof", "assert_all_proven", "cases"]
 

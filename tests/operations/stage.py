@@ -18,9 +18,9 @@ from remuda.store.background import BackgroundTask, BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import SEALER, lose_power, sim_ports
 from tests.operations.fuse import CrashError, Fuse, FusedStore
-from tests.sim.runner import World
-from tests.sim.store import SEALER, lose_power, sim_ports
 
 FIRST = "aaaaaaaa-0000-4000-8000-000000000001"
 SECOND = "bbbbbbbb-0000-4000-8000-000000000002"

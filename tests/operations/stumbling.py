@@ -1,9 +1,9 @@
 """Steps and undos that fail, or happen twice."""
 
 from remuda.operations.kinds import attempt_id
+from tests.kit.simulation.runner import World
 from tests.operations.hooks import InjectedError, Point, both, failing, hooked, repeating
 from tests.operations.stage import FIRST, Proof, result_of, staged
-from tests.sim.runner import World
 
 
 async def run_clean(world: World, proof: Proof) -> None:

@@ -16,8 +16,8 @@ from remuda.operations.saga import Saga, Step, Work
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Metadata, Resource, StoredStruct
+from tests.kit.simulation.runner import World, simulate
 from tests.operations.stage import Proof, Stage, staged
-from tests.sim.runner import World, simulate
 
 GROUP = "camp.remuda"
 

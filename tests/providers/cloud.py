@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from remuda.providers.calls import Calls
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from remuda.providers.metrics import CallMetrics
-from tests.sim.runner import World, simulate
+from tests.kit.simulation.runner import World, simulate
 
 NEVER_BREAKS = CircuitBreakerSettings(failures_in_a_row=10**9, failure_share=2.0)
 VERBS = ("make", "look")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remuda.providers.contract.provider import Provider
-from tests.sim.runner import World
+from tests.kit.simulation.runner import World
 
 LISTINGS = frozenset({"tenancies", "networks", "groups", "ports", "sightings", "balancers", "storages"})
 PARTS = (("one", "two"), ("three",))

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from remuda.kernel.errors import NotFound, ServerUnreachable, Unavailable
 from remuda.kernel.randomness import SeededRandomness
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreaker, CircuitBreakerSettings, RetryBudget
+from tests.kit.simulation.runner import World, simulate
 from tests.providers.cloud import Cloud
-from tests.sim.runner import World, simulate
 
 BUSY = CallSettings(slots=3, queue=4, breaker=CircuitBreakerSettings(failures_in_a_row=4, open_s=3), retries=2)
 

@@ -8,8 +8,8 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OutcomeUnknown, ServerUnreachable
 from remuda.reconcile.leader import Lease
 from remuda.store.contract import Store
+from tests.kit.simulation.runner import World
 from tests.reconcile.toy import Notes
-from tests.sim.runner import World
 
 
 class NodeClock:

@@ -14,8 +14,8 @@ from remuda.reconcile.results import ReconcileContext
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options, provided_by
+from tests.kit.simulation.runner import World, simulate
 from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, animal, farm
-from tests.sim.runner import World, simulate
 
 SETTINGS = DeletionGuardSettings(window=timedelta(minutes=10))
 

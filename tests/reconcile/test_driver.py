@@ -20,8 +20,8 @@ from remuda.reconcile.sources import Source
 from remuda.store.contract import Event, Page
 from remuda.store.objects import Resource
 from tests.kit.environment import options, provided_by
+from tests.kit.simulation.runner import World, simulate
 from tests.reconcile.toy import Animal, Farm, Herd, animal, farm, recoloured
-from tests.sim.runner import World, simulate
 
 
 def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]], seeds: int = 5) -> None:

@@ -18,8 +18,8 @@ from remuda.reconcile.status import ERRORED
 from remuda.store.objects import FOREGROUND, Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
+from tests.kit.simulation.runner import World, simulate
 from tests.reconcile.toy import ANIMAL, FINALIZER, GROUP, Animal, Farm, Herd, HerdSpec, animal, farm, recoloured
-from tests.sim.runner import World, simulate
 
 HELD_BY_OTHERS = "others.example.org/reference"
 

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.reconcile.leader import Pace
 from tests.kit.environment import options
-from tests.sim.runner import World
+from tests.kit.simulation.runner import World
 
 PER_S = 10.0
 

@@ -10,7 +10,7 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import SystemClock
 from remuda.reconcile.queue import Queue, Rank
 from tests.kit.environment import options, provided_by
-from tests.sim.runner import World, simulate
+from tests.kit.simulation.runner import World, simulate
 
 
 def simulated(scenario: Callable[[World, Queue], Awaitable[None]], seeds: int = 20) -> None:

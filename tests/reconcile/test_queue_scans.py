@@ -2,8 +2,8 @@
 
 from remuda.reconcile.queue import Queue, Rank
 from tests.kit.environment import options, provided_by
+from tests.kit.simulation.runner import World
 from tests.reconcile.test_queue import key_of, simulated
-from tests.sim.runner import World
 
 world = provided_by(simulated)
 queue = provided_by(simulated, position=1)

@@ -27,9 +27,9 @@ from remuda.store.kinds import Index, Kind, Reference, Registry, keyed
 from remuda.store.logs import Log
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
 from remuda.store.sqlite.store import SqliteStore
-from tests.sim.faults import FaultMenu
-from tests.sim.runner import World
-from tests.sim.store import lose_power, open_simulated
+from tests.kit.simulation.faults import FaultMenu
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import lose_power, open_simulated
 
 GROUP = "toy.remuda"
 FINALIZER = f"{GROUP}/barn"

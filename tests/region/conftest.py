@@ -1,11 +1,11 @@
 """Fixtures of region: the whole service, and parts of it."""
 
 from tests.kit.environment import provided_by
-from tests.region.holdings_ground import on_site
-from tests.region.house import in_a_region
-from tests.region.images_ground import on_ground as on_ground_of_images
-from tests.region.networks_ground import on_ground as on_ground_of_networks
-from tests.region.servers_ground import in_yard
+from tests.kit.region.holdings_ground import on_site
+from tests.kit.region.house import in_a_region
+from tests.kit.region.images_ground import on_ground as on_ground_of_images
+from tests.kit.region.networks_ground import on_ground as on_ground_of_networks
+from tests.kit.region.servers_ground import in_yard
 
 region = provided_by(in_a_region)
 region_images = provided_by(on_ground_of_images)

@@ -14,8 +14,8 @@ from remuda.region.filestorage.classes import class_id
 from remuda.region.kinds import KINDS
 from remuda.store.kinds import Kind
 from remuda.store.logs import subject_of
-from tests.identity.household import ORGANIZATIONS
-from tests.region.house import NORTH, RegionHouse
+from tests.kit.identity.household import ORGANIZATIONS
+from tests.kit.region.house import NORTH, RegionHouse
 
 STAYS = {"regions", "filestorageclasses", "filestorageprovisioners"}
 """What belongs to no project."""

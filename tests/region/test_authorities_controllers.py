@@ -15,10 +15,10 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.region.networks_asking import KEY, make_authority
-from tests.region.networks_ground import ABSENT, HOME, TENANT, Ground
-from tests.region.room import ORG, PROJECT
-from tests.sim.runner import START
+from tests.kit.region.networks_asking import KEY, make_authority
+from tests.kit.region.networks_ground import ABSENT, HOME, TENANT, Ground
+from tests.kit.region.room import ORG, PROJECT
+from tests.kit.simulation.runner import START
 
 OPERATION = "d0000000-0000-4000-8000-00000000000d"
 NAME_LEFT = "d0000000-0000-4000-8000-00000000000e"

@@ -15,7 +15,7 @@ from remuda.region.catalogue.service import Catalogue
 from remuda.region.kinds.regions import Networks, ProviderNetworks, RegionKubernetes, RegionOpenstack, RegionSpec
 from remuda.region.settings import RegionSettings
 from tests.kit.environment import provided_by
-from tests.region.room import (
+from tests.kit.region.room import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
@@ -29,7 +29,7 @@ from tests.region.room import (
     member,
     refusal,
 )
-from tests.region.shop import GRAPHIC, LARGE, PINNED, SMALL, Shop
+from tests.kit.region.shop import GRAPHIC, LARGE, PINNED, SMALL, Shop
 from tests.wire.agreement import Agreement
 from tests.wire.contract import Operation, wire_contract
 

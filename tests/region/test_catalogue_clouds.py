@@ -14,7 +14,7 @@ from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
-from tests.region.room import (
+from tests.kit.region.room import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
@@ -26,9 +26,9 @@ from tests.region.room import (
     member,
     registry,
 )
-from tests.region.shop import Shop
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.region.shop import Shop
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 ANN = member("ann@example.com", ORG)
 BOB = member("bob@example.com", OTHER_ORG)

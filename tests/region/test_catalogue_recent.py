@@ -8,7 +8,7 @@ import pytest
 from remuda.kernel.errors import NotFound, Unavailable
 from remuda.region.catalogue.provider_registry import Freshness, Recent
 from tests.kit.environment import provided_by
-from tests.sim.runner import World, simulate
+from tests.kit.simulation.runner import World, simulate
 
 FRESHNESS = Freshness(fresh_s=10, patience_s=1, stale_s=100)
 

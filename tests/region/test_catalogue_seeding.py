@@ -20,9 +20,9 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options, provided_by
-from tests.region.room import make_region, registry
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.region.room import make_region, registry
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NORTH, SOUTH = region_id("north"), region_id("south")

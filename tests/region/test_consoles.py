@@ -5,12 +5,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, screens_api
 from remuda.http.server.health import Mounted, Mounts
-from tests.example.client import Client
-from tests.example.contract import Reply, contract_of
-from tests.example.validating import Validated
-from tests.identity.household import told
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply, contract_of
+from tests.kit.asgi.validating import Validated
 from tests.kit.environment import options
-from tests.region.house import RegionHouse
+from tests.kit.identity.household import told
+from tests.kit.region.house import RegionHouse
 
 CLOUD = "sim-north"
 MARKUP = base64.b64encode(b'#cloud-config\nhostname: "<b>web</b>"\n').decode()

@@ -9,7 +9,7 @@ import pytest
 
 from remuda.http.openapi import document
 from remuda.region.app import TABLE
-from tests.region.house import RegionHouse, in_a_region
+from tests.kit.region.house import RegionHouse, in_a_region
 from tests.wire import contract as wire
 from tests.wire.agreement import Agreement
 from tests.wire.contract import Operation, wire_contract

@@ -22,10 +22,10 @@ from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.region.filestorage_asking import FAST, STANDARD, update, wanted
-from tests.region.holdings_ground import ABSENT, TENANT, Site
-from tests.region.identity_port import MemoryIdentity
-from tests.region.room import (
+from tests.kit.region.filestorage_asking import FAST, STANDARD, update, wanted
+from tests.kit.region.holdings_ground import ABSENT, TENANT, Site
+from tests.kit.region.identity_port import MemoryIdentity
+from tests.kit.region.room import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
@@ -39,8 +39,8 @@ from tests.region.room import (
     member,
     refusal,
 )
-from tests.region.shop import Shop
-from tests.sim.runner import World
+from tests.kit.region.shop import Shop
+from tests.kit.simulation.runner import World
 
 GOLD = CloudStorageClass(id="gold", name="gold", protocols=("nfsv4",), parallelism=2)
 IRON = CloudStorageClass(id="iron", name="Iron & rust!", protocols=("nfsv3", "nfsv4"), parallelism=0)

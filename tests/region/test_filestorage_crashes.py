@@ -19,15 +19,15 @@ from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Address
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
-from tests.example.contract import Reply
+from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.region import loadbalancers_asking as balancing
-from tests.region.filestorage_asking import update, wanted
-from tests.region.holdings_ground import HOME, TENANT, Site, open_site
-from tests.region.identity_port import MemoryIdentity
-from tests.region.room import make_region
-from tests.sim.platter import Keep
-from tests.sim.runner import World, simulate
+from tests.kit.region import loadbalancers_asking as balancing
+from tests.kit.region.filestorage_asking import update, wanted
+from tests.kit.region.holdings_ground import HOME, TENANT, Site, open_site
+from tests.kit.region.identity_port import MemoryIdentity
+from tests.kit.region.room import make_region
+from tests.kit.simulation.platter import Keep
+from tests.kit.simulation.runner import World, simulate
 
 STEPS, FIRST_DELETE = 7, 5
 ILLS = {

@@ -20,11 +20,11 @@ from remuda.region.kinds.images import ImageImport
 from remuda.resources.crud import exists
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
-from tests.region.networks_ground import simulated_cloud
-from tests.region.room import ORG, REGION, make_region
-from tests.sim.runner import World
-from tests.sim.store import lose_power
+from tests.kit.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
+from tests.kit.region.networks_ground import simulated_cloud
+from tests.kit.region.room import ORG, REGION, make_region
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import lose_power
 
 MAGIC = "Image does not contain a valid master boot record, ensure the image is in raw format"
 UNREADABLE = "Image read failed, please ensure the URL is correct"

@@ -36,8 +36,8 @@ from remuda.store.kinds import Registry
 from remuda.store.objects import IN_USE, Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 REGISTRY = Registry(KINDS)
 PUBLIC = (None, PublicIpAllocation(), PublicIpAllocation(enabled=True))

@@ -11,7 +11,7 @@ from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.codec import codecs
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata, Resource
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 REGISTRY = Registry(KINDS)
 CANARY = "canary-in-the-mine"

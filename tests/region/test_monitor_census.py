@@ -34,8 +34,8 @@ from remuda.store.contract import Event, Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.kit.environment import provided_by
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NORTH = "north"

@@ -15,9 +15,9 @@ from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.servers import Server
 from remuda.store.sqlite.store import open_store
 from tests.kit.environment import options
-from tests.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running, unwatched
-from tests.region.monitor_ground import Monitored, monitor_over
-from tests.sim.store import SEALER
+from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running, unwatched
+from tests.kit.region.monitor_ground import Monitored, monitor_over
+from tests.kit.simulation.store import SEALER
 
 
 def port(tenancy: str, name: str, network: Handle, address: str) -> CloudPortSpec:

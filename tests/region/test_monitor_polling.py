@@ -18,8 +18,8 @@ from remuda.region.servers.status import Looking
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.kit.environment import provided_by
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 REGION = "c0000000-0000-4000-8000-000000000001"
 

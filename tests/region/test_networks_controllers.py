@@ -9,9 +9,9 @@ from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.region.networks_asking import NOTHING, REFERENCE, all_is_gone, reference_at
-from tests.region.networks_ground import HOME, TENANT, Ground
-from tests.region.room import ORG, PROJECT
+from tests.kit.region.networks_asking import NOTHING, REFERENCE, all_is_gone, reference_at
+from tests.kit.region.networks_ground import HOME, TENANT, Ground
+from tests.kit.region.room import ORG, PROJECT
 
 
 async def handle_of(ground: Ground, name: str) -> Handle:

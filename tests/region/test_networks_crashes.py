@@ -17,13 +17,13 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.store.objects import Resource
-from tests.example.contract import Reply
-from tests.region.identity_port import MemoryIdentity
-from tests.region.networks_asking import KEY, all_is_gone
-from tests.region.networks_ground import HOME, TENANT, Ground, network, open_ground, simulated_cloud
-from tests.region.room import ORG, PROJECT, make_region
-from tests.sim.platter import Keep
-from tests.sim.runner import World, simulate
+from tests.kit.asgi.contract import Reply
+from tests.kit.region.identity_port import MemoryIdentity
+from tests.kit.region.networks_asking import KEY, all_is_gone
+from tests.kit.region.networks_ground import HOME, TENANT, Ground, network, open_ground, simulated_cloud
+from tests.kit.region.room import ORG, PROJECT, make_region
+from tests.kit.simulation.platter import Keep
+from tests.kit.simulation.runner import World, simulate
 
 FIRST_DELETE, STEPS = 4, 6
 Step = Callable[[str], Awaitable[Reply]]

@@ -12,10 +12,10 @@ from remuda.resources.conventions import identity_of
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.region.networks_asking import NOTHING, all_is_gone, make_group
-from tests.region.networks_ground import TENANT, Ground
-from tests.region.room import ORG, PROJECT, REGION
-from tests.sim.runner import START
+from tests.kit.region.networks_asking import NOTHING, all_is_gone, make_group
+from tests.kit.region.networks_ground import TENANT, Ground
+from tests.kit.region.room import ORG, PROJECT, REGION
+from tests.kit.simulation.runner import START
 
 
 async def _left_by(ground: Ground, phase: Phase) -> str:

@@ -14,9 +14,9 @@ from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, Regi
 from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
-from tests.region.networks_asking import all_is_gone
-from tests.region.networks_ground import TENANT, Ground
-from tests.region.room import REGION, clouds_over
+from tests.kit.region.networks_asking import all_is_gone
+from tests.kit.region.networks_ground import TENANT, Ground
+from tests.kit.region.room import REGION, clouds_over
 from tests.region.test_networks_controllers import ILLS
 
 SEGMENTS = ((100, 101), (200, 200))

@@ -15,10 +15,10 @@ from remuda.region.kinds.orphans import Orphan, claimed
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.recovery.schema import AdoptWrite
 from remuda.resources.conventions import identity_of
-from tests.identity.household import told
 from tests.kit.environment import options
-from tests.region.house import RegionHouse, unwatched
-from tests.region.monitor_ground import OPERATOR, Monitored
+from tests.kit.identity.household import told
+from tests.kit.region.house import RegionHouse, unwatched
+from tests.kit.region.monitor_ground import OPERATOR, Monitored
 from tests.resources.room import everywhere, refusal
 
 RECOVERY = "/api/v2/recovery"

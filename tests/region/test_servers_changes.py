@@ -7,10 +7,10 @@ import pytest
 from remuda.kernel.tags import Tag
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT
-from tests.region.networks_asking import NOT_FOUND, forbidden
-from tests.region.networks_ground import ABSENT
-from tests.region.room import ORG, PROJECT, catalogues, member, refusal
-from tests.region.servers_ground import (
+from tests.kit.region.networks_asking import NOT_FOUND, forbidden
+from tests.kit.region.networks_ground import ABSENT
+from tests.kit.region.room import ORG, PROJECT, catalogues, member, refusal
+from tests.kit.region.servers_ground import (
     COMPUTE,
     DEBIAN,
     FOR_METAL,

@@ -13,8 +13,8 @@ from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.rules import plan_of
 from tests.kit.environment import options
-from tests.region.room import refusal
-from tests.region.servers_ground import DEBIAN, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update, wanted
+from tests.kit.region.room import refusal
+from tests.kit.region.servers_ground import DEBIAN, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update, wanted
 from tests.region.shown import shown_of
 
 

@@ -14,9 +14,9 @@ from remuda.kernel.errors import RemudaError
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.servers.routes import SERVERS
-from tests.example.contract import Reply
-from tests.region.room import make_region
-from tests.region.servers_ground import (
+from tests.kit.asgi.contract import Reply
+from tests.kit.region.room import make_region
+from tests.kit.region.servers_ground import (
     COMPUTE,
     DEBIAN,
     STANDARD,
@@ -28,8 +28,8 @@ from tests.region.servers_ground import (
     wanted,
     yard_cloud,
 )
-from tests.sim.platter import Keep
-from tests.sim.runner import World, simulate
+from tests.kit.simulation.platter import Keep
+from tests.kit.simulation.runner import World, simulate
 
 Deed = Callable[[Yard, str], Awaitable[Reply]]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from remuda.providers.contract.common import server_name
 from remuda.region.kinds.servers import Server
-from tests.identity.household import told
-from tests.region.house import STANDARD, UBUNTU, RegionHouse
+from tests.kit.identity.household import told
+from tests.kit.region.house import STANDARD, UBUNTU, RegionHouse
 from tests.region.shown import shown_of
 
 SMALL = "sim-small-1"

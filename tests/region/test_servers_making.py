@@ -21,8 +21,8 @@ from remuda.resources.conventions import (
 )
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
-from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
-from tests.region.servers_ground import COMPUTE, RIGHTS, TENANT, UBUNTU, Yard, encoded, in_yard, wanted
+from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
+from tests.kit.region.servers_ground import COMPUTE, RIGHTS, TENANT, UBUNTU, Yard, encoded, in_yard, wanted
 from tests.region.shown import shown_of
 
 

@@ -8,7 +8,7 @@ from remuda.region.kinds.common import RETRIED
 from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
-from tests.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
+from tests.kit.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
 from tests.region.shown import shown_of
 
 

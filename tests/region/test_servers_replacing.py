@@ -5,7 +5,7 @@ import pytest
 from remuda.region.kinds.servers import Replacement
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.region.servers_ground import (
+from tests.kit.region.servers_ground import (
     COMPUTE,
     DEBIAN,
     ROCKY,

@@ -1,7 +1,7 @@
 """One room of a service for tests: its routes over a real store, on the simulated machine, with principals to order.
 
-Each service has a module that says which service it is (`tests.identity.room`, `tests.region.room`); here is what they
-share. Every answer is held against the document of the room's routes and against the service's wire contract.
+Each service has a module that says which service it is (`tests.kit.identity.room`, `tests.kit.region.room`); here is
+what they share. Every answer is held against the document of the room's routes and against the service's wire contract.
 """
 
 from collections.abc import Callable, Coroutine, Iterable
@@ -18,13 +18,13 @@ from remuda.operations.kinds import OPERATION
 from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.store.kinds import Kind, Registry
 from remuda.store.sqlite.store import SqliteStore
-from tests.example.client import Client
-from tests.example.contract import Reply
-from tests.example.validating import Validated
 from tests.http.ports import api_ports
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
-from tests.wire.judge import judge_of
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
+from tests.kit.asgi.judge import judge_of
+from tests.kit.asgi.validating import Validated
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 ServiceT = TypeVar("ServiceT")
 RoomT = TypeVar("RoomT", bound="Room[Any]")

@@ -10,8 +10,8 @@ from remuda.resources.crud import exists, find, find_in, get_in
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.sim.runner import World
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import open_simulated
 
 
 @options(seeds=1)

@@ -9,9 +9,9 @@ import msgspec
 from remuda.store.objects import Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.kinds import REGISTRY, Corral, Horse, HorseSpec, HorseStatus, Ranch
+from tests.kit.simulation.model import Change, Create, Delete, Thing, seen
+from tests.kit.simulation.runner import World
 from tests.sim.ledger import Ledger
-from tests.sim.model import Change, Create, Delete, Thing, seen
-from tests.sim.runner import World
 
 HELD = "test.remuda/held"
 NAMES: dict[type[Resource], tuple[str, ...]] = {

@@ -10,7 +10,7 @@ from remuda.store.logs import Record
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.kinds import Corral, Horse, Ranch
-from tests.sim.model import Key, Model, Thing, Write, seen
+from tests.kit.simulation.model import Key, Model, Thing, Write, seen
 
 STREAM, SUBJECT = "timeline", "everything"
 KINDS: tuple[type[Resource], ...] = (Ranch, Corral, Horse)

@@ -7,21 +7,21 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.store.sqlite import writer as writing
-from tests.compute.sim_book import ComputeBook
-from tests.compute.sim_customers import USER_DATA, Hosts, Owners
-from tests.compute.sim_guards import Guards
-from tests.compute.sim_house import WholeHouse
-from tests.compute.sim_planted import PLANTED
-from tests.compute.sim_timeline import check_timelines
-from tests.compute.sim_watching import WholeWatchdog
 from tests.durability.checks import looking_into
-from tests.example.watchdog import check_log
-from tests.region.sim_customers import Drivers, Holders, Networkers
-from tests.region.sim_imaging import Imagers
-from tests.region.sim_operators import Operators, Services, help_out
-from tests.sim.machine import SimMachine
-from tests.sim.runner import World, simulate
-from tests.sim.slices import Coverage, slice_name, sliced
+from tests.kit.sim_compute.book import ComputeBook
+from tests.kit.sim_compute.customers import USER_DATA, Hosts, Owners
+from tests.kit.sim_compute.guards import Guards
+from tests.kit.sim_compute.house import WholeHouse
+from tests.kit.sim_compute.planted import PLANTED
+from tests.kit.sim_compute.timeline import check_timelines
+from tests.kit.sim_compute.watching import WholeWatchdog
+from tests.kit.sim_region.customers import Drivers, Holders, Networkers
+from tests.kit.sim_region.imaging import Imagers
+from tests.kit.sim_region.operators import Operators, Services, help_out
+from tests.kit.simulation.machine import SimMachine
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.slices import Coverage, slice_name, sliced
+from tests.kit.watchdog import check_log
 from tests.sim.test_region import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
 
 SLICES = sliced(160, length=40)

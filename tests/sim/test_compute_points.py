@@ -10,9 +10,9 @@ from itertools import count
 import pytest
 from structlog.testing import capture_logs
 
-from tests.compute.sim_points import CHANGES, INSTANCE, InstanceBench
-from tests.example.watchdog import check_log
-from tests.sim.runner import World, simulate
+from tests.kit.sim_compute.points import CHANGES, INSTANCE, InstanceBench
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.watchdog import check_log
 
 STRIDE = 1 if "REMUDA_SEEDS" in os.environ else 3
 LONG_DONE = 3

@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from remuda.kernel.randomness import SeededRandomness
-from tests.sim.disk import SimDisk, memory_directory
-from tests.sim.faults import FaultMenu
-from tests.sim.platter import SECTOR, Change, Keep, Platter
+from tests.kit.simulation.disk import SimDisk, memory_directory
+from tests.kit.simulation.faults import FaultMenu
+from tests.kit.simulation.platter import SECTOR, Change, Keep, Platter
 
 ROWS = 12
 NewDisk = Callable[..., SimDisk]

@@ -25,9 +25,9 @@ from tests.example.pasture import FAULTS as PASTURE_FAULTS
 from tests.example.rules import mount_id
 from tests.example.sagas import MountPorts, NewMount
 from tests.example.stalls import Stalls
-from tests.example.watchdog import Watchdog, check_log
-from tests.sim.machine import SimMachine
-from tests.sim.runner import World, simulate
+from tests.kit.simulation.machine import SimMachine
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.watchdog import Watchdog, check_log
 
 SEEDS = 16
 """The widest system has the others."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.faults import Count, FaultMenu, assert_all_fired
+from tests.kit.simulation.faults import Count, FaultMenu, assert_all_fired
 
 
 def answers(menu: FaultMenu, name: str, calls: int = 50) -> list[bool]:

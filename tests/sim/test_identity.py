@@ -16,15 +16,15 @@ from remuda.identity.app import TABLE
 from remuda.identity.login.passwords import Passwords
 from remuda.store.sqlite import writer as writing
 from tests.durability.checks import looking_into
-from tests.example.watchdog import check_log
-from tests.identity.login_ground import CHEAP
-from tests.identity.room import registry
-from tests.identity.sim_book import Book
-from tests.identity.sim_house import House
-from tests.identity.sim_planted import PLANTED
-from tests.identity.sim_watching import Watchdog
-from tests.sim.machine import SimMachine
-from tests.sim.runner import World, simulate
+from tests.kit.identity.login_ground import CHEAP
+from tests.kit.identity.room import registry
+from tests.kit.sim_identity.book import Book
+from tests.kit.sim_identity.house import House
+from tests.kit.sim_identity.planted import PLANTED
+from tests.kit.sim_identity.watching import Watchdog
+from tests.kit.simulation.machine import SimMachine
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.watchdog import check_log
 
 SEEDS = 12
 """The widest system has the others."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remuda.kernel.clock import Clock
-from tests.sim.loop import (
+from tests.kit.simulation.loop import (
     REFUSED,
     DeadlockError,
     EndlessError,

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from tests.kit.environment import options
-from tests.sim.network import HOST, SimNetwork
-from tests.sim.runner import World
+from tests.kit.simulation.network import HOST, SimNetwork
+from tests.kit.simulation.runner import World
 
 PORT = 7
 SEEDS = 20

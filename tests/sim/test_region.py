@@ -15,19 +15,19 @@ from remuda.kernel.errors import RemudaError
 from remuda.providers.simulated.faults import FAULTS
 from remuda.store.sqlite import writer as writing
 from tests.durability.checks import looking_into
-from tests.example.watchdog import check_log
-from tests.region.images_ground import URI
-from tests.region.sim_book import RegionBook
-from tests.region.sim_customers import Drivers, Holders, Landlords, Networkers, Readers
-from tests.region.sim_house import BREAKING, House
-from tests.region.sim_imaging import Imagers
-from tests.region.sim_keepers import Keepers
-from tests.region.sim_operators import Operators, Services, help_out
-from tests.region.sim_planted import PLANTED
-from tests.region.sim_watching import Watchdog
-from tests.sim.machine import SimMachine
-from tests.sim.runner import World, simulate
-from tests.sim.slices import Coverage, slice_name, sliced
+from tests.kit.region.images_ground import URI
+from tests.kit.sim_region.book import RegionBook
+from tests.kit.sim_region.customers import Drivers, Holders, Landlords, Networkers, Readers
+from tests.kit.sim_region.house import BREAKING, House
+from tests.kit.sim_region.imaging import Imagers
+from tests.kit.sim_region.keepers import Keepers
+from tests.kit.sim_region.operators import Operators, Services, help_out
+from tests.kit.sim_region.planted import PLANTED
+from tests.kit.sim_region.watching import Watchdog
+from tests.kit.simulation.machine import SimMachine
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.slices import Coverage, slice_name, sliced
+from tests.kit.watchdog import check_log
 
 SLICES = sliced(24, length=24)
 PATIENCE = 500

@@ -12,9 +12,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.providers.simulated.faults import FAULTS, Fault
-from tests.example.watchdog import check_log
-from tests.region.sim_points import Bench
-from tests.sim.runner import World, simulate
+from tests.kit.sim_region.points import Bench
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.watchdog import check_log
 
 KINDS = ("network", "group", "balancer", "server", "authority", "storage")
 ROOTS = {"network", "authority"}

@@ -6,9 +6,9 @@ from contextlib import closing, suppress
 import apsw
 import pytest
 
-from tests.sim.loop import DeadlockError
-from tests.sim.runner import World, simulate
-from tests.sim.slices import slice_name
+from tests.kit.simulation.loop import DeadlockError
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.slices import slice_name
 
 
 @pytest.fixture

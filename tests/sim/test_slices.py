@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.faults import FaultMenu
-from tests.sim.slices import Coverage, is_slice, slice_name, sliced, without_slice
+from tests.kit.simulation.faults import FaultMenu
+from tests.kit.simulation.slices import Coverage, is_slice, slice_name, sliced, without_slice
 
 SLICES = [range(3), range(3, 5)]
 

@@ -17,11 +17,11 @@ from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, Ranch
 from tests.durability.checks import audit
+from tests.kit.simulation.platter import Keep
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 from tests.sim.clients import HELD, WritingClient
 from tests.sim.ledger import KINDS, Ledger, things_in
-from tests.sim.platter import Keep
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
 from tests.sim.watchers import Watcher
 
 SEEDS = 30

@@ -9,7 +9,7 @@ from remuda.kernel.errors import Gone, Unavailable
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.objects import FOREGROUND, IN_USE, Resource
 from remuda.store.sqlite.store import SqliteStore
-from tests.sim.runner import World
+from tests.kit.simulation.runner import World
 
 
 class Watcher:

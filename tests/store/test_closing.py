@@ -8,7 +8,7 @@ import pytest
 from remuda.kernel.errors import StoreClosed
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, horse
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 
 @pytest.fixture

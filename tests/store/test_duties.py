@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from remuda.store.background import BackgroundTasks
 from tests.kit.environment import provided_by
-from tests.sim.runner import World, simulate
+from tests.kit.simulation.runner import World, simulate
 
 
 def in_simulation(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:

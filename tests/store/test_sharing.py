@@ -7,7 +7,7 @@ from pathlib import Path
 from remuda.store.sqlite.executor import Done, Executor, Work
 from remuda.store.sqlite.store import SqlitePorts, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, horse
-from tests.sim.store import SEALER
+from tests.kit.simulation.store import SEALER
 
 WRITERS = 10
 STEPS = 5

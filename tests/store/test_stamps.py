@@ -13,8 +13,8 @@ from remuda.store.readside.tables import ADDED, MODIFIED, Revision
 from tests.contract.kinds import CORRAL, HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.contract.steps import with_spec
 from tests.kit.environment import options
-from tests.sim.runner import World
-from tests.sim.store import open_simulated
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import open_simulated
 
 FEW = 8
 NAMES, COLOURS, HERDS = ("a", "b", "c", "d"), ("bay", "grey", "roan"), ("north", "south", "east")

@@ -20,8 +20,8 @@ from remuda.providers.proxy import proxied, verbs_of
 from remuda.providers.simulated.catalogue import SimCatalogue, SimDurations, load_catalogues, without_delays
 from remuda.providers.simulated.faults import Delay, Latency
 from remuda.providers.simulated.provider import open_cloud
+from tests.kit.simulation.runner import World, simulate
 from tests.providers.conformance.bench import Bench
-from tests.sim.runner import World, simulate
 
 Scenario = Callable[[Bench], Awaitable[None]]
 

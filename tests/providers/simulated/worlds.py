@@ -12,10 +12,10 @@ from remuda.providers.contract.servers import CloudServers
 from remuda.providers.simulated.catalogue import Hosts, SimCatalogue, load_catalogues
 from remuda.providers.simulated.faults import NO_LATENCY
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
+from tests.kit.simulation.faults import FaultMenu
+from tests.kit.simulation.runner import World, simulate
 from tests.providers.conformance.bench import Bench
 from tests.providers.conformance.candidates import CPU, DEBIAN, UBUNTU
-from tests.sim.faults import FaultMenu
-from tests.sim.runner import World, simulate
 
 USUAL = load_catalogues()["sim-north"]
 METAL = "a1f0c0de-0005-4000-8000-000000000005"

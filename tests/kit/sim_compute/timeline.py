@@ -1,0 +1,70 @@
+"""What timelines tell of instances: nothing happens there that nothing has caused before."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from remuda.compute.kinds import INSTANCE
+from remuda.store.logs import Log, subject_of
+from tests.kit.sim_compute.book import ComputeBook
+
+ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
+"""Why an instance goes."""
+ANEW = {"Rebuilding", "Replacing"}
+"""What happens to a server that somebody wants otherwise."""
+CHANGES = {"ChangeRequested", "OperationStarted", "OperationUndoing", "OperationUndone"}
+"""How somebody comes to want that; what an operation has changed and then taken back counts as well."""
+
+Entry = Mapping[str, Any]
+
+
+async def check_timelines(log: Log, book: ComputeBook) -> int:
+    """Hold the timelines of all instances that customers know against the laws; return how many entries there were."""
+    count = 0
+    for id_ in book.known["instance"]:
+        entries = await _entries(log, id_)
+        count += len(entries)
+        for uid in {entry["uid"] for entry in entries if "uid" in entry}:
+            _check_life([entry for entry in entries if entry.get("uid", uid) == uid], id_, book)
+    return count
+
+
+async def _entries(log: Log, id_: str) -> list[Entry]:
+    found: list[Entry] = []
+    after: int | None = 0
+    while after is not None:
+        page = await log.read("timeline", subject_of(INSTANCE.qualified, id_), after=after)
+        found += [msgspec.json.decode(entry.data) for entry in page.entries]
+        after = page.next
+    return found
+
+
+def _check_life(entries: Iterable[Entry], id_: str, book: ComputeBook) -> None:
+    """Every effect has a cause before it. Operations do not know the uid, and so are in every life of a name.
+
+    An effect may be told twice: whoever cannot write what it made of it tells of it all the same, and comes again. Or
+    it is told late, after the next wish: there have to be as many wishes before it as there are effects, and the
+    operation that made the instance is none of them.
+    """
+    seen: list[str] = []
+    anew: list[Entry] = []
+    for entry in entries:
+        event, told = entry["event"], f"the instance {id_}: {entry} comes after {seen}"
+        if event == "LetGo":
+            assert ENDS & set(seen), told
+        elif event in ANEW and not any(_is_same(entry, other) for other in anew):
+            anew.append(entry)
+            assert len(anew) < sum(each in CHANGES for each in seen), told
+        elif event == "ServerMade":
+            assert "OperationDone" in seen, told
+        elif event == "MadeAgain":
+            assert "ServerMade" in seen, told
+            is_disturbed = any(server.startswith(f"server-{id_}.") for server in book.disturbed)
+            assert id_ in book.undercut or is_disturbed, told
+        seen.append(event)
+
+
+def _is_same(one: Entry, other: Entry) -> bool:
+    """Tell whether two entries are about the same server that is made anew."""
+    return all(one[fact] == other[fact] for fact in ("event", "generation", "was", "flavor", "image"))

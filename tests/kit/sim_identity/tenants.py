@@ -1,0 +1,125 @@
+"""Customers who make, change and remove organizations, projects, providers and references."""
+
+from typing import Any
+from urllib.parse import quote
+
+from remuda.resources.conventions import ORGANIZATION
+from tests.kit.sim_identity.asking import ORGANIZATIONS, Customer
+from tests.kit.sim_identity.book import GONE, THERE, Place
+from tests.kit.sim_identity.sight import Seen
+
+DOMAINS = ("acme.test", "apex.test")
+REFERENCES = ("networks.region.test/one", "instances.compute.test/two")
+MOST_ORGANIZATIONS, MOST_PROJECTS = 3, 4
+
+
+class Tenants(Customer):
+    """Organizations and what is in them but for people."""
+
+    async def act(self) -> None:
+        """Do one thing."""
+        organization = self.known("organization")
+        living = [each for each in self.book.known["organization"] if not self.book.may_be_gone("organization", each)]
+        if not living or (len(living) < MOST_ORGANIZATIONS and self.chance(0.2)):
+            await self._make_organization()
+        elif self.chance(0.05):
+            await self._remove("organization", organization, f"{ORGANIZATIONS}/{organization}")
+        elif self.chance(0.15):
+            await self._change_organization(organization)
+        elif self.chance(0.2):
+            await self._provide(organization)
+        else:
+            await self._project(organization)
+
+    async def let_go_of_all(self, seen: Seen) -> None:
+        """Need no project any more that is to go."""
+        for project in seen.project.values():
+            home = f"{ORGANIZATIONS}/{project.metadata.labels[ORGANIZATION]}/projects/{project.name}"
+            for reference in set(REFERENCES) & set(project.metadata.finalizers) if project.is_deleting else ():
+                await self.send("DELETE", f"{home}/references/{_twice_quoted(reference)}")
+
+    async def _make_organization(self) -> None:
+        since, name = self.book.now(), self.book.name("organization")
+        body = {"metadata": {"name": name}, "spec": {"organizationType": "adhoc"}}
+        reply, verdict = await self.write("POST", ORGANIZATIONS, body)
+        if verdict == "yes":
+            self.book.made("organization", reply.json["metadata"]["id"], Place(), since=since, name=name)
+        elif verdict == "no":
+            self.book.refused.add(name)
+
+    async def _change_organization(self, organization: str) -> None:
+        path, name = f"{ORGANIZATIONS}/{organization}", self.book.name("organization")
+        body = {"metadata": {"name": name}, "spec": self._logins(organization)}
+        headers = await self.tagged(path)
+        with self.book.asking({("name", "organization", organization): name}) as asked:
+            _, asked.verdict = await self.write("PUT", path, body, headers=headers)
+
+    def _logins(self, organization: str) -> dict[str, Any]:
+        provider = self.known("provider", Place(organization))
+        if not provider or self.chance(0.5):
+            return {"organizationType": "adhoc"}
+        return {
+            "organizationType": "domain",
+            "domain": self.one_of(DOMAINS),
+            "providerScope": "organization",
+            "providerID": provider,
+        }
+
+    async def _provide(self, organization: str) -> None:
+        home, provider = f"{ORGANIZATIONS}/{organization}/oauth2providers", self.known("provider", Place(organization))
+        name = self.book.name("provider")
+        body = {"metadata": {"name": name}, "spec": {"issuer": "https://login.test", "clientID": "us"}}
+        if not provider or self.chance(0.4):
+            since = self.book.now()
+            reply, verdict = await self.write("POST", home, body)
+            if verdict == "yes":
+                id_ = reply.json["metadata"]["id"]
+                self.book.made("provider", id_, Place(organization), since=since, name=name)
+            elif verdict == "no":
+                self.book.refused.add(name)
+        elif self.chance(0.5):
+            with self.book.asking({("name", "provider", provider): name}) as asked:
+                _, asked.verdict = await self.write("PUT", f"{home}/{provider}", body)
+        else:
+            await self._remove("provider", provider, f"{home}/{provider}")
+
+    async def _project(self, organization: str) -> None:
+        home = f"{ORGANIZATIONS}/{organization}/projects"
+        there = [each for each, place in self.book.known["project"].items() if place.organization == organization]
+        project = self.one_of(there) if there else ""
+        if not project or (len(there) < MOST_PROJECTS and self.chance(0.3)):
+            await self._make_project(home, organization)
+        elif self.chance(0.4):
+            await self._refer(f"{home}/{project}/references")
+        elif self.chance(0.5):
+            with self.book.asking({("name", "project", project): (name := self.book.name("project"))}) as asked:
+                headers = await self.tagged(f"{home}/{project}")
+                body = self._project_body(organization, name)
+                _, asked.verdict = await self.write("PUT", f"{home}/{project}", body, headers=headers)
+        else:
+            await self._remove("project", project, f"{home}/{project}")
+
+    async def _make_project(self, home: str, organization: str) -> None:
+        since, name = self.book.now(), self.book.name("project")
+        reply, verdict = await self.write("POST", home, self._project_body(organization, name))
+        if verdict == "yes":
+            id_ = reply.json["metadata"]["id"]
+            self.book.made("project", id_, Place(organization), since=since, name=name)
+        elif verdict == "no":
+            self.book.refused.add(name)
+
+    def _project_body(self, organization: str, name: str) -> dict[str, Any]:
+        groups = [each for each, place in self.book.known["group"].items() if place.organization == organization]
+        return {"metadata": {"name": name}, "spec": {"groupIDs": self.some(groups, 2)}}
+
+    async def _refer(self, home: str) -> None:
+        await self.send(self.one_of(("PUT", "DELETE")), f"{home}/{_twice_quoted(self.one_of(REFERENCES))}")
+
+    async def _remove(self, kind: str, id_: str, path: str) -> None:
+        headers = await self.tagged(path) if kind != "provider" else {}
+        with self.book.asking({(THERE, kind, id_): GONE}) as asked:
+            _, asked.verdict = await self.write("DELETE", path, headers=headers)
+
+
+def _twice_quoted(reference: str) -> str:
+    return quote(quote(reference, safe=""), safe="")
