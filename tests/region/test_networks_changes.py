@@ -105,6 +105,9 @@ async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_netw
     assert stored.metadata.finalizers.count(REFERENCE) == 1
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
+    outdated = (await client.get(f"{NETWORKS}/{await region_networks.make_network()}")).headers["etag"]
+    reply = await client.delete(f"{NETWORKS}/{name}", if_match=outdated)
+    assert reply.status == 412, "If-Match is compared before the network is found to be in use"
     assert not (await region_networks.store.get(Network, name)).is_deleting
     for _ in range(2):
         reply = await client.delete(reference_at(name))

@@ -92,17 +92,21 @@ async def request_deletion(
     writable: msgspec.Struct,
     log: Sequence[Record],
     *,
+    check: Callable[[], Awaitable[None]] | None = None,
     unused: bool = False,
     if_unchanged: bool = False,
 ) -> None:
     """Delete an object, if it has the caller's If-Match. One that is being deleted is left as it is, without a record.
 
-    With `unused` it raises Conflict if there is a referrer by now, and with `judged` if the object has changed since it
-    was read, so that the caller validates again.
+    `check` raises an error for an object that must not be deleted: a caller who read an older state learns that first.
+    With `unused` it raises Conflict if there is a referrer by now, and with `if_unchanged` if the object has changed
+    since it was read, so that the caller validates again.
     """
     check_state(context, found, writable)
     if found.is_deleting:
         return
+    if check is not None:
+        await check()
     version = found.version if if_unchanged or context.if_match is not None else None
     await store.delete(type(found), found.name, uid=found.uid, version=version, unused=unused, log=log)
 

@@ -75,10 +75,16 @@ class Authorities:
 
         async def delete() -> None:
             found = await self._authority(context, permission(_ENDPOINT, "delete"), authority)
-            if not found.is_deleting:
-                await refuse_if_used(self.store, found, "SSH certificate authority is in use and cannot be deleted")
-            log = audit_records(context, AUTHORITY.plural, found)
-            await request_deletion(self.store, context, found, writable_authority(found), log, unused=True)
+            in_use = "SSH certificate authority is in use and cannot be deleted"
+            await request_deletion(
+                self.store,
+                context,
+                found,
+                writable_authority(found),
+                audit_records(context, AUTHORITY.plural, found),
+                check=lambda: refuse_if_used(self.store, found, in_use),
+                unused=True,
+            )
 
         await retry_on_conflict(delete)
 

@@ -84,10 +84,15 @@ class SecurityGroups:
 
         async def delete() -> None:
             found = await self._group(context, permission(_ENDPOINT, "delete"), group)
-            if not found.is_deleting:
-                await refuse_if_used(self.store, found, "security group is in use and cannot be deleted")
-            log = audit_records(context, SECURITY_GROUP.plural, found)
-            await request_deletion(self.store, context, found, rules.writable_group(found), log, unused=True)
+            await request_deletion(
+                self.store,
+                context,
+                found,
+                rules.writable_group(found),
+                audit_records(context, SECURITY_GROUP.plural, found),
+                check=lambda: refuse_if_used(self.store, found, "security group is in use and cannot be deleted"),
+                unused=True,
+            )
 
         await retry_on_conflict(delete)
 
