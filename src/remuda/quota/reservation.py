@@ -4,12 +4,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
-from remuda.quota.ports import Charge, Ledger, ProjectRef, StaleTokenError
+from remuda.quota.ports import Charge, Ledger, ProjectRef, StaleTokenError, payer_principal
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources import conventions as labels
@@ -56,12 +56,22 @@ async def _phase(store: Store, operation: str) -> Phase:
     return "done" if found is None else found.phase
 
 
+def project_ref(resource: Resource) -> ProjectRef:
+    """Return the project of an object."""
+    return ProjectRef(labels.organization_of(resource), labels.project_of(resource))
+
+
+def payer_for(context: Context, resource: Resource) -> Principal:
+    """Return the caller as the payer of a new object in the project of another one."""
+    return payer_principal(context.principal, project_ref(resource))
+
+
 def payer_of(resource: Resource) -> ProjectRef:
     """Return the payer of an object: the one in its labels, or its own project."""
     found = resource.metadata.labels
     organization = found.get(labels.PAYING_ORGANIZATION)
     if organization is None:
-        return ProjectRef(found[labels.ORGANIZATION], found[labels.PROJECT])
+        return project_ref(resource)
     return ProjectRef(organization, found.get(labels.PAYING_PROJECT, found[labels.PROJECT]))
 
 

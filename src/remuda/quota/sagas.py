@@ -7,7 +7,7 @@ If the previous state cannot be restored, because a network that it referred to 
 quota is used by others, the object keeps the new state, and its quota.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,10 +15,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from remuda.access.principal import Requester
+from remuda.access.principal import Context, Requester, requester_of
 from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRejected, Unavailable
+from remuda.kernel.ids import derived_id
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.service import Operations
 from remuda.quota.lock import (
     PreviousState,
     is_locked,
@@ -35,6 +37,7 @@ from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
+from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT
 
 _TOO_LATE = "The change took too long and was rolled back: try again."
@@ -105,6 +108,32 @@ def update_saga(
             Step(name="change", do=steps.change, undo=steps.restore),
             Step(name="hold-what-it-costs", do=steps.set_allocation, undo=_do_nothing),
         ),
+    )
+
+
+async def run_update(
+    operations: Operations,
+    saga: Saga[QuotaUpdatePorts, ChangeT],
+    context: Context,
+    found: Resource,
+    wanted: Any,
+    *,
+    now: datetime,
+    log: Sequence[Record],
+    **extra: Any,
+) -> None:
+    """Update an object together with its quota, as it was validated. Each attempt is an operation of its own.
+
+    `extra` are fields that the input of the saga has of its own.
+    """
+    by = requester_of(context.principal)
+    await operations.run(
+        saga,
+        id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
+        actor=context.principal.actor_name,
+        input=saga.input_type(id=found.name, before=previous_state(found), wanted=wanted, by=by, now=now, **extra),
+        trace_id=context.trace_id,
+        log=log,
     )
 
 

@@ -135,17 +135,28 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
     def build_services(self) -> RegionServices:
         ports, clouds, operations = self.ports, self.clouds, self.operations
         store, clock, identity = ports.store, ports.clock, ports.identity
-        servers = Servers(store=store, clock=clock, identity=identity, clouds=clouds)
+        networks = Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations)
+        groups = SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds, networks=networks)
+        authorities = Authorities(store=store, identity=identity, operations=operations)
+        servers = Servers(
+            store=store,
+            clock=clock,
+            identity=identity,
+            clouds=clouds,
+            networks=networks,
+            groups=groups,
+            authorities=authorities,
+        )
         looking = Looking(store=store, clock=clock, clouds=clouds)
         return RegionServices(
             catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=release()),
             images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
             snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
-            networks=Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
-            security_groups=SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds),
-            authorities=Authorities(store=store, identity=identity, operations=operations),
+            networks=networks,
+            security_groups=groups,
+            authorities=authorities,
             load_balancers=LoadBalancers(
-                store=store, clock=clock, identity=identity, clouds=clouds, operations=operations
+                store=store, clock=clock, identity=identity, clouds=clouds, networks=networks, operations=operations
             ),
             file_storage=FileStorageService(
                 store=store, clock=clock, identity=identity, clouds=clouds, operations=operations

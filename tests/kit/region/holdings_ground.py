@@ -166,6 +166,7 @@ async def open_site(
         "clouds": clouds,
         "operations": operations,
     }
+    networks = Networks(**given)
     site = Site(
         world=world,
         store=store,
@@ -173,8 +174,8 @@ async def open_site(
         cloud=cloud,
         clouds=clouds,
         keeper=ClassKeeper(store, clouds, clock=world.clock),
-        networks=Room(world, store, Networks(**given), networks_api.ROUTES),
-        balancers=Room(world, store, LoadBalancers(**given), balancers_api.ROUTES),
+        networks=Room(world, store, networks, networks_api.ROUTES),
+        balancers=Room(world, store, LoadBalancers(**given, networks=networks), balancers_api.ROUTES),
         storages=Room(world, store, FileStorageService(**given), storage_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,

@@ -199,7 +199,7 @@ async def open_ground(
     )
     common: dict[str, Any] = {"store": seen, "identity": identity}
     networks = Networks(**common, clock=world.clock, clouds=clouds, operations=operations)
-    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds)
+    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds, networks=networks)
     ground = Ground(
         world=world,
         store=store,

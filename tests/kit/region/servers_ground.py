@@ -269,18 +269,20 @@ async def open_yard(
         servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
-    servers = Servers(**common)
+    networks = Networks(**common, operations=operations)
+    groups = SecurityGroups(**common, networks=networks)
+    authorities = Authorities(store=store, identity=identity, operations=operations)
+    servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
     looking = Looking(store=store, clock=world.clock, clouds=clouds)
     actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
-    authorities = Authorities(store=store, identity=identity, operations=operations)
     yard = Yard(
         world=world,
         store=store,
         identity=identity,
         cloud=cloud,
         providers=providers,
-        networks=Room(world, store, Networks(**common, operations=operations), networks_api.ROUTES),
-        groups=Room(world, store, SecurityGroups(**common), groups_api.ROUTES),
+        networks=Room(world, store, networks, networks_api.ROUTES),
+        groups=Room(world, store, groups, groups_api.ROUTES),
         authorities=Room(world, store, authorities, authorities_api.ROUTES),
         servers=Room(world, store, {"servers": servers, "actions": actions}, servers_api.ROUTES),
         drivers=drivers if at_work else (),

@@ -12,9 +12,9 @@ from remuda.region.images.controller import ImageController
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import controller as balancers
 from remuda.region.networks import controller as networks
-from remuda.region.networks import service as network_service
 from remuda.region.networks.controller import IdentityController, NetworkController
 from remuda.region.networks.ipam import give_address_back
+from remuda.region.networks.service import Networks
 from remuda.region.recovery.service import Recovery
 from remuda.region.servers import controller as servers
 from remuda.region.servers import provider_spec as clouding
@@ -59,12 +59,12 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "the name of a server does not say which incarnation": (clouding, "server_name", _of_any_incarnation),
     "what a network costs is given back before it is gone": (NetworkController, "deprovision", _released_first),
     "an address is given back before its port is gone": (ServerController, "deprovision", _given_back_first),
-    "what is not seen once is gone": (AbsenceTracker, "is_gone", lambda *_: True),
+    "what is not seen once is gone": (AbsenceTracker, "record_missing", lambda *_: True),
     "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),
     "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),
     "nobody notices the end of a project": (ProjectConsumer, "end", _nothing),
     "another image is wanted, and nobody puts it there": (servers, "rebuild", _left_as_it_is),
-    "a network goes although another service uses it": (network_service, "refuse_if_used", _nothing),
+    "a network goes although another service uses it": (Networks, "check_deletion", _nothing),
     "what is abandoned is not written down": (Recovery, "_record_leftovers", _nothing),
     "nobody fetches an image": (ImageController, "provision", _always(answer=Done())),
 }
