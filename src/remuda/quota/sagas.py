@@ -32,7 +32,7 @@ from remuda.quota.lock import (
     reverting,
 )
 from remuda.quota.ports import Amount, Charge, Ledger, StaleTokenError
-from remuda.reconcile.sources import Keys, through
+from remuda.reconcile.sources import Keys, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -78,6 +78,11 @@ def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
         return (spec.subject,) if spec.subject_kind == kind.qualified else ()
 
     return subject
+
+
+def operation_source(keys: Keys[Operation]) -> Source[Operation]:
+    """Return a watch source of operations, which enqueues these keys whenever the phase of one changes."""
+    return Source(Operation, when=lambda operation: operation.phase, keys=keys)
 
 
 def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> Keys[Operation]:
