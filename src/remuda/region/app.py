@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remuda.http.routes import Table
-from remuda.operations.saga import AnyBound
+from remuda.operations.saga import AnyBound, Bound
 from remuda.providers.contract.provider import EventSubject
 from remuda.providers.metrics import CallMetrics
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.region.authorities import controller as authority_controllers
 from remuda.region.authorities import routes as authorities
@@ -124,13 +125,9 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         self._monitor = monitor_of(ports, self.clouds, self.drivers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBound]:
-        store, identity = self.ports.store, self.ports.identity
-        return (
-            *network_sagas.bound(network_sagas.NetworkPorts(store=store, identity=identity)),
-            *balancer_sagas.bound(balancer_sagas.BalancerPorts(store=store, identity=identity)),
-            *storage_sagas.bound(storage_sagas.StoragePorts(store=store, identity=identity)),
-            *authority_sagas.bound(authority_sagas.AuthorityPorts(store=store, identity=identity)),
-        )
+        ports = CreatePorts(store=self.ports.store, identity=self.ports.identity)
+        modules = (network_sagas, balancer_sagas, storage_sagas, authority_sagas)
+        return [Bound(saga, ports) for module in modules for saga in module.SAGAS]
 
     def build_services(self) -> RegionServices:
         ports, clouds, operations = self.ports, self.clouds, self.operations

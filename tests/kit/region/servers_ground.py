@@ -22,6 +22,7 @@ import msgspec
 from remuda.access.principal import AccessList, Principal
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import server_name
@@ -31,6 +32,7 @@ from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -257,10 +259,8 @@ async def open_yard(
     clouds = clouds_over(world, store, providers, CallSettings(deadline_s=20.0))
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    bound = [
-        *networks_sagas.bound(networks_sagas.NetworkPorts(store=store, identity=identity)),
-        *authorities_sagas.bound(authorities_sagas.AuthorityPorts(store=store, identity=identity)),
-    ]
+    create_ports = CreatePorts(store=store, identity=identity)
+    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.drivers(ports, identity, clouds, settings=settings),
