@@ -52,7 +52,7 @@ async def on_cluster(cluster: Cluster, namespace: str) -> AsyncIterator[ComputeH
     settings = settings_for(namespace)
     at_once = replace(settings, reader=replace(settings.reader, slice_objects=1000))
     store: Any = await open_kubernetes_store(kubeconfig(cluster.kubeconfig), REGISTRY, SEALER, settings=at_once)
-    others: dict[str, Any] = {"is_alone": False}
+    others: dict[str, Any] = {"is_only_process": False}
     with capture_logs() as lines:
         async with (
             housed(

@@ -48,7 +48,7 @@ async def on_cluster(cluster: Cluster) -> AsyncIterator[RegionHouse]:
     settings = settings_for(cluster.namespace())
     at_once = replace(settings, reader=replace(settings.reader, slice_objects=1000))
     store: Any = await open_kubernetes_store(kubeconfig(cluster.kubeconfig), REGISTRY, SEALER, settings=at_once)
-    others: dict[str, Any] = {"is_alone": False}
+    others: dict[str, Any] = {"is_only_process": False}
     with capture_logs() as lines:
         async with housed(
             store, SystemClock(), SystemRandomness(), directory=None, is_instant=True, aside=others, more=others

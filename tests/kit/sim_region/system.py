@@ -79,7 +79,7 @@ class Process:
             "sealer": SEALER,
             "api": ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])),
             "rate": _FOREVER,
-            "is_alone": is_alone,
+            "is_only_process": is_alone,
             "reporter": house.finds,
         }
         settings = identity_settings(intent_life=timedelta(minutes=1))
@@ -273,7 +273,7 @@ class House:
         before, at_clouds = await self._versions(), self.sight and self.sight.version
         for process in self.processes:
             for driver in process.drivers:
-                await driver.scan()
+                await driver.resync()
         await self.machine.clock.sleep(12 * _LOOK_EVERY_S)
         assert not self.finds.found, f"full scans found work: {self.finds.found}"
         after = await self._versions()
