@@ -13,7 +13,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.quota.ports import ProjectRef
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.filestorage import routes as api
-from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
+from remuda.region.filestorage.classes import StorageClassSync, class_id, is_offered, provider_class
 from remuda.region.filestorage.routes import CLASSES, FILE_STORAGE
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.kinds.filestorage import FileStorage, FileStorageClass, FileStorageClassSpec
@@ -70,13 +70,13 @@ class Shelf:
     """A room whose regions have these providers."""
 
     room: Room[FileStorageService]
-    keeper: ClassKeeper
+    keeper: StorageClassSync
 
     async def look(self) -> dict[str, FileStorageClass]:
         """Look at the providers, and return what is stored then by what they call it."""
-        await self.keeper.look()
+        await self.keeper.sync()
         found = (await self.room.store.list(FileStorageClass)).items
-        return {f"{each.metadata.labels[REGION_LABEL]} {offered_as(each)}": each for each in found}
+        return {f"{each.metadata.labels[REGION_LABEL]} {provider_class(each)}": each for each in found}
 
 
 def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
@@ -91,7 +91,7 @@ def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
     async def run(room: Room[FileStorageService]) -> None:
         await make_region(room.store)
         await make_region(room.store, OTHER_REGION, called="south")
-        await scenario(Shelf(room=room, keeper=ClassKeeper(room.store, made[0], clock=room.world.clock)))
+        await scenario(Shelf(room=room, keeper=StorageClassSync(room.store, made[0], clock=room.world.clock)))
 
     in_a_room(service, api.ROUTES, run)
 
@@ -182,7 +182,7 @@ def test_the_keeper_looks_again_now_and_then() -> None:
     north = Stores()
 
     async def scenario(shelf: Shelf) -> None:
-        task = asyncio.create_task(shelf.keeper.keep())
+        task = asyncio.create_task(shelf.keeper.run())
         await shelf.room.world.clock.sleep(1)
         assert len(north.asked) == 1
         await shelf.room.world.clock.sleep(600)
@@ -197,7 +197,7 @@ def test_the_keeper_looks_again_now_and_then() -> None:
 async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizations_only_who_may(
     region_storage: Site,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     theirs, hidden = ("d0000000-0000-4000-8000-00000000000a", "d0000000-0000-4000-8000-00000000000b")
     for name, labels in (
         (theirs, {REGION_LABEL: REGION, ORGANIZATION: ORG}),
@@ -232,7 +232,7 @@ async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizat
 
 
 async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(region_storage: Site) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     found = await region_storage.store.get(FileStorageClass, STANDARD)
@@ -250,7 +250,7 @@ def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
         await make_region(room.store)
         reply = await room.ask(TENANT).post(FILE_STORAGE, wanted())
         assert refusal(reply) == (400, "region is not valid for this endpoint")
-        await ClassKeeper(room.store, room.service.clouds, clock=room.world.clock).look()
+        await StorageClassSync(room.store, room.service.clouds, clock=room.world.clock).sync()
         assert (await room.ask(TENANT).get(CLASSES)).json == []
 
     def service(world: World, store: Store) -> FileStorageService:

@@ -7,9 +7,9 @@ from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.routes import NETWORKS
-from remuda.region.networks.rules import to_cloud
+from remuda.region.networks.rules import network_handle
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
-from remuda.region.securitygroups.rules import handle_of
+from remuda.region.securitygroups.rules import group_handle
 from remuda.resources.conventions import identity_of
 from tests.kit.region.network_requests import all_is_gone, make_group
 from tests.kit.region.networks import TENANT, Ground, on_ground
@@ -21,7 +21,7 @@ ICMP = {"direction": "ingress", "protocol": "icmp"}
 
 async def where(ground: Ground, group: str) -> Handle:
     stored = await ground.store.get(SecurityGroup, group)
-    return handle_of(stored, await ground.store.get(Identity, identity_of(stored)))
+    return group_handle(stored, await ground.store.get(Identity, identity_of(stored)))
 
 
 async def at_cloud(ground: Ground, group: str) -> CloudGroup | None:
@@ -32,7 +32,7 @@ async def at_cloud(ground: Ground, group: str) -> CloudGroup | None:
 async def put_port(ground: Ground, network: str, group: str) -> Handle:
     """Put a port of nobody's into a group at the cloud."""
     stored = await ground.store.get(Network, network)
-    at = to_cloud(stored, await ground.store.get(Identity, identity_of(stored)))
+    at = network_handle(stored, await ground.store.get(Identity, identity_of(stored)))
     handle = Handle(at.tenancy, "port-x.y")
     inside = (await where(ground, group)).name
     assert ground.provider.ports is not None
@@ -68,7 +68,7 @@ def test_a_group_waits_for_its_network_and_is_woken_by_it() -> None:
         name = await make_group(ground, await ground.make_network(), SSH)
         await ground.rest()
         condition = await ground.available(SecurityGroup, name)
-        assert (condition.reason, condition.message) == ("DependencyNotReady", "its network is being made")
+        assert (condition.reason, condition.message) == ("DependencyNotReady", "its network is being created")
         assert (await ground.at_cloud())["groups"] == []
         ground.identity.fail("confirm", times=0)
         await ground.world.clock.sleep(600)
@@ -121,7 +121,7 @@ def test_a_group_waits_until_no_port_is_in_it() -> None:
         port = await put_port(ground, network, name)
         assert (await ground.groups.ask(TENANT).delete(f"{SECURITY_GROUPS}/{name}")).status == 202
         await ground.rest()
-        assert (await ground.available(SecurityGroup, name)).message == "the provider still has a server in it"
+        assert (await ground.available(SecurityGroup, name)).message == "a server at the provider still uses it"
         assert ground.provider.ports is not None
         await ground.provider.ports.remove_port(port)
         await ground.rest()

@@ -30,7 +30,7 @@ from remuda.region.consumers import Waking
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
-from remuda.region.filestorage.classes import ClassKeeper
+from remuda.region.filestorage.classes import StorageClassSync
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.loadbalancers import controller as balancers_controllers
 from remuda.region.loadbalancers import routes as balancers_api
@@ -75,7 +75,7 @@ class Site:
     identity: MemoryIdentity
     cloud: SimulatedCloud
     clouds: Clouds
-    keeper: ClassKeeper
+    keeper: StorageClassSync
     networks: Room[Networks]
     balancers: Room[LoadBalancers]
     storages: Room[FileStorageService]
@@ -158,9 +158,9 @@ async def open_site(
     ]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        balancers_controllers.driver(ports, identity, clouds, settings=settings),
-        storage_controllers.driver(ports, identity, clouds, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        balancers_controllers.controller(ports, identity, clouds, settings=settings),
+        storage_controllers.controller(ports, identity, clouds, settings=settings),
     )
     given: dict[str, Any] = {
         "store": store,
@@ -176,7 +176,7 @@ async def open_site(
         identity=identity,
         cloud=cloud,
         clouds=clouds,
-        keeper=ClassKeeper(store, clouds, clock=world.clock),
+        keeper=StorageClassSync(store, clouds, clock=world.clock),
         networks=Room(world, store, networks, networks_api.ROUTES),
         balancers=Room(world, store, LoadBalancers(**given, networks=networks), balancers_api.ROUTES),
         storages=Room(world, store, FileStorageService(**given), storage_api.ROUTES),
