@@ -72,7 +72,7 @@ async def test_beside_others_only_what_is_past_deadline_and_grace_is_undone(stag
 async def test_beside_others_one_that_is_tried_again_is_left_until_its_next_try_is_overdue(stage: Stage) -> None:
     created = await stage.store.create(left_open(stage, FIRST))
     next_try = stage.world.clock.now() + timedelta(seconds=1000)
-    await stage.store.update_status(created.moved("stuck", next_try=next_try))
+    await stage.store.update_status(created.moved("stuck", next_attempt=next_try))
     process = stage.start(is_alone=False)
     await stage.world.clock.sleep(1000 + SETTINGS.grace_s - 1)
     await process.recovery.recover()

@@ -80,7 +80,7 @@ async def test_the_last_step_tells_with_letting_go(sample: Farm, hands: Hands) -
     assert await events(sample) == ["Fed"]
     teller.is_disturbed = False
     await hands.look()
-    assert await events(sample) == ["Fed", "LetGo"], "the same is told once"
+    assert await events(sample) == ["Fed", "FinalizerRemoved"], "the same is told once"
     assert await sample.animals() == {}
 
 
