@@ -20,11 +20,8 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.authz.doors import ApiDoor, Door, PortDoor, Request, SocketDoor
-from tests.authz.gate import Gate
 from tests.authz.livery import CALLERS, ROWS
 from tests.authz.livery_port import REFERENCE, port_calls
-from tests.authz.matrix import ABSENT, Caller, Place, Row, Target
 from tests.example import wire
 from tests.example.app import LiveryApp, build, registry
 from tests.example.pasture import SimPasture
@@ -32,6 +29,9 @@ from tests.example.ports import Ports
 from tests.example.sagas import NewMount
 from tests.kit.asgi.client import Client, Stream
 from tests.kit.asgi.contract import contract_of
+from tests.kit.proofs.authorization.credentials import Gate
+from tests.kit.proofs.authorization.matrix import ABSENT, Caller, Place, Row, Target
+from tests.kit.proofs.authorization.transports import ApiDoor, Door, PortDoor, Request, SocketDoor
 from tests.kit.simulation.disk import memory_directory
 from tests.kit.simulation.store import SEALER
 

@@ -6,8 +6,8 @@ import msgspec
 
 from tests.authz.livery import CALLERS, ROWS
 from tests.authz.livery_subject import LiverySubject, livery
-from tests.authz.matrix import ABROAD, ABSENT, HOME, Caller, Place, Target
 from tests.kit.asgi.client import Client
+from tests.kit.proofs.authorization.matrix import ABROAD, ABSENT, HOME, Caller, Place, Target
 
 
 def caller(name: str) -> Caller:

@@ -7,12 +7,12 @@ from remuda.compute.app import TABLE
 from remuda.compute.instances import service as instances
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
-from tests.authz.compute import ROOMS, ROWS, ComputeRow
-from tests.authz.compute_callers import CALLERS, KNOWN
-from tests.authz.compute_rule import RULE
-from tests.authz.compute_subject import ComputeSubject, in_compute, on_socket
-from tests.authz.matrix import PLACES, Caller, Target, visible
-from tests.authz.trial import try_all
+from tests.kit.proofs.authorization.compute_callers import CALLERS, KNOWN
+from tests.kit.proofs.authorization.compute_operations import ROOMS, ROWS, ComputeRow
+from tests.kit.proofs.authorization.compute_rule import RULE
+from tests.kit.proofs.authorization.compute_subject import ComputeSubject, in_compute, on_socket
+from tests.kit.proofs.authorization.matrix import PLACES, Caller, Target, visible
+from tests.kit.proofs.authorization.trial import try_all
 
 LABELS = [row.label for row in ROWS]
 

@@ -7,12 +7,12 @@ from remuda.identity.app import TABLE
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.users import groups
-from tests.authz.identity import ROOMS, ROWS
-from tests.authz.identity_callers import CALLERS
-from tests.authz.identity_rule import RULE
-from tests.authz.identity_subject import identity
-from tests.authz.matrix import Row
-from tests.authz.trial import try_all
+from tests.kit.proofs.authorization.identity_callers import CALLERS
+from tests.kit.proofs.authorization.identity_operations import ROOMS, ROWS
+from tests.kit.proofs.authorization.identity_rule import RULE
+from tests.kit.proofs.authorization.identity_subject import identity
+from tests.kit.proofs.authorization.matrix import Row
+from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
 KNOWN = [caller for caller in CALLERS if caller.is_known]

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from remuda.http.authentication import TrustedProxies
-from tests.authz.identity_wire import REGION, Answer, wired
-from tests.kit.identity.house import ORGANIZATIONS, ROOT
-from tests.kit.identity.proving import certificate, principal
+from tests.kit.identity.launch import ORGANIZATIONS, ROOT
+from tests.kit.identity.service_credentials import certificate, principal
+from tests.kit.proofs.authorization.identity_socket import REGION, Answer, wired
 
 ACL = "/api/v1/acl"
 COMPUTE = "unikorn-compute"

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from remuda.http.sse import EventReader
-from tests.authz.identity import ROWS
-from tests.authz.identity_callers import CALLERS, SERVICE_CALLERS
-from tests.authz.identity_people import subject_of
-from tests.authz.identity_rule import RULE, targets
-from tests.authz.identity_subject import IdentitySubject, identity
-from tests.authz.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Row, Target
 from tests.kit.asgi.client import Client, Stream
-from tests.kit.identity.house import ORGANIZATIONS, told
+from tests.kit.identity.launch import ORGANIZATIONS, told
+from tests.kit.proofs.authorization.identity_callers import CALLERS, SERVICE_CALLERS
+from tests.kit.proofs.authorization.identity_credentials import subject_of
+from tests.kit.proofs.authorization.identity_operations import ROWS
+from tests.kit.proofs.authorization.identity_rule import RULE, targets
+from tests.kit.proofs.authorization.identity_subject import IdentitySubject, identity
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Row, Target
 
 KNOWN = [caller for caller in CALLERS if caller.is_known]
 READS = [row for row in ROWS if row.method == "GET" and row.scope != "public"]

@@ -7,10 +7,10 @@ import pytest
 
 from tests.authz.livery import CALLERS, ROWS
 from tests.authz.livery_subject import LiverySubject, livery
-from tests.authz.matrix import ABROAD, ABSENT, PLACES, Caller, Row, Target, targets, visible
-from tests.authz.trial import try_all
 from tests.example.api import table
 from tests.kit.asgi.client import Client
+from tests.kit.proofs.authorization.matrix import ABROAD, ABSENT, PLACES, Caller, Row, Target, targets, visible
+from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
 GUARDED = [row for row in ROWS if row.right is not None]

@@ -2,8 +2,19 @@
 
 import pytest
 
-from tests.authz.callers import callers
-from tests.authz.matrix import ABROAD, HOME, LENT, NEXT_DOOR, NO_PROJECT, NOWHERE, Place, Row, Target, expected
+from tests.kit.proofs.authorization.callers import callers
+from tests.kit.proofs.authorization.matrix import (
+    ABROAD,
+    HOME,
+    LENT,
+    NEXT_DOOR,
+    NO_PROJECT,
+    NOWHERE,
+    Place,
+    Row,
+    Target,
+    expected,
+)
 
 READ, MAKE = ("x:things", "read"), ("x:things", "create")
 CALLERS = {caller.name: caller for caller in callers(frozenset({READ, MAKE}), frozenset({("x:system", "read")}))}

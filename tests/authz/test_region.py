@@ -7,12 +7,12 @@ from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.region.app import TABLE
 from remuda.region.securitygroups import service as groups
-from tests.authz.matrix import PLACES, Caller, Row, Target, visible
-from tests.authz.region import ROOMS, ROWS, RegionRow
-from tests.authz.region_callers import CALLERS
-from tests.authz.region_rule import RULE
-from tests.authz.region_subject import LISTED, RegionSubject, in_region
-from tests.authz.trial import try_all
+from tests.kit.proofs.authorization.matrix import PLACES, Caller, Row, Target, visible
+from tests.kit.proofs.authorization.region_callers import CALLERS
+from tests.kit.proofs.authorization.region_operations import ROOMS, ROWS, RegionRow
+from tests.kit.proofs.authorization.region_rule import RULE
+from tests.kit.proofs.authorization.region_subject import LISTED, RegionSubject, in_region
+from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
 KNOWN = [caller for caller in CALLERS if caller.is_known]

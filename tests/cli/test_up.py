@@ -13,8 +13,8 @@ import pytest
 
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import create_keyring_file
-from tests.cli.running import UNPRIVILEGED, refused, remuda, running, running_cold, up
-from tests.kit.asgi.asking import ask, judged
+from tests.kit.asgi.process_client import ask, judged
+from tests.kit.processes.program import UNPRIVILEGED, refused, remuda, running, running_cold, up
 
 
 def test_b04_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from remuda.cli import progress
 from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
 from remuda.cli.client.transport import pause
 from remuda.kernel.secrets import Secret
-from tests.cli.answering import Answer, Server, told
-from tests.cli.running import running
-from tests.cli.using import Terminal
+from tests.kit.processes.program import running
+from tests.kit.processes.terminal import Terminal
+from tests.kit.scripted_server import Answer, Server, told
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 GONE_TO: Answer = (202, {}, b"")

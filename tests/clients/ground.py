@@ -12,8 +12,8 @@ import pytest
 from remuda.providers.simulated.faults import CloudFailed
 from tests.clients.provider import Provider, Resource, State
 from tests.clients.resources import NETWORK
-from tests.kit.compute.house import ComputeHouse, in_a_compute
-from tests.kit.region.house import NORTH
+from tests.kit.compute.environment import ComputeHouse, in_a_compute
+from tests.kit.region.environment import NORTH
 
 _LOOKS_S = 0.05
 _MOST_LOOKS = 2_000

@@ -1,7 +1,7 @@
 """Fixtures of compute. A test that uses them is run in both ways."""
 
-from tests.kit.compute.house import in_a_compute
-from tests.kit.compute.ways import pytest_generate_tests, way
+from tests.kit.compute.deployments import pytest_generate_tests, way
+from tests.kit.compute.environment import in_a_compute
 from tests.kit.environment import provided_by
 
 __all__ = ["compute", "pytest_generate_tests", "way"]

@@ -9,12 +9,12 @@ from remuda.compute.kinds import KINDS, ComputeInstance
 from remuda.operations.kinds import Operation
 from remuda.region.kinds import KINDS as REGION_KINDS
 from tests.kit.asgi.client import Client
-from tests.kit.compute.asking import ABSENT, Home, at, encoded, made, settle
-from tests.kit.compute.changing import wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.environment import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import ABSENT, Home, at, encoded, made, settle
+from tests.kit.compute.updates import wanted
 from tests.kit.environment import provided_by
-from tests.kit.identity.household import Carrying, told
-from tests.kit.identity.proving import certified, principal
+from tests.kit.identity.environment import Carrying, told
+from tests.kit.identity.service_credentials import certified, principal
 
 COMPUTE_TAGS = (
     "compute.unikorn-cloud.org/instance-id",

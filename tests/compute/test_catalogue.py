@@ -6,11 +6,11 @@ from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionKubernetes, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from tests.kit.asgi.client import Client
-from tests.kit.compute.asking import ABSENT, DEBIAN, NODE_IMAGE, OUT_OF_ORGANIZATION, PINNED, forbidden, settle
-from tests.kit.compute.house import ComputeHouse, in_a_compute
-from tests.kit.identity.household import ISSUER, told
-from tests.kit.region.house import NORTH, SOUTH, STANDARD, configured
-from tests.resources.room import refusal
+from tests.kit.compute.environment import ComputeHouse, in_a_compute
+from tests.kit.compute.requests import ABSENT, DEBIAN, NODE_IMAGE, OUT_OF_ORGANIZATION, PINNED, forbidden, settle
+from tests.kit.identity.environment import ISSUER, told
+from tests.kit.region.environment import NORTH, SOUTH, STANDARD, configured
+from tests.kit.resource_api import refusal
 
 
 def _regions(house: ComputeHouse) -> str:

@@ -6,9 +6,9 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
 from remuda.store.objects import Metadata
-from tests.kit.compute.asking import is_nothing, settle
-from tests.kit.compute.controlling import at_cloud, events, made, network_of, rest, said, stored, timeline
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.controllers import at_cloud, events, made, network_of, rest, said, stored, timeline
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.requests import is_nothing, settle
 
 
 async def _mark(house: ComputeHouse, network: str) -> None:

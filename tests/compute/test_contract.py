@@ -12,10 +12,10 @@ import pytest
 
 from remuda.compute.app import TABLE
 from remuda.http.openapi import document
-from tests.kit.compute.house import ComputeHouse, in_a_compute
-from tests.wire import contract as wire
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Operation, wire_contract
+from tests.kit.compute.environment import ComputeHouse, in_a_compute
+from tests.kit.reference import contract as wire
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Operation, wire_contract
 
 CONTRACT = wire_contract("compute")
 SPOKEN = [each for each in CONTRACT.operations if "clusters" not in each.path]

@@ -11,8 +11,7 @@ from remuda.compute.ports import Replacement, ServerSeen
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import DEBIAN, encoded, make_authority, make_group
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     SMALL,
     at_cloud,
     change,
@@ -25,8 +24,9 @@ from tests.kit.compute.controlling import (
     stored,
     timeline,
 )
-from tests.kit.compute.house import JAMMY, ComputeHouse, in_a_compute
-from tests.kit.region.house import SOUTH, STANDARD
+from tests.kit.compute.environment import JAMMY, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import DEBIAN, encoded, make_authority, make_group
+from tests.kit.region.environment import SOUTH, STANDARD
 
 GPU = "22222222-2222-2222-2222-222222222222"
 """A flavor of which sim-south has four places."""

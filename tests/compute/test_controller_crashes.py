@@ -9,10 +9,10 @@ import pytest
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Conflict, ResponseNotStored, Unavailable
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import at, held, is_nothing
-from tests.kit.compute.controlling import SMALL, at_cloud, begun_anew, change, events, made, network_of, rest, server_of
-from tests.kit.compute.house import ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import SMALL, at_cloud, begun_anew, change, events, made, network_of, rest, server_of
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.requests import at, held, is_nothing
+from tests.kit.region.environment import STANDARD
 
 MOMENTS = [0.0, 0.1, 0.4, 1.0, 2.0, 3.5]
 

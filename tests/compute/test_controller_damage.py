@@ -10,9 +10,8 @@ from remuda.compute.instances.rules import SCOPE
 from remuda.compute.instances.server_lookup import sorted_out
 from remuda.compute.kinds import ComputeInstance
 from remuda.resources.conventions import MODIFIED, NAME, NETWORK, ORGANIZATION, PROJECT, REGION
-from tests.compute import explained
-from tests.kit.compute.asking import ABSENT, at, held
-from tests.kit.compute.controlling import (
+from tests.kit.compute import explanations as explained
+from tests.kit.compute.controllers import (
     at_cloud,
     choose,
     delete_server,
@@ -25,7 +24,8 @@ from tests.kit.compute.controlling import (
     server_of,
     stored,
 )
-from tests.kit.compute.house import INSTANCES, JAMMY, ComputeHouse
+from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeHouse
+from tests.kit.compute.requests import ABSENT, at, held
 
 PLACES = (ORGANIZATION, PROJECT, REGION, NETWORK)
 """The labels that say where an instance is, and its server too."""

@@ -10,9 +10,9 @@ from remuda.kernel.tags import Tag
 from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, REGION
-from tests.kit.compute.controlling import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored
-from tests.kit.compute.house import ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.region.environment import STANDARD
 
 
 @pytest.mark.parametrize("change_at_provider", ["stop", "migrate"])

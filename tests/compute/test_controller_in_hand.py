@@ -14,10 +14,10 @@ from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import Home, at, held, made, settle
-from tests.kit.compute.changing import put, wanted
-from tests.kit.compute.controlling import at_cloud, events, rest, server_of
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.controllers import at_cloud, events, rest, server_of
+from tests.kit.compute.environment import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import Home, at, held, made, settle
+from tests.kit.compute.updates import put, wanted
 
 PUBLIC = {"publicIP": True}
 

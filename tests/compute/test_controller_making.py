@@ -13,8 +13,7 @@ from remuda.quota.reservation import confirm_quota
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NAME, PAYING_PROJECT
 from remuda.store.contract import Change
-from tests.kit.compute.asking import at, held, is_nothing
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     as_compute,
     at_cloud,
     delete_server,
@@ -28,7 +27,8 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.requests import at, held, is_nothing
 from tests.kit.environment import options
 
 

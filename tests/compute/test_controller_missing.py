@@ -9,8 +9,8 @@ from typing import Any
 from remuda.compute.instances.server_watch import Following
 from remuda.compute.ports import AllTold
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.controlling import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.controllers import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
+from tests.kit.compute.environment import ComputeHouse
 
 
 async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(compute: ComputeHouse) -> None:

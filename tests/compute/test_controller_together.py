@@ -12,10 +12,10 @@ from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import WrongState
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import DEBIAN, at, held
-from tests.kit.compute.controlling import SMALL, at_cloud, begun_anew, network_of, rest
-from tests.kit.compute.house import INSTANCES, JAMMY, ComputeHouse, in_a_compute
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import SMALL, at_cloud, begun_anew, network_of, rest
+from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import DEBIAN, at, held
+from tests.kit.region.environment import STANDARD
 
 STEPS = 60
 

@@ -15,8 +15,7 @@ from remuda.reconcile.reporter import NullReporter, ReconcileResult
 from remuda.reconcile.results import ReconcileContext
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, PROJECT, REGION
-from tests.kit.compute.asking import at
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     UNHURRIED,
     Counting,
     at_cloud,
@@ -32,7 +31,8 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.requests import at
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
 

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Conflict, Unavailable
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     SMALL,
     at_cloud,
     change,
@@ -20,8 +20,8 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import JAMMY, ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.environment import JAMMY, ComputeHouse
+from tests.kit.region.environment import STANDARD
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import msgspec
 from remuda.compute.kinds import INSTANCE
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.logs import Record, subject_of
-from tests.compute.test_history import lived, timeline
-from tests.kit.compute.asking import at, made, settle
-from tests.kit.compute.controlling import rest
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.identity.household import told
+from tests.kit.compute.controllers import rest
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import at, made, settle
+from tests.kit.compute.timelines import lived, timeline
+from tests.kit.identity.environment import told
 
 
 def _entry(instance: str, said: dict[str, Any]) -> Record:

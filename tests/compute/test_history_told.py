@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from remuda.region.kinds.networks import Network
-from tests.compute.test_history import lived, timeline
-from tests.kit.compute.asking import DEBIAN, at, made, settle
-from tests.kit.compute.changing import LARGE, ROCKY
-from tests.kit.compute.controlling import at_cloud, change, network_of, rest, said
-from tests.kit.compute.controlling import made as made_on
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.identity.household import told
+from tests.kit.compute.controllers import at_cloud, change, network_of, rest, said
+from tests.kit.compute.controllers import made as made_on
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import DEBIAN, at, made, settle
+from tests.kit.compute.timelines import lived, timeline
+from tests.kit.compute.updates import LARGE, ROCKY
+from tests.kit.identity.environment import told
 
 
 def sentences(events: list[dict[str, Any]]) -> list[str]:

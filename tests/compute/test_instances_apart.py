@@ -5,7 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.kit.compute.apart import apart
-from tests.kit.compute.asking import (
+from tests.kit.compute.environment import INSTANCES
+from tests.kit.compute.requests import (
     ABSENT,
     ARM_IMAGE,
     NOT_FOUND,
@@ -21,10 +22,9 @@ from tests.kit.compute.asking import (
     make_group,
     settle,
 )
-from tests.kit.compute.house import INSTANCES
-from tests.kit.identity.household import told
-from tests.kit.region.house import NORTH
-from tests.resources.room import refusal
+from tests.kit.identity.environment import told
+from tests.kit.region.environment import NORTH
+from tests.kit.resource_api import refusal
 
 
 async def test_m01_m09_an_instance_is_made_used_and_given_up(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from remuda.compute.app import TABLE
 from remuda.http.server.access_log import AccessLog
 from remuda.http.server.metrics import Metrics
-from tests.http.serving import Lines
-from tests.identity.canaries import Canaries, Heard, looking_out
 from tests.kit.asgi.client import Client
 from tests.kit.compute.apart import EITHER_WAY, Begun, databases
-from tests.kit.compute.asking import DEBIAN, GPUS, at, encoded
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.identity.household import told
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import DEBIAN, GPUS, at, encoded
+from tests.kit.http_server import Lines
+from tests.kit.identity.canaries import Canaries, Heard, looking_out
+from tests.kit.identity.environment import told
+from tests.kit.region.environment import STANDARD
 
 FIRST, SECOND, THIRD = (f"password-canary-{number}-5d4c3b2a" for number in range(3))
 

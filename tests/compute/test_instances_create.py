@@ -12,7 +12,8 @@ from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, RESOURCE_ID
-from tests.kit.compute.asking import (
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import (
     DEBIAN,
     GPUS,
     at,
@@ -24,10 +25,9 @@ from tests.kit.compute.asking import (
     make_group,
     settle,
 )
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, STANDARD
-from tests.resources.room import refusal
+from tests.kit.identity.environment import ORGANIZATIONS, told
+from tests.kit.region.environment import NORTH, STANDARD
+from tests.kit.resource_api import refusal
 
 CONFIG = encoded("#cloud-config\npassword: hunter2\n")
 

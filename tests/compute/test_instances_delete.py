@@ -7,9 +7,9 @@ from remuda.compute.instances import service
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.compute.policies import refuse_if_protected
 from remuda.store.contract import Store
-from tests.kit.compute.asking import NOT_FOUND, at, is_nothing, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import NOT_FOUND, at, is_nothing, made, settle
+from tests.kit.resource_api import refusal
 
 
 async def test_m01_m13_what_is_given_up_goes_with_its_server_and_what_it_cost(compute: ComputeHouse) -> None:

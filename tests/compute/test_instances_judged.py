@@ -6,9 +6,9 @@ from typing import Any
 from remuda.access.principal import Context, Principal
 from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import Operation
-from tests.kit.compute.asking import held, made, make_authority, make_group, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import held, made, make_authority, make_group, settle
+from tests.kit.resource_api import refusal
 
 
 class Overheard:

@@ -15,17 +15,17 @@ from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
-from tests.cli.running import Running, running
 from tests.kit.asgi.client import Client
 from tests.kit.compute.apart import Certified, Ground, Reaching
-from tests.kit.compute.asking import DEBIAN, at, made
-from tests.kit.compute.changing import SMALL
-from tests.kit.compute.house import INSTANCES, SERVICE
-from tests.kit.identity.household import told
-from tests.kit.region.house import NORTH
+from tests.kit.compute.environment import INSTANCES, SERVICE
+from tests.kit.compute.requests import DEBIAN, at, made
+from tests.kit.compute.updates import SMALL
+from tests.kit.identity.environment import told
+from tests.kit.processes.program import Running, running
+from tests.kit.region.environment import NORTH
+from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.store import SEALER
 from tests.links.ground import QUICK, free_port
-from tests.resources.room import with_machinery
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 PATIENCE_S = 60.0

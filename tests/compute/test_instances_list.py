@@ -7,10 +7,19 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.http.sse import EventReader
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.kit.asgi.client import Client
-from tests.kit.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.region.house import NORTH
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import (
+    ABSENT,
+    NOT_FOUND,
+    OUT_OF_ORGANIZATION,
+    OUT_OF_PROJECT,
+    at,
+    forbidden,
+    made,
+    settle,
+)
+from tests.kit.region.environment import NORTH
+from tests.kit.resource_api import refusal
 
 
 async def _listed(client: Client, *query: tuple[str, str]) -> list[str]:

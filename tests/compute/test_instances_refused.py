@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.kit.compute.asking import (
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import (
     ABSENT,
     ARM_IMAGE,
     DEBIAN,
@@ -24,9 +25,8 @@ from tests.kit.compute.asking import (
     make_group,
     settle,
 )
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.region.house import SOUTH
-from tests.resources.room import refusal
+from tests.kit.region.environment import SOUTH
+from tests.kit.resource_api import refusal
 
 NO_FLAVOR = (400, "requested flavor does not exist or is not accessible")
 NO_IMAGE = (400, "requested image does not exist or is not accessible")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal, requester_of
+from remuda.access.principal import requester_of
 from remuda.compute.instances.rules import charge_for, instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
 from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, NetworkingWire
@@ -13,27 +13,18 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.saga import Sagas, stored_input
-from remuda.quota.ports import ProjectRef
 from remuda.quota.sagas import roll_back_create
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.compute.sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
 from tests.kit.environment import options
+from tests.kit.proofs.saga_environment import FIRST, SECOND, staged
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.operations.stage import FIRST, SECOND, staged
 
-ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
-HOME = ProjectRef(ORG, PROJECT)
-PAYER = ProjectRef("b0000000-0000-4000-8000-000000000002", "b0000000-0000-4000-8000-00000000000b")
-ANN = Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)
-NETWORK = "e0000000-0000-4000-8000-000000000001"
-REGION = "c0000000-0000-4000-8000-000000000001"
-FLAVOR = "11111111-1111-1111-1111-111111111111"
-IMAGE = "33333333-3333-3333-3333-333333333333"
 USER_DATA = "I2Nsb3VkLWNvbmZpZwpwYXNzd29yZDogaHVudGVyMgo="
-LIMITS = {"servers": 2, "gpus": 10, "floatingips": 2}
 
 
 class Networks:

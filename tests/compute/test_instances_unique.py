@@ -12,9 +12,9 @@ from remuda.kernel.clock import Clock
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.asking import Home, at, held, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import Home, at, held, made, settle
+from tests.kit.resource_api import refusal
 
 MANY = 64
 

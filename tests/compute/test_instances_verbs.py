@@ -13,10 +13,10 @@ from remuda.kernel.errors import Invalid
 from remuda.region.kinds.servers import Server
 from remuda.resources.schema import MetadataWrite, TagWire
 from remuda.store.objects import Resource
-from tests.kit.compute.asking import DEBIAN, Home, at, encoded, made, make_authority, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.identity.household import told
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import DEBIAN, Home, at, encoded, made, make_authority, settle
+from tests.kit.identity.environment import told
+from tests.kit.resource_api import refusal
 
 
 async def _running(house: ComputeHouse, home: Home, **spec: Any) -> str:

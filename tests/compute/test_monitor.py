@@ -15,8 +15,7 @@ from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
-from tests.kit.compute.asking import at, held
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     UNHURRIED,
     at_cloud,
     begun_anew,
@@ -31,7 +30,8 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.requests import at, held
 from tests.kit.environment import options
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"

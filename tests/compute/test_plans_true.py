@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.kit.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, make_group, settle
-from tests.kit.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import GPUS, Home, at, encoded, held, made, make_authority, make_group, settle
+from tests.kit.compute.updates import LARGE, ROCKY, kinds, named, plan, put, wanted
 
 PUBLIC: dict[str, Any] = {"networking": {"publicIP": True}}
 DATA = encoded("#cloud-config\npackages: [redis]\n")

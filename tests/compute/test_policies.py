@@ -5,10 +5,10 @@ from typing import Any
 from remuda.compute.kinds import ProjectPolicy
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.asking import ABSENT, Home, at, forbidden, made, settle
-from tests.kit.compute.changing import LARGE, plan, put, wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import ABSENT, Home, at, forbidden, made, settle
+from tests.kit.compute.updates import LARGE, plan, put, wanted
+from tests.kit.resource_api import refusal
 
 NOTHING = {"deletion": False, "plan": False}
 

@@ -9,7 +9,8 @@ import pytest
 from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import OPEN, Operation
 from tests.kit.compute.apart import EITHER_WAY, Begun, databases
-from tests.kit.compute.asking import (
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import (
     ABSENT,
     ARM_IMAGE,
     DEBIAN,
@@ -28,10 +29,9 @@ from tests.kit.compute.asking import (
     make_group,
     settle,
 )
-from tests.kit.compute.changing import LARGE, ROCKY, SMALL, put, wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.region.house import STANDARD
-from tests.resources.room import refusal
+from tests.kit.compute.updates import LARGE, ROCKY, SMALL, put, wanted
+from tests.kit.region.environment import STANDARD
+from tests.kit.resource_api import refusal
 
 CANARY = encoded("#cloud-config\npassword: canary-word\n")
 

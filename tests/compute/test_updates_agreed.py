@@ -3,12 +3,12 @@
 import asyncio
 from typing import Any
 
-from tests.compute.test_updates_standing import GPU, machines, three_for_one_place, waiting
-from tests.kit.compute.asking import GPUS, at
-from tests.kit.compute.changing import ROCKY, SMALL, as_it_is, kinds, plan, put
-from tests.kit.compute.controlling import at_cloud, delete_server, events, made, network_of, rest, server_of
-from tests.kit.compute.house import JAMMY, ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import at_cloud, delete_server, events, made, network_of, rest, server_of
+from tests.kit.compute.environment import JAMMY, ComputeHouse
+from tests.kit.compute.rebuilds import GPU, machines, three_for_one_place, waiting
+from tests.kit.compute.requests import GPUS, at
+from tests.kit.compute.updates import ROCKY, SMALL, as_it_is, kinds, plan, put
+from tests.kit.region.environment import STANDARD
 
 
 async def agreed(house: ComputeHouse, instance: str, body: Any) -> Any:

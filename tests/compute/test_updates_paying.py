@@ -5,11 +5,11 @@ import pytest
 from remuda.clients.identity import IdentityLink
 from remuda.kernel.errors import Unavailable
 from remuda.quota.ports import Charge
-from tests.kit.compute.asking import DEBIAN, GPUS, METAL, held
-from tests.kit.compute.changing import as_it_is, plan, put
-from tests.kit.compute.controlling import choose, made, network_of, rest
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import choose, made, network_of, rest
+from tests.kit.compute.environment import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import DEBIAN, GPUS, METAL, held
+from tests.kit.compute.updates import as_it_is, plan, put
+from tests.kit.region.environment import STANDARD
 
 PLACES = 6
 """Of the flavor METAL."""

@@ -7,10 +7,10 @@ import pytest
 
 from remuda.compute.kinds import ComputeInstance
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, settle
-from tests.kit.compute.changing import LARGE, ROCKY, SMALL, kinds, named, plan, put, wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import GPUS, Home, at, encoded, held, made, make_authority, settle
+from tests.kit.compute.updates import LARGE, ROCKY, SMALL, kinds, named, plan, put, wanted
+from tests.kit.resource_api import refusal
 
 ADDRESSES = {"privateIP", "publicIP", "macAddress"}
 

@@ -28,12 +28,12 @@ from remuda.quota.ports import Charge
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
-from tests.compute.test_instances_sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
+from tests.kit.compute.sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
 from tests.kit.environment import options
+from tests.kit.proofs.saga_environment import FIRST, Stage, staged
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity, said_of
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.operations.stage import FIRST, Stage, staged
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MAKER = "dddddddd-0000-4000-8000-000000000004"

@@ -4,41 +4,15 @@ import asyncio
 
 from msgspec.structs import replace
 
-from tests.kit.compute.asking import make_group
-from tests.kit.compute.changing import as_it_is, kinds, plan, put
-from tests.kit.compute.controlling import at_cloud, choose, events, made, network_of, rest, said, server_of, stored
-from tests.kit.compute.house import ComputeHouse
-from tests.kit.region.house import SOUTH, STANDARD
+from tests.kit.compute.controllers import at_cloud, choose, events, made, network_of, rest, said, server_of, stored
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.rebuilds import GPU, PLACES, machines, three_for_one_place, waiting
+from tests.kit.compute.requests import make_group
+from tests.kit.compute.updates import as_it_is, kinds, plan, put
+from tests.kit.region.environment import SOUTH, STANDARD
 
-GPU = "22222222-2222-2222-2222-222222222222"
-"""A flavor of which sim-south has four places."""
-PLACES = 4
 ABSENT = "a1f0c0de-0009-4000-8000-000000000009"
 """What there is not."""
-
-
-async def waiting(house: ComputeHouse, *, flavor: str = STANDARD, wanted: str = GPU, taken: int = PLACES) -> str:
-    """Make an instance of one flavor that is to have another, of which there is none left."""
-    network = await network_of(house, regionId=SOUTH)
-    for number in range(taken):
-        await house.region.server(network, f"full-{number}", flavorId=GPU)
-    await rest(house)
-    instance = await made(house, network, flavorId=flavor)
-    await choose(house, instance, flavor_id=wanted)
-    await house.until(instance, "error")
-    return instance
-
-
-async def three_for_one_place(house: ComputeHouse) -> list[str]:
-    """Make three instances where one place of the other flavor is left."""
-    network = await network_of(house, regionId=SOUTH)
-    for number in range(PLACES - 1):
-        await house.region.server(network, f"full-{number}", flavorId=GPU)
-    return [await made(house, network, f"instance-{number}", flavorId=STANDARD) for number in range(3)]
-
-
-def machines(house: ComputeHouse) -> list[str]:
-    return [each.id for each in house.region.clouds.clouds[SOUTH].operator.servers()]
 
 
 async def test_c03_to_have_its_old_flavor_again_changes_nothing_and_is_told_so(compute: ComputeHouse) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.kit.compute.asking import Home, at, made, settle
-from tests.kit.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
-from tests.kit.compute.controlling import at_cloud
-from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.compute.controllers import at_cloud
+from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.requests import Home, at, made, settle
+from tests.kit.compute.updates import LARGE, ROCKY, kinds, named, plan, put, wanted
 
 OF_THE_DISK = {"rootDisk", "sshHostKeys", "memory"}
 PORTED = {"id", "name", "privateIP", "macAddress"}

@@ -10,9 +10,9 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge
-from tests.kit.compute.asking import held, settle
-from tests.kit.compute.changing import put, wanted
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.requests import held, settle
+from tests.kit.compute.updates import put, wanted
 
 LESS, MORE = [{"servers": 1}], [{"servers": 1, "floatingips": 1}]
 

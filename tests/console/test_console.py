@@ -28,12 +28,12 @@ from remuda.process import ProcessPorts
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.version import describe
-from tests.http.serving import Lines
 from tests.kit.asgi.client import Client, Stream
-from tests.kit.compute.asking import Home, at, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.environment import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.requests import Home, at, made, settle
 from tests.kit.environment import provided_by
-from tests.kit.identity.login_ground import Browser
+from tests.kit.http_server import Lines
+from tests.kit.identity.login import Browser
 from tests.kit.simulation.store import SEALER
 
 PASSWORD = "correct horse battery staple"

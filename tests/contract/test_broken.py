@@ -13,14 +13,14 @@ import pytest
 
 from remuda.kernel.randomness import SeededRandomness
 from remuda.store.sqlite.store import SqlitePorts, open_store
-from tests.contract.backends import SqliteHarness, impatient
-from tests.contract.broken.flawed import Flaw, Flawed
-from tests.contract.broken.table import FLAWS
-from tests.contract.kinds import REGISTRY
-from tests.contract.law import Law
-from tests.contract.laws.table import LAWS
+from tests.kit.proofs.store_contract.backends import SqliteHarness, impatient
+from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed
+from tests.kit.proofs.store_contract.broken.table import FLAWS
+from tests.kit.proofs.store_contract.guarantee import Law
+from tests.kit.proofs.store_contract.guarantees.table import LAWS
+from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.disk import memory_directory
-from tests.kit.simulation.lanes import SimLane
+from tests.kit.simulation.executor import SimLane
 from tests.kit.simulation.loop import SimClock, SimLoop, finish
 from tests.kit.simulation.runner import START
 from tests.kit.simulation.store import SEALER

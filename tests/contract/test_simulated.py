@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.contract.backends import simulated
-from tests.contract.law import Law
-from tests.contract.laws.table import LAWS
 from tests.kit.environment import options
+from tests.kit.proofs.store_contract.backends import simulated
+from tests.kit.proofs.store_contract.guarantee import Law
+from tests.kit.proofs.store_contract.guarantees.table import LAWS
 from tests.kit.simulation.runner import World
 
 SEEDS = 5

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.backends import real_file
-from tests.contract.law import Law
-from tests.contract.laws.table import LAWS
+from tests.kit.proofs.store_contract.backends import real_file
+from tests.kit.proofs.store_contract.guarantee import Law
+from tests.kit.proofs.store_contract.guarantees.table import LAWS
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)

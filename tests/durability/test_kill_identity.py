@@ -29,18 +29,18 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import Sealer, load_keyring
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import open_store
-from tests.cli.running import CODE, READY
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.judge import judge_of
-from tests.kit.forking import Forked, start
-from tests.kit.sim_identity.asking import Customer
-from tests.kit.sim_identity.book import claims_of
-from tests.kit.sim_identity.expecting import Expecting
-from tests.kit.sim_identity.laws import check_always
+from tests.kit.asgi.reference import judge_of
+from tests.kit.processes.forked import Forked, start
+from tests.kit.processes.program import CODE, READY
+from tests.kit.sim_identity.customer import Customer
+from tests.kit.sim_identity.expectations import Expecting
+from tests.kit.sim_identity.history import claims_of
+from tests.kit.sim_identity.invariants import check_always
 from tests.kit.sim_identity.members import Members
+from tests.kit.sim_identity.quiescence import unrest
 from tests.kit.sim_identity.readers import Readers
-from tests.kit.sim_identity.rest import unrest
-from tests.kit.sim_identity.sight import Sight
+from tests.kit.sim_identity.snapshot import Sight
 from tests.kit.sim_identity.spenders import Spenders
 from tests.kit.sim_identity.tenants import Tenants
 from tests.kit.simulation.faults import FaultMenu

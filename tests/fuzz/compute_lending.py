@@ -6,8 +6,8 @@ from schemathesis import Case
 
 from tests.fuzz.compute_target import GONE, INSTANCE, STOPPED, ComputeTarget
 from tests.fuzz.lender import Lender
-from tests.kit.compute.house import JAMMY
-from tests.kit.region.house import NORTH, STANDARD
+from tests.kit.compute.environment import JAMMY
+from tests.kit.region.environment import NORTH, STANDARD
 
 _LEFT_OUT = frozenset({"networking", "sshCertificateAuthorityId", "userData"})
 """What would have to fit something else that is made up, too."""

@@ -15,9 +15,9 @@ from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.fuzz.threads import PATIENCE_S, in_a_thread
-from tests.kit.compute.house import INSTANCES, JAMMY, ComputeHouse, running
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, STANDARD
+from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeHouse, running
+from tests.kit.identity.environment import ORGANIZATIONS, told
+from tests.kit.region.environment import NORTH, STANDARD
 from tests.kit.simulation.disk import memory_directory
 
 INSTANCE, STOPPED, GONE = "instanceID", "a stopped instance", "an instance that is gone"

@@ -16,7 +16,7 @@ import uvloop
 
 from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
-from tests.kit.identity.house import ROOT, House, running, serving
+from tests.kit.identity.launch import ROOT, House, running, serving
 from tests.kit.simulation.disk import memory_directory
 from tests.kit.simulation.store import SEALER
 

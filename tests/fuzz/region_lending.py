@@ -7,7 +7,7 @@ from schemathesis import Case, HookContext, Response
 
 from tests.fuzz.lender import Lender
 from tests.fuzz.region_target import LOST, STUCK, RegionTarget
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU
 
 _MADE = {
     "create_network": "networkID",

@@ -18,9 +18,9 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.contract import Store
 from tests.fuzz.region_stranding import lose_server, make_orphan, strand_group
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running
-from tests.kit.region.images_ground import URI, Web
+from tests.kit.identity.environment import ORGANIZATIONS, told
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionHouse, running
+from tests.kit.region.images import URI, Web
 from tests.kit.simulation.disk import memory_directory
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"

@@ -20,8 +20,8 @@ import pytest
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.process import Standing, standing
 from tests.example.running import new_mount, new_yard
-from tests.http.serving import request
 from tests.kit.hosting import PREFIX
+from tests.kit.http_server import request
 
 KIB, MIB = 1024, 1024 * 1024
 CROWD = 400

@@ -9,8 +9,8 @@ from remuda.http.api import ApiSettings
 from remuda.http.asgi import ClientDisconnect
 from remuda.http.request import Observation
 from remuda.kernel.errors import NotFound
-from tests.contract.kinds import horse
-from tests.http.paddock import HORSE, HORSES, ORGANIZATION, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, ORGANIZATION, running
+from tests.kit.sample_kinds import horse
 
 ONE = f"{HORSES}/{HORSE}"
 REFERENCE = "/api/v1/references/somebody"

@@ -9,8 +9,8 @@ from remuda.access.principal import AccessList, OrganizationAccess, Permission, 
 from remuda.http.audit import STREAM, Audit, AuditOperation, AuditTarget, Component, audited_target
 from remuda.kernel.errors import Conflict, StoreClosed
 from remuda.store.sqlite.store import SqliteStore
-from tests.contract.kinds import Horse, horse
-from tests.http.meadow import meadow
+from tests.kit.sample_api.collections import meadow
+from tests.kit.sample_kinds import Horse, horse
 
 ORGANIZATION = "b0000000-0000-4000-8000-000000000001"
 PATH = {"organizationID": ORGANIZATION, "horseID": "h-1"}

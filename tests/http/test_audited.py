@@ -9,7 +9,7 @@ import pytest
 from remuda.http.api import ApiSettings
 from remuda.http.asgi import ClientDisconnect
 from remuda.kernel.errors import Conflict
-from tests.http.paddock import HORSE, HORSES, ORGANIZATION, Running, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, ORGANIZATION, Running, running
 
 ONE = f"{HORSES}/{HORSE}"
 GOOD = {"metadata": {"name": "bella"}, "spec": {"age": 7}}

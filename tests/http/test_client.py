@@ -26,10 +26,10 @@ from remuda.kernel.errors import (
     Unavailable,
 )
 from remuda.kernel.secrets import Secret
-from tests.contract.kinds import Horse
-from tests.http.meadow import fill
-from tests.http.ranch import Ranch, ranch
-from tests.http.ranch_api import (
+from tests.kit.sample_api.client import BAY, CONTEXT, QUICK, client_of
+from tests.kit.sample_api.collections import fill
+from tests.kit.sample_api.server import Ranch, ranch
+from tests.kit.sample_api.service import (
     BRAND,
     CREATE,
     GET,
@@ -43,7 +43,7 @@ from tests.http.ranch_api import (
     HorseWrite,
     Offer,
 )
-from tests.http.riding import BAY, CONTEXT, QUICK, client_of
+from tests.kit.sample_kinds import Horse
 
 ROOT = Path(__file__).parents[2]
 
@@ -237,7 +237,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def started(directory: Path, port: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.http.ranch", str(directory), str(port), cwd=ROOT
+        sys.executable, "-m", "tests.kit.sample_api.server", str(directory), str(port), cwd=ROOT
     )
 
 

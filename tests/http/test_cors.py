@@ -2,7 +2,7 @@ from pathlib import Path
 
 from remuda.http.api import ApiSettings
 from remuda.http.cors import EXPOSED_HEADERS, Cors
-from tests.http.paddock import HORSE, HORSES, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 ONE = f"{HORSES}/{HORSE}"
 NAMED = ApiSettings(cors=Cors(["https://console.example.com", "https://other.example.com"], max_age_s=60))

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from remuda.http.dispatch import SegmentTree, path_of
 from remuda.http.routes import Table
 from remuda.kernel.errors import Malformed
-from tests.http.paddock import HORSE, HORSES, HorsePath, OrganizationPath, ReferencePath, route, running, table
+from tests.kit.sample_api.pipeline import (
+    HORSE,
+    HORSES,
+    HorsePath,
+    OrganizationPath,
+    ReferencePath,
+    route,
+    running,
+    table,
+)
 
 TREE = SegmentTree(
     [

@@ -29,7 +29,7 @@ from remuda.kernel.errors import (
     Unavailable,
     Unreadable,
 )
-from tests.http.paddock import HORSE, HORSES, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 API = "http://api.example.com:8080/paddock"
 TRACE = "0123456789abcdef" * 2

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from remuda.access.principal import Context
 from remuda.http.responses import check_if_match, etag_of, etag_view, split_etag
 from remuda.kernel.errors import PreconditionFailed
-from tests.contract.kinds import Horse, HorseSpec, at
-from tests.http.meadow import ANNA, fill, meadow, read, view
+from tests.kit.sample_api.collections import ANNA, fill, meadow, read, view
+from tests.kit.sample_kinds import Horse, HorseSpec, at
 
 TAG = etag_of("u-1", HorseSpec(colour="bay"))
 

@@ -10,7 +10,7 @@ from remuda.http.bodies import FORM, FormReader, form_schema
 from remuda.http.routes import Table, Wire
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
-from tests.http.tack_room import LoginForm, TokenForm, opened, route
+from tests.kit.sample_api.browser import LoginForm, TokenForm, opened, route
 
 READER = FormReader(LoginForm)
 TYPE = FORM.encode()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from remuda.kernel.errors import InFlight
-from tests.http.bed import REPLAYED, TIME_LIMIT_S, Bed, in_a_bed
+from tests.kit.sample_api.idempotency import REPLAYED, TIME_LIMIT_S, Bed, in_a_bed
 
 
 def test_what_a_dead_process_began_is_run_again_under_the_same_operation() -> None:

@@ -6,7 +6,7 @@ from remuda.http.idempotency import STREAM
 from remuda.http.responses import Response
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, Malformed, ResponseNotStored, StorageFull, Unavailable
 from remuda.kernel.ids import is_id
-from tests.http.bed import REPLAYED, TIME_LIMIT_S, Bed, FullDisk, in_a_bed
+from tests.kit.sample_api.idempotency import REPLAYED, TIME_LIMIT_S, Bed, FullDisk, in_a_bed
 
 
 def test_the_same_request_is_carried_out_once_and_answered_alike() -> None:

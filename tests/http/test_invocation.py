@@ -20,13 +20,13 @@ from remuda.http.routes import NOTHING, AnyRoute, Call, ListQuery, OtherResponse
 from remuda.kernel.randomness import SeededRandomness
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import open_store
-from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
-from tests.http.clocks import SkippingClock
-from tests.http.ports import api_ports
-from tests.http.tack_room import Door
+from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import contract_of
 from tests.kit.asgi.validating import Validated
+from tests.kit.clocks import SkippingClock
+from tests.kit.sample_api.browser import Door
+from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.kit.simulation.store import SEALER
 
 

@@ -13,7 +13,7 @@ from remuda.http.audit import STREAM, SYSTEM
 from remuda.http.authentication import Claim, TrustedProxies, acting_for
 from remuda.kernel.errors import OAuthError, Unauthenticated
 from remuda.kernel.secrets import Secret
-from tests.http.tack_room import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened
+from tests.kit.sample_api.browser import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened
 
 ANNA = Principal(subject="anna@example.com", type="user")
 FORM = {"grant_type": "authorization_code"}

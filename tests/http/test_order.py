@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
-from tests.http.paddock import HORSE, HORSES, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 GOOD_BODY = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
 BAD_BODY = {"metadata": {"name": 7}}

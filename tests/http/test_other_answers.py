@@ -24,14 +24,14 @@ from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.store.sqlite.store import open_store
-from tests.contract.kinds import REGISTRY
-from tests.http.clocks import SkippingClock
-from tests.http.ports import api_ports
-from tests.http.riding import client_of
-from tests.http.tack_room import Door
+from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply, contract_of
 from tests.kit.asgi.validating import Validated
+from tests.kit.clocks import SkippingClock
+from tests.kit.sample_api.browser import Door
+from tests.kit.sample_api.client import client_of
+from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.store import SEALER
 
 

@@ -8,8 +8,8 @@ from remuda.http.pages import PAGE_HEADERS
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.http.routes import Table
 from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
-from tests.http.tack_room import HTML, Open, opened, route
 from tests.kit.asgi.contract import UndocumentedError
+from tests.kit.sample_api.browser import HTML, Open, opened, route
 
 
 def tell(tack: Open, reply: Any) -> None:

@@ -13,8 +13,8 @@ from remuda.http.pagination import SLICE, Cursors, PageTokens, batches, list_res
 from remuda.http.responses import Collection, Response, etag_view
 from remuda.http.routes import ListQuery
 from remuda.kernel.errors import Malformed
-from tests.contract.kinds import Horse
-from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, read, view
+from tests.kit.sample_api.collections import body_of, fill, headers, herd, ids, meadow, read, view
+from tests.kit.sample_kinds import Horse
 from tests.kit.simulation.store import SEALER
 
 PLACES = Cursors(AccessList())

@@ -11,7 +11,7 @@ from remuda.access.principal import Context, Permission
 from remuda.http.responses import Collection, EtagView, OtherResponse, Redirect, Rendered, Viewed, etag_view
 from remuda.http.routes import AnyRoute, ListQuery, OtherResponseType, Parameters, Route, Table, Wire
 from remuda.http.signatures import Arguments
-from tests.contract.kinds import Horse
+from tests.kit.sample_kinds import Horse
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone, Malformed
 from remuda.store.contract import Store
-from tests.contract.backends import impatient
-from tests.contract.kinds import Horse, HorseSpec, horse
-from tests.http.meadow import ANNA, fill, herd, meadow, read, view
-from tests.http.reading import Rights, watching
+from tests.kit.proofs.store_contract.backends import impatient
+from tests.kit.sample_api.collections import ANNA, fill, herd, meadow, read, view
+from tests.kit.sample_api.watch_reader import Rights, watching
+from tests.kit.sample_kinds import Horse, HorseSpec, horse
 
 
 async def paint(store: Store, name: str, colour: str) -> Horse:

@@ -1,15 +1,15 @@
 """Fixtures of identity: the whole service, and parts of it."""
 
 from tests.kit.environment import provided_by
+from tests.kit.identity.authenticator import at_the_door
 from tests.kit.identity.external_issuer import in_the_lobby
-from tests.kit.identity.house import in_a_house
-from tests.kit.identity.login_ground import at_home
-from tests.kit.identity.people_house import in_the_house
-from tests.kit.identity.rights_door import at_the_door
-from tests.kit.identity.rights_ground import on_ground
-from tests.kit.identity.tenancy_room import in_tenancy
-from tests.kit.identity.tokens_desk import at_a_desk
-from tests.linearizability.quotaroom import in_quotas
+from tests.kit.identity.launch import in_a_house
+from tests.kit.identity.login import at_home
+from tests.kit.identity.oauth import at_a_desk
+from tests.kit.identity.permissions import on_ground
+from tests.kit.identity.quotas import in_quotas
+from tests.kit.identity.tenancy import in_tenancy
+from tests.kit.identity.users import in_the_house
 
 identity = provided_by(in_a_house)
 authentication = provided_by(at_the_door)

@@ -8,9 +8,9 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
 from remuda.resources.conventions import CREATOR, MODIFIER, PAYING_CREATOR, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.store.objects import Metadata
-from tests.kit.identity.house import ORGANIZATIONS, ROOT, House, told
-from tests.kit.identity.people_house import GLOBAL, USERS, People, in_the_house
-from tests.kit.identity.room import OTHER_ORG, Room
+from tests.kit.identity.launch import ORGANIZATIONS, ROOT, House, told
+from tests.kit.identity.resource_api import OTHER_ORG, Room
+from tests.kit.identity.users import GLOBAL, USERS, People, in_the_house
 
 LAB = "d0000000-0000-4000-8000-00000000000d"
 

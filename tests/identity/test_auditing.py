@@ -15,7 +15,7 @@ from remuda.kernel.errors import Invalid
 from remuda.store.logs import Log, LogPage
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import provided_by
-from tests.kit.identity.room import ORG, OTHER_ORG, Room, everywhere, in_a_room, member
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, Room, everywhere, in_a_room, member
 from tests.kit.simulation.store import SEALER
 
 AUDIT = f"/api/v1/organizations/{ORG}/audit"

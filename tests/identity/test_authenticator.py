@@ -14,8 +14,8 @@ from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.bearer import Bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
 from remuda.store.contract import named
-from tests.identity.test_rights_roles import EXPECTED
-from tests.kit.identity.rights_door import Door, at_the_door, claim
+from tests.kit.identity.authenticator import Door, at_the_door, claim
+from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.simulation.runner import START
 
 READER = EXPECTED["reader"].organization

@@ -18,7 +18,7 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import NAME
 from remuda.store.contract import named
 from remuda.store.objects import Metadata
-from tests.kit.identity.rights_door import Door, claim
+from tests.kit.identity.authenticator import Door, claim
 
 COMPUTE = "unikorn-compute"
 READS = RoleScopes(organization=(Grant(name="identity:groups", operations=("read",)),))

@@ -14,8 +14,8 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.identity.rights_apart import apart
-from tests.kit.identity.rights_door import Door
+from tests.kit.identity.authenticator import Door
+from tests.kit.identity.remote_authenticator import apart
 
 
 async def provider_of(door: Door, organization: str | None) -> str:

@@ -17,11 +17,11 @@ from remuda.identity.rbac.revocation_feed import OLDEST_S, IdentitySilent
 from remuda.identity.settings import GroupBinding
 from remuda.identity.tokens.jwt import ACCESS
 from remuda.kernel.errors import Malformed, Unauthenticated
-from tests.http.serving import until
-from tests.identity.test_rights_roles import EXPECTED
+from tests.kit.http_server import until
+from tests.kit.identity.authenticator import claim
+from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.identity.external_issuer import ELSEWHERE, GROUPS, key, trusted
-from tests.kit.identity.rights_apart import apart
-from tests.kit.identity.rights_door import claim
+from tests.kit.identity.remote_authenticator import apart
 
 COMPUTE = "unikorn-compute"
 

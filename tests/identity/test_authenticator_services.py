@@ -15,9 +15,9 @@ from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Malformed, Unauthenticated
-from tests.identity.test_rights_roles import EXPECTED
 from tests.kit.environment import options
-from tests.kit.identity.rights_door import YEAR, Door, at_the_door, certificate_of, claim
+from tests.kit.identity.authenticator import YEAR, Door, at_the_door, certificate_of, claim
+from tests.kit.identity.builtin_roles import EXPECTED
 
 COMPUTE = "unikorn-compute"
 SECOND = timedelta(seconds=1)

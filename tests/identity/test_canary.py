@@ -11,10 +11,10 @@ import pytest
 from prometheus_client import generate_latest
 
 from remuda.identity.kinds.tokens import SigningKey
-from tests.identity.canaries import Canaries, Heard, looking_out
-from tests.identity.canary_scene import WATCHED, Scene
 from tests.kit.asgi.client import Client
-from tests.kit.identity.house import ORGANIZATIONS, running, told
+from tests.kit.identity.canaries import Canaries, Heard, looking_out
+from tests.kit.identity.canary_scenario import WATCHED, Scene
+from tests.kit.identity.launch import ORGANIZATIONS, running, told
 
 
 @pytest.fixture

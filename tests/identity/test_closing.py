@@ -9,7 +9,7 @@ from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.writer import Closing
 from remuda.resources.conventions import PROJECT
-from tests.kit.identity.house import ORGANIZATIONS, House, in_a_house
+from tests.kit.identity.launch import ORGANIZATIONS, House, in_a_house
 
 SEEDS = 30
 

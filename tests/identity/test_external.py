@@ -12,8 +12,8 @@ from remuda.identity.kinds.users import User
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.jwt import PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.kernel.errors import Unauthenticated
-from tests.identity.test_rights_roles import EXPECTED
 from tests.kit.environment import options
+from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.identity.external_issuer import (
     AUDIENCE,
     CLAIMS,

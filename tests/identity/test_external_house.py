@@ -14,7 +14,7 @@ from remuda.identity.settings import GroupBinding, PlatformProvider
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.secrets import Secret
 from tests.kit.identity.external_issuer import AUDIENCE, ELSEWHERE, GROUPS, Issuer
-from tests.kit.identity.house import ORGANIZATIONS, ROOT, House, running, settings, told
+from tests.kit.identity.launch import ORGANIZATIONS, ROOT, House, running, settings, told
 
 ANN = "ann@example.com"
 EXCHANGE = {

@@ -10,11 +10,11 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import user_id
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
-from tests.identity.test_federation_login import ORG, OTHER_ORG, OWN, THEIRS, come_back, depart, federated, log_in
-from tests.identity.test_login_account import PATH, form_with, text
 from tests.kit.environment import provided_by
-from tests.kit.identity.login_ground import CONSOLE_URI, JO, PASSWORD, Browser, Home, sent_to
-from tests.kit.identity.upstream_ground import Provider
+from tests.kit.identity.account_page import PATH, form_with, text
+from tests.kit.identity.federation import ORG, OTHER_ORG, OWN, THEIRS, come_back, depart, federated, log_in
+from tests.kit.identity.login import CONSOLE_URI, JO, PASSWORD, Browser, Home, sent_to
+from tests.kit.identity.openid_provider import Provider
 
 federation = provided_by(federated)
 upstream = provided_by(federated, position=1)

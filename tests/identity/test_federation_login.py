@@ -10,48 +10,25 @@ from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
 from remuda.kernel import encoding as base64url
-from remuda.kernel.secrets import Secret
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options, provided_by
-from tests.kit.identity.login_ground import CONSOLE_URI, ISSUER, JO, PASSWORD, Browser, Forms, Home, at_home, sent_to
-from tests.kit.identity.upstream_ground import CLIENT, IDP, SECRET, Provider, other_key
-
-GOOGLE = "d1111111-0000-4000-8000-000000000001"
-OWN = "d1111111-0000-4000-8000-000000000002"
-ORG = "c0000000-0000-4000-8000-000000000003"
-OTHER_ORG = "c0000000-0000-4000-8000-000000000004"
-THEIRS: dict[str, Any] = {"issuer": IDP, "client_id": CLIENT, "client_secret": Secret(SECRET)}
-KEY = RSAKey.generate_key(2048, {"kid": "one"})
-
-
-def federated(scenario: Any, *, provider: Provider | None = None, **settings: Any) -> None:
-    """Run a scenario with a provider of the whole system that knows Jo."""
-    upstream = provider or Provider(key=KEY)
-
-    async def run(home: Home) -> None:
-        upstream.clock = home.world.clock
-        await home.provider(GOOGLE, type="google", **THEIRS)
-        await scenario(home, upstream)
-
-    at_home(run, fetch=upstream, **settings)
-
+from tests.kit.identity.federation import (
+    GOOGLE,
+    KEY,
+    ORG,
+    OTHER_ORG,
+    OWN,
+    THEIRS,
+    come_back,
+    depart,
+    federated,
+    log_in,
+)
+from tests.kit.identity.login import CONSOLE_URI, ISSUER, JO, PASSWORD, Forms, Home, sent_to
+from tests.kit.identity.openid_provider import CLIENT, IDP, Provider, other_key
 
 federation = provided_by(federated)
 upstream = provided_by(federated, position=1)
-
-
-async def depart(home: Home, provider: str = GOOGLE, **asked: str) -> tuple[Browser, Reply]:
-    browser = home.browser()
-    return browser, await browser.submit(await browser.authorize(**asked), email="", password="", provider=provider)
-
-
-async def come_back(browser: Browser, upstream: Provider, gone: Reply) -> Reply:
-    return await browser.get("/oidc/callback", upstream.authorize(gone.headers["location"]))
-
-
-async def log_in(home: Home, upstream: Provider, provider: str = GOOGLE) -> Reply:
-    browser, gone = await depart(home, provider)
-    return await come_back(browser, upstream, gone)
 
 
 async def assert_refused(home: Home, reply: Reply, error: str = "", words: str = "") -> None:

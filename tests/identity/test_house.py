@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.kit.identity.house import LOOKER, ORGANIZATIONS, House, in_a_house, running, told
+from tests.kit.identity.launch import LOOKER, ORGANIZATIONS, House, in_a_house, running, told
 
 
 async def _everybody_gets_in(house: House) -> None:

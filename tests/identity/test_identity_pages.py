@@ -15,12 +15,12 @@ from remuda.identity.quotas.ledger import BUILT_IN as QUOTAS
 from remuda.identity.rbac.roles import BUILT_IN
 from remuda.identity.tokens.jwt import Claims, IdClaims, PassportClaims
 from remuda.identity.users.sagas import CREATE_ACCOUNT, CREATE_USER, UPDATE_ACCOUNT, UPDATE_USER
-from tests.identity.conversations import Conversation, Direction
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.house import House, in_a_house
-from tests.kit.identity.login_ground import Browser
-from tests.kit.identity.proving import assertion, certified
+from tests.kit.identity.launch import House, in_a_house
+from tests.kit.identity.login import Browser
+from tests.kit.identity.page_examples import Conversation, Direction
+from tests.kit.identity.service_credentials import assertion, certified
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 JO, PASSWORD = "jo@example.com", "correct horse battery staple"

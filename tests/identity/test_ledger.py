@@ -19,12 +19,21 @@ from remuda.kernel.ids import random_id
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.proofs.crashing_store import Fuse, FusedStore
+from tests.kit.proofs.linearizability.invariants import check_law, law_of, settle
+from tests.kit.proofs.linearizability.quota_clients import (
+    TELLER,
+    Quotas,
+    asking,
+    desk,
+    furnish,
+    limiting,
+    service,
+    used_in,
+)
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
-from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
-from tests.linearizability.laws import check_law, law_of, settle
-from tests.operations.fuse import Fuse, FusedStore
 
 LIFE = timedelta(minutes=10)
 WHERE = (ORG, PROJECT)

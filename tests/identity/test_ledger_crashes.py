@@ -18,10 +18,12 @@ from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.identity.room import ORG, registry
-from tests.kit.simulation.runner import World, simulate
-from tests.kit.simulation.store import open_simulated
-from tests.linearizability.acts import (
+from tests.kit.identity.resource_api import ORG, registry
+from tests.kit.proofs.crashing_store import MOMENTS, CrashError, Fuse, FusedStore, Moment
+from tests.kit.proofs.linearizability.invariants import check_law, law_of, settle
+from tests.kit.proofs.linearizability.paused_store import SleepyStore
+from tests.kit.proofs.linearizability.quota_clients import Quotas, furnish, service, used_in
+from tests.kit.proofs.linearizability.requests import (
     LIFE,
     ROW,
     WHERE,
@@ -43,10 +45,8 @@ from tests.linearizability.acts import (
     take_and_release,
     take_without_a_key,
 )
-from tests.linearizability.desks import Quotas, furnish, service, used_in
-from tests.linearizability.laws import check_law, law_of, settle
-from tests.linearizability.sleeping import SleepyStore
-from tests.operations.fuse import MOMENTS, CrashError, Fuse, FusedStore, Moment
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 CASES: dict[str, tuple[Act, Act, set[Standing], Standing]] = {
     "take": (nothing, take_and_confirm, {(None, 0), ("released", 0)}, ("confirmed", 2)),

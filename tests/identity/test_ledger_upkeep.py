@@ -22,11 +22,20 @@ from remuda.reconcile.leader import SingleProcess
 from remuda.reconcile.ports import ControllerSettings
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.identity.room import ORG, PROJECT, registry
+from tests.kit.identity.resource_api import ORG, PROJECT, registry
+from tests.kit.proofs.linearizability.invariants import check_law, law_of
+from tests.kit.proofs.linearizability.quota_clients import (
+    TELLER,
+    Quotas,
+    asking,
+    desk,
+    furnish,
+    limiting,
+    service,
+    used_in,
+)
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER, open_simulated
-from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
-from tests.linearizability.laws import check_law, law_of
 
 LIFE = timedelta(minutes=10)
 WHERE = (ORG, PROJECT)

@@ -1,7 +1,5 @@
 """The page of one's own account."""
 
-import html
-import re
 from typing import Any
 
 import pytest
@@ -11,7 +9,8 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.settings import RoleBinding
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.account_page import PATH, form_with, text
+from tests.kit.identity.login import (
     CONSOLE,
     CONSOLE_SECRET,
     COOKIE,
@@ -19,22 +18,13 @@ from tests.kit.identity.login_ground import (
     JO,
     PASSWORD,
     Browser,
-    Form,
     Forms,
     Home,
     at_home,
     sent_to,
 )
 
-PATH = "/oauth2/v2/account"
 ORGANIZATION = "c0000000-0000-4000-8000-000000000003"
-
-
-def text(reply: Reply) -> str:
-    """Return what a page says, without its markup."""
-    assert reply.status == 200, reply.body.decode()
-    shown = re.sub(r"<style>.*</style>|</?time[^>]*>", "", reply.body.decode(), flags=re.DOTALL)
-    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", shown).split()))
 
 
 async def at_account(home: Home) -> tuple[Browser, Reply]:
@@ -51,13 +41,6 @@ async def connected(home: Home, browser: Browser) -> dict[str, Any]:
     answer = page if page.status == 302 else await browser.submit(page, button=("known", "yes"))
     tokens: dict[str, Any] = (await home.exchange(sent_to(answer)["code"])).json
     return tokens
-
-
-def form_with(page: Reply, button: str) -> tuple[int, Form]:
-    """Return the form that has a button of this name, and its place."""
-    found = [(place, form) for place, form in enumerate(Forms.of(page)) if button in dict(form.buttons)]
-    assert len(found) == 1, f"{len(found)} forms with {button}"
-    return found[0]
 
 
 async def test_who_is_not_logged_in_is_asked_and_comes_back_here(logins: Home) -> None:

@@ -6,7 +6,7 @@ from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
 from remuda.identity.login.login_pages import ADDRESSES
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, sent_to
+from tests.kit.identity.login import FAMILIAR, JO, PASSWORD, Browser, Home, sent_to
 
 OTHER = "other@example.com"
 

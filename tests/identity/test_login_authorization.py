@@ -6,7 +6,7 @@ import pytest
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.kernel.secrets import Secret
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.login import (
     APP,
     APP_URI,
     CONSOLE,

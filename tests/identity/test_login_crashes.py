@@ -17,7 +17,7 @@ from remuda.kernel.errors import RemudaError
 from remuda.reconcile.ports import ReconcilePorts
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.login import (
     CONSOLE,
     CONSOLE_SECRET,
     JO,
@@ -28,7 +28,7 @@ from tests.kit.identity.login_ground import (
     house,
     sent_to,
 )
-from tests.kit.identity.room import Room, registry
+from tests.kit.identity.resource_api import Room, registry
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated

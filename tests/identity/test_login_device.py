@@ -11,7 +11,7 @@ from remuda.identity.kinds.users import user_id
 from remuda.kernel.secrets import Secret
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import APP, JO, PASSWORD, Browser, Home
+from tests.kit.identity.login import APP, JO, PASSWORD, Browser, Home
 
 PATH = "/oauth2/v2/device"
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"

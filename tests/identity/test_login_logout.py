@@ -5,7 +5,7 @@ import pytest
 
 from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.tokens import Session
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.login import (
     APP,
     CONSOLE,
     CONSOLE_HOME,

@@ -13,7 +13,7 @@ from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.login import (
     CONSOLE_URI,
     COOKIE,
     FAMILIAR,

@@ -9,10 +9,10 @@ import structlog
 
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.tokens.keys import NAME
-from tests.durability.test_sealing import disguises
-from tests.identity.test_oauth_clients import CLIENTS, wanted
-from tests.kit.identity.room import everywhere
-from tests.kit.identity.tokens_desk import FORM, VERIFIER, App, Desk, answer, at_a_desk
+from tests.kit.identity.oauth import FORM, VERIFIER, App, Desk, answer, at_a_desk
+from tests.kit.identity.oauth_clients import CLIENTS, wanted
+from tests.kit.identity.resource_api import everywhere
+from tests.kit.store.disguises import disguises
 
 
 @pytest.fixture

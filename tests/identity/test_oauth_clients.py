@@ -12,10 +12,10 @@ from remuda.identity.oauth.clients import CLI, allows_redirect, seed_clients
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
-from tests.kit.identity.room import everywhere, member
-from tests.kit.identity.tokens_desk import CALLBACK, App, Desk, answer, refusal
+from tests.kit.identity.oauth import CALLBACK, App, Desk, answer, refusal
+from tests.kit.identity.oauth_clients import CLIENTS, wanted
+from tests.kit.identity.resource_api import everywhere, member
 
-CLIENTS = "/api/v1/oauth2clients"
 KEY = ECKey.generate_key("P-256").as_pem(private=False).decode()
 
 
@@ -29,10 +29,6 @@ SHORT = (
 
 def operator(desk: Desk) -> Client:
     return desk.mounted.ask(everywhere("operator@example.com", "identity:oauth2providers CRUD"))
-
-
-def wanted(**spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "portal"}, "spec": {"redirectUris": [CALLBACK], **spec}}
 
 
 async def test_a_client_is_registered_and_logs_people_in_with_the_secret_that_is_shown_once(oauth: Desk) -> None:

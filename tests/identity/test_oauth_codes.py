@@ -16,7 +16,7 @@ from remuda.identity.tokens.jwt import ID
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import session_of_code
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, App, Desk, answer, refusal, said
+from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, App, Desk, answer, refusal, said
 
 
 async def test_a_code_becomes_tokens(oauth: Desk) -> None:

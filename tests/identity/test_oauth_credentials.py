@@ -13,7 +13,7 @@ from remuda.identity.oauth.clients import ASSERTION_TYPE
 from remuda.identity.settings import SystemAccount
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said
+from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said
 
 Key = ECKey | RSAKey | OKPKey
 

@@ -9,7 +9,7 @@ from remuda.identity.kinds.oauth import DeviceGrant
 from remuda.identity.oauth.clients import CLI, seed_clients
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
+from tests.kit.identity.oauth import ISSUER, App, Desk, answer, refusal
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 

@@ -13,8 +13,8 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import PASSPORT
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.room import OTHER_ORG
-from tests.kit.identity.tokens_desk import Desk, answer, at_a_desk, refusal, said
+from tests.kit.identity.oauth import Desk, answer, at_a_desk, refusal, said
+from tests.kit.identity.resource_api import OTHER_ORG
 
 
 async def exchange(desk: Desk, token: str, **form: Any) -> Reply:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
+from tests.kit.identity.oauth import ISSUER, App, Desk, answer, refusal
 
 AUTHZ = "https://unikorn-cloud.org/authz"
 

@@ -12,7 +12,7 @@ from remuda.identity.kinds.users import User
 from remuda.identity.oauth.grants import DEVICE_CODE
 from remuda.store.objects import Metadata
 from tests.kit.environment import provided_by
-from tests.kit.identity.tokens_desk import Desk, answer, at_a_desk, refusal
+from tests.kit.identity.oauth import Desk, answer, at_a_desk, refusal
 
 ANN = "ann@example.com"
 PROVIDER = "d1111111-0000-4000-8000-000000000001"

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from remuda.identity.kinds.tokens import Session
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import Desk, answer, refusal
+from tests.kit.identity.oauth import Desk, answer, refusal
 
 
 async def test_a_refresh_token_becomes_the_next_pair_without_an_id_token(oauth: Desk) -> None:

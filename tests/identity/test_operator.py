@@ -17,8 +17,8 @@ from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.house import ORGANIZATIONS, House
-from tests.kit.identity.room import Room, in_a_room
+from tests.kit.identity.launch import ORGANIZATIONS, House
+from tests.kit.identity.resource_api import Room, in_a_room
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
 

@@ -20,8 +20,8 @@ from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import CHEAP, JO, PASSWORD, Counted, Forms, Home, sent_to
-from tests.kit.identity.room import ORG, OTHER_ORG, everywhere, member
+from tests.kit.identity.login import CHEAP, JO, PASSWORD, Counted, Forms, Home, sent_to
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, everywhere, member
 
 T = TypeVar("T")
 

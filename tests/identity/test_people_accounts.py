@@ -16,7 +16,8 @@ from remuda.identity.users.schema import AccountSpecWire, AccountWrite
 from remuda.kernel.errors import ResponseNotStored, Unauthenticated
 from remuda.resources.schema import MetadataWrite
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, Room, member
+from tests.kit.identity.users import (
     ACCOUNTS,
     ADMINISTRATOR,
     CLERK,
@@ -32,7 +33,6 @@ from tests.kit.identity.people_house import (
     tidying,
     told,
 )
-from tests.kit.identity.room import ORG, OTHER_ORG, Room, member
 
 
 async def is_good(room: Room[People], token: str) -> bool:

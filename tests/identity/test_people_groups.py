@@ -11,7 +11,8 @@ from remuda.identity.kinds.users import Group
 from remuda.identity.rbac.roles import role_id
 from tests.kit.asgi.client import Client
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, Room, member
+from tests.kit.identity.users import (
     ACCOUNTS,
     ADMINISTRATOR,
     CLERK,
@@ -31,7 +32,6 @@ from tests.kit.identity.people_house import (
     told,
     user,
 )
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
 
 OURS = SETTINGS.issuer
 

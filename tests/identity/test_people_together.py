@@ -20,7 +20,9 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, Resource
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.forwarding_store import Passing
+from tests.kit.identity.resource_api import ORG, Room
+from tests.kit.identity.users import (
     ACCOUNTS,
     CLERK,
     GROUPS,
@@ -38,9 +40,7 @@ from tests.kit.identity.people_house import (
     told,
     user,
 )
-from tests.kit.identity.room import ORG, Room
-from tests.operations.passing import Passing
-from tests.operations.recording import Recorder
+from tests.kit.proofs.effects import Recorder
 
 ResultT = TypeVar("ResultT")
 

@@ -15,7 +15,9 @@ from remuda.identity.users.schema import UserWrite
 from remuda.kernel.errors import NotFound
 from remuda.store.objects import ResourceT
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.forwarding_store import Passing
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, Room, everywhere, member
+from tests.kit.identity.users import (
     ADMINISTRATOR,
     BASE,
     CLERK,
@@ -32,8 +34,6 @@ from tests.kit.identity.people_house import (
     told,
     user,
 )
-from tests.kit.identity.room import ORG, OTHER_ORG, Room, everywhere, member
-from tests.operations.passing import Passing
 
 
 async def test_a_user_is_made_once_whatever_the_case_of_its_address(people: Room[People]) -> None:

@@ -8,9 +8,7 @@ from remuda.identity.kinds.quotas import Allocation, QuotaMetadata
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.ledger import seed_quota_metadata
 from remuda.identity.quotas.schema import UsageQuery
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
-from tests.linearizability.desks import Quotas
-from tests.linearizability.quotaroom import (
+from tests.kit.identity.quotas import (
     ALL,
     BASE,
     NOWHERE,
@@ -22,6 +20,8 @@ from tests.linearizability.quotaroom import (
     made,
     quota,
 )
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, Room, member
+from tests.kit.proofs.linearizability.quota_clients import Quotas
 
 
 async def test_what_is_not_there_is_not_found(quotas: Room[Quotas]) -> None:

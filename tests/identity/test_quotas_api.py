@@ -3,10 +3,7 @@
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.room import ORG, PROJECT, Room, member
-from tests.linearizability.desks import OWNERS, Quotas
-from tests.linearizability.laws import settle
-from tests.linearizability.quotaroom import (
+from tests.kit.identity.quotas import (
     BASE,
     LIFE,
     OTHER_PROJECT,
@@ -17,6 +14,9 @@ from tests.linearizability.quotaroom import (
     made,
     quota,
 )
+from tests.kit.identity.resource_api import ORG, PROJECT, Room, member
+from tests.kit.proofs.linearizability.invariants import settle
+from tests.kit.proofs.linearizability.quota_clients import OWNERS, Quotas
 
 
 async def test_without_a_word_everybody_has_the_defaults_in_the_order_of_kinds(quotas: Room[Quotas]) -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from remuda.identity.kinds.quotas import Allocation
-from tests.kit.identity.house import LOOKER, ORGANIZATIONS, House, told
+from tests.kit.identity.launch import LOOKER, ORGANIZATIONS, House, told
 
 NOWHERE = "f0000000-0000-4000-8000-00000000000f"
 

@@ -8,14 +8,14 @@ from itertools import count
 from remuda.identity.kinds.quotas import Quota
 from remuda.identity.quotas.routes import ROUTES
 from remuda.store.contract import Store
-from tests.kit.identity.room import ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.identity.resource_api import ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.proofs.crashing_store import Fuse, FusedStore
+from tests.kit.proofs.linearizability.histories import Caller, History, crowd
+from tests.kit.proofs.linearizability.invariants import check_law, check_rest, law_of, settle
+from tests.kit.proofs.linearizability.paused_store import SleepyStore
+from tests.kit.proofs.linearizability.quota_clients import TELLER, OverHttp, Quotas, desk, furnish, service
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
-from tests.linearizability.desks import TELLER, OverHttp, Quotas, desk, furnish, service
-from tests.linearizability.histories import Caller, History, crowd
-from tests.linearizability.laws import check_law, check_rest, law_of, settle
-from tests.linearizability.sleeping import SleepyStore
-from tests.operations.fuse import Fuse, FusedStore
 
 SEEDS = 40
 LIFE = timedelta(minutes=10)

@@ -10,9 +10,9 @@ from remuda.identity.quotas.intents import Settling
 from remuda.identity.quotas.ledger import Ledger
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.room import Room
-from tests.linearizability.desks import Quotas
-from tests.linearizability.quotaroom import ROWS, SERVICE, asked, in_quotas, made, quota
+from tests.kit.identity.quotas import ROWS, SERVICE, asked, in_quotas, made, quota
+from tests.kit.identity.resource_api import Room
+from tests.kit.proofs.linearizability.quota_clients import Quotas
 
 
 async def _change(client: Client, row: str, servers: int, turn: int) -> Reply:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from tests.kit.identity.room import PROJECT, Room
-from tests.linearizability.desks import Quotas
-from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, limits, made
+from tests.kit.identity.quotas import BASE, ROWS, SERVICE, asked, limits, made
+from tests.kit.identity.resource_api import PROJECT, Room
+from tests.kit.proofs.linearizability.quota_clients import Quotas
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from remuda.kernel.errors import Conflict
 from remuda.kernel.tags import Tag
 from remuda.store.objects import Resource
 from tests.kit.asgi.client import Client
-from tests.kit.identity.house import ORGANIZATIONS, House, running, told
+from tests.kit.identity.launch import ORGANIZATIONS, House, running, told
 
 RESERVED = {"name": "compute.unikorn-cloud.org/instance", "value": "i-1"}
 PLANTED = Tag(RESERVED["name"], RESERVED["value"])

@@ -20,8 +20,8 @@ from remuda.identity.settings import RoleBinding
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.test_rights_roles import EXPECTED
-from tests.kit.identity.rights_ground import Ground, on_ground
+from tests.kit.identity.builtin_roles import EXPECTED
+from tests.kit.identity.permissions import Ground, on_ground
 
 USER, READER, ADMINISTRATOR = EXPECTED["user"], EXPECTED["reader"], EXPECTED["administrator"]
 ELSEWHERE = "https://login.example"

@@ -16,7 +16,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, everywhere, in_a_room, member, rights
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, Room, everywhere, in_a_room, member, rights
 from tests.kit.simulation.runner import World
 
 OURS = Room[Permissions]

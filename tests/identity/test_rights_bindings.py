@@ -10,10 +10,10 @@ from remuda.identity.rbac.roles import BUILT_IN
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import GroupBinding, IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
-from tests.identity.test_rights_roles import EXPECTED
 from tests.kit.environment import options
-from tests.kit.identity.rights_ground import Ground, on_ground
-from tests.kit.identity.room import rights
+from tests.kit.identity.builtin_roles import EXPECTED
+from tests.kit.identity.permissions import Ground, on_ground
+from tests.kit.identity.resource_api import rights
 
 OURS = "https://identity.example"
 OTHERS = "https://login.example/"

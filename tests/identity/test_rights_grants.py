@@ -9,8 +9,8 @@ from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
 from remuda.identity.rbac.roles import BUILT_IN, is_grantable, rights_of, role_id
 from remuda.kernel.errors import Forbidden, Malformed, RemudaError
 from remuda.store.objects import Metadata
-from tests.kit.identity.rights_ground import Ground
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT
+from tests.kit.identity.permissions import Ground
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT
 
 GRANTABLE = ["administrator", "auditor", "reader", "user"]
 EVERY_ROLE = list(BUILT_IN)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.tenancy.domains import organization_of_domain
 from tests.kit.environment import provided_by
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.tenancy import (
     ORGANIZATIONS,
     PLATFORM,
     made,
@@ -18,7 +18,7 @@ from tests.kit.identity.tenancy_room import (
     provider,
     with_domain,
 )
-from tests.kit.identity.tenancy_stage import Stage, stage
+from tests.kit.identity.tenancy_controllers import Stage, stage
 from tests.kit.simulation.runner import World, simulate
 
 GOES = ": what is there goes by itself; if it does not, it says itself what keeps it, and an operator can let go of it"

@@ -14,7 +14,7 @@ from remuda.kernel.errors import RemudaError
 from remuda.resources.schema import MetadataWrite
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.tenancy import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,
@@ -27,7 +27,7 @@ from tests.kit.identity.tenancy_room import (
     provider,
     with_domain,
 )
-from tests.kit.identity.tenancy_stage import SERVERS, Stage, stage
+from tests.kit.identity.tenancy_controllers import SERVERS, Stage, stage
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 

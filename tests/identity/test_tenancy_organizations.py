@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.tenancy import Organization
-from tests.kit.identity.room import everywhere, member
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.resource_api import everywhere, member
+from tests.kit.identity.tenancy import (
     ABSENT,
     NOWHERE,
     ORGANIZATIONS,

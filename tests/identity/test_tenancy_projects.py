@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.tenancy import IN_CARE, Project
-from tests.kit.identity.room import everywhere, member
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.resource_api import everywhere, member
+from tests.kit.identity.tenancy import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,

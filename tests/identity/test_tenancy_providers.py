@@ -4,8 +4,8 @@ import pytest
 
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.kernel.secrets import Secret
-from tests.kit.identity.room import member
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.resource_api import member
+from tests.kit.identity.tenancy import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,

@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey
 
 from remuda.identity.tokens.jwt import ACCESS, ID, MAX_TOKEN_BYTES, PASSPORT, Purpose
 from remuda.kernel.errors import Unauthenticated
-from tests.kit.identity.tokens_desk import ISSUER, Desk, answer, said
+from tests.kit.identity.oauth import ISSUER, Desk, answer, said
 
 Forge = Callable[[dict[str, Any], dict[str, Any], ECKey], str]
 """Makes a token of the header and claims of a good one, and the key that signed it."""

@@ -9,7 +9,7 @@ from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.tokens.keys import ANNOUNCED, NAME
 from remuda.kernel.errors import Conflict, Unauthenticated
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import Desk, answer, said
+from tests.kit.identity.oauth import Desk, answer, said
 
 LIFE = timedelta(days=90)
 

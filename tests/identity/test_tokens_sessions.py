@@ -16,7 +16,7 @@ from remuda.kernel.errors import NotFound
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.store.objects import Metadata, Resource
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import Desk
+from tests.kit.identity.oauth import Desk
 
 
 async def is_there(desk: Desk, kind: type[Resource], name: str) -> bool:

@@ -16,16 +16,16 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.region.kinds.servers import Server
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import open_kubernetes_store
-from tests.kit.compute.asking import DEBIAN, at
-from tests.kit.compute.changing import SMALL
-from tests.kit.compute.house import INSTANCES, ComputeHouse, with_compute
-from tests.kit.identity.household import told
-from tests.kit.region.house import STANDARD, housed
+from tests.kit.compute.environment import INSTANCES, ComputeHouse, with_compute
+from tests.kit.compute.requests import DEBIAN, at
+from tests.kit.compute.updates import SMALL
+from tests.kit.identity.environment import told
+from tests.kit.region.environment import STANDARD, housed
+from tests.kit.region.project_deletion import end_project, left_of, until_project_is_gone
 from tests.kit.simulation.store import SEALER
 from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
-from tests.region.ending import end_project, left_of, until_project_is_gone
 
 pytestmark = pytest.mark.kubernetes
 
@@ -52,7 +52,7 @@ async def on_cluster(cluster: Cluster, namespace: str) -> AsyncIterator[ComputeH
     settings = settings_for(namespace)
     at_once = replace(settings, reader=replace(settings.reader, slice_objects=1000))
     store: Any = await open_kubernetes_store(kubeconfig(cluster.kubeconfig), REGISTRY, SEALER, settings=at_once)
-    others: dict[str, Any] = {"is_alone": False}
+    others: dict[str, Any] = {"is_only_process": False}
     with capture_logs() as lines:
         async with (
             housed(

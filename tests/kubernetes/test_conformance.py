@@ -14,14 +14,14 @@ from remuda.kernel.errors import Malformed
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.catalogue.provider_registry import need
 from remuda.region.filestorage.classes import class_id
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, running
-from tests.kit.region.images_ground import image
+from tests.kit.providers.candidates import EVERYTHING, Part, Scenario, scenarios, through_calls
+from tests.kit.providers.conformance import Bench
+from tests.kit.providers.protocols import verbs_of
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, running
+from tests.kit.region.images import image
+from tests.kit.resource_api import refusal
+from tests.kubernetes.cloud import SMALL, cloud_at
 from tests.kubernetes.cluster import OwnCluster
-from tests.kubernetes.test_provider import SMALL, cloud_at
-from tests.providers.conformance.bench import Bench
-from tests.providers.conformance.candidates import EVERYTHING, Part, Scenario, scenarios, through_calls
-from tests.providers.conformance.test_declared import verbs_of
-from tests.resources.room import refusal
 
 pytestmark = pytest.mark.kubernetes
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.contract.law import Law
-from tests.contract.laws.table import LAWS
+from tests.kit.proofs.store_contract.guarantee import Law
+from tests.kit.proofs.store_contract.guarantees.table import LAWS
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import api_server
 

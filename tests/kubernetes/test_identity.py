@@ -25,14 +25,14 @@ from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.judge import judge_of
+from tests.kit.asgi.reference import judge_of
 from tests.kit.asgi.validating import Validated
-from tests.kit.identity.login_ground import ISSUER, nobody_answers
-from tests.kit.identity.room import registry
+from tests.kit.identity.login import ISSUER, nobody_answers
+from tests.kit.identity.resource_api import registry
 from tests.kit.sim_identity.guests import Guests
-from tests.kit.sim_identity.house import House
-from tests.kit.sim_identity.laws import check_always
-from tests.kit.sim_identity.stage import CROWD, ROOT, Pace
+from tests.kit.sim_identity.invariants import check_always
+from tests.kit.sim_identity.setup import CROWD, ROOT, Pace
+from tests.kit.sim_identity.system import House
 from tests.kit.simulation.faults import FaultMenu, assert_all_fired
 from tests.kit.simulation.store import SEALER
 from tests.kit.watchdog import check_log

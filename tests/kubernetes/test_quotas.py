@@ -20,15 +20,25 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.reconcile.results import ReconcileContext, Requeue
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
-from tests.http.ports import api_ports
+from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
-from tests.kit.identity.room import ORG, PROJECT, ByName, registry
+from tests.kit.identity.resource_api import ORG, PROJECT, ByName, registry
+from tests.kit.proofs.linearizability.histories import Caller, History, crowd
+from tests.kit.proofs.linearizability.invariants import check_law
+from tests.kit.proofs.linearizability.quota_clients import (
+    TELLER,
+    Desk,
+    OverHttp,
+    Quotas,
+    asking,
+    desk,
+    furnish,
+    service,
+    used_in,
+)
 from tests.kit.simulation.store import SEALER
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import settings_for
-from tests.linearizability.desks import TELLER, Desk, OverHttp, Quotas, asking, desk, furnish, service, used_in
-from tests.linearizability.histories import Caller, History, crowd
-from tests.linearizability.laws import check_law
 
 pytestmark = pytest.mark.kubernetes
 

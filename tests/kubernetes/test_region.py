@@ -16,12 +16,12 @@ from remuda.region.kinds import KINDS
 from remuda.region.kinds.servers import Server
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import open_kubernetes_store
-from tests.kit.region.house import RegionHouse, housed
+from tests.kit.region.environment import RegionHouse, housed
+from tests.kit.region.project_deletion import end_project, furnish, left_of, until_project_is_gone
 from tests.kit.simulation.store import SEALER
 from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
-from tests.region.ending import end_project, furnish, left_of, until_project_is_gone
 
 pytestmark = pytest.mark.kubernetes
 
@@ -48,7 +48,7 @@ async def on_cluster(cluster: Cluster) -> AsyncIterator[RegionHouse]:
     settings = settings_for(cluster.namespace())
     at_once = replace(settings, reader=replace(settings.reader, slice_objects=1000))
     store: Any = await open_kubernetes_store(kubeconfig(cluster.kubeconfig), REGISTRY, SEALER, settings=at_once)
-    others: dict[str, Any] = {"is_alone": False}
+    others: dict[str, Any] = {"is_only_process": False}
     with capture_logs() as lines:
         async with housed(
             store, SystemClock(), SystemRandomness(), directory=None, is_instant=True, aside=others, more=others

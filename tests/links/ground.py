@@ -28,8 +28,8 @@ from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.app import TABLE as REGION
-from tests.kit.identity.proving import certified
-from tests.kit.region.house import RegionHouse, running
+from tests.kit.identity.service_credentials import certified
+from tests.kit.region.environment import RegionHouse, running
 
 SERVICE = "unikorn-compute"
 WAYS = ("here", "there")

@@ -14,7 +14,7 @@ from remuda.clients.identity import IdentityLink
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
 from remuda.quota.ports import Amount, Charge, ProjectRef, StaleTokenError
-from tests.kit.identity.household import ORGANIZATIONS, told
+from tests.kit.identity.environment import ORGANIZATIONS, told
 from tests.links.ground import WAYS, Ground, followed, link_of
 
 ABSENT = "f0000000-0000-4000-8000-0000000000ff"

@@ -13,8 +13,8 @@ from remuda.clients.watch import Anew, Synced, Told, Watch
 from remuda.compute.names import INSTANCE_TAG
 from remuda.compute.ports import AllTold
 from remuda.kernel.randomness import SystemRandomness
-from tests.kit.identity.household import told
-from tests.kit.region.house import STANDARD, UBUNTU, RegionHouse
+from tests.kit.identity.environment import told
+from tests.kit.region.environment import STANDARD, UBUNTU, RegionHouse
 from tests.links.ground import SERVICE, WAYS, Ground, followed
 
 OWNER = "f0000000-0000-4000-8000-0000000000aa"

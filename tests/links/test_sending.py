@@ -22,7 +22,7 @@ from remuda.region.securitygroups.rules import GROUP_VIEW
 from remuda.region.securitygroups.schema import GroupRead
 from remuda.region.servers.rules import SERVER_VIEW
 from remuda.region.servers.schema import ServerRead
-from tests.kit.region.house import RegionHouse, running
+from tests.kit.region.environment import RegionHouse, running
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzjZlJ6T4hVwDSmNkNWJvBKMQxsGn3ktnTZk8qBBYJN ca"
 

@@ -18,11 +18,11 @@ from remuda.identity.kinds.tenancy import Project
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Forbidden
 from remuda.region.kinds.networks import Network
-from tests.http.ranch_api import LIST, HorseRead
-from tests.http.riding import client_of
-from tests.http.test_calling import Scripted, answering
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, RegionHouse
+from tests.kit.identity.environment import ORGANIZATIONS, told
+from tests.kit.region.environment import NORTH, RegionHouse
+from tests.kit.sample_api.client import client_of
+from tests.kit.sample_api.service import LIST, HorseRead
+from tests.kit.scripted_transport import Scripted, answering
 from tests.links.ground import WAYS, Following, Ground, followed, there
 
 each_way = pytest.mark.parametrize("way", WAYS)

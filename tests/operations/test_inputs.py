@@ -9,8 +9,8 @@ from remuda.kernel.errors import KeyReused
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work, read_input, stored_input
-from tests.operations.stage import FIRST, Stage
-from tests.operations.toy import TENT, Outfit
+from tests.kit.proofs.saga_environment import FIRST, Stage
+from tests.kit.sample_farm.saga import TENT, Outfit
 
 WORD = Secret("hunter2")
 

@@ -13,10 +13,10 @@ from remuda.operations.kinds import Obstacle, Operation
 from remuda.operations.reporter import Obstructed, OpenCounts, Reporter
 from remuda.operations.runner import OperationSettings
 from remuda.operations.saga import Sagas
-from tests.operations.hooks import Point, hooked, meanwhile
-from tests.operations.stage import FIRST, SECOND, SETTINGS, Stage
-from tests.operations.test_recovery import left_open
-from tests.operations.toy import PITCH, Pitch
+from tests.kit.proofs.saga_environment import FIRST, SECOND, SETTINGS, Stage
+from tests.kit.proofs.saga_hooks import Point, hooked, meanwhile
+from tests.kit.sample_farm.open_operations import left_open
+from tests.kit.sample_farm.saga import PITCH, Pitch
 
 LAST = Point("do", "pitch-tent", "after")
 BURN = replace(PITCH, name="tent.burn")

@@ -11,10 +11,10 @@ from remuda.kernel.errors import StorageFailing, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.operations.reporter import Metrics
 from remuda.operations.saga import Sagas
-from tests.operations.hooks import Again, Point, hooked, meanwhile
-from tests.operations.stage import FIRST, SETTINGS, Process, Stage
-from tests.operations.test_recovery import left_open
-from tests.operations.toy import PITCH
+from tests.kit.proofs.saga_environment import FIRST, SETTINGS, Process, Stage
+from tests.kit.proofs.saga_hooks import Again, Point, hooked, meanwhile
+from tests.kit.sample_farm.open_operations import left_open
+from tests.kit.sample_farm.saga import PITCH
 
 LAST = Point("do", "pitch-tent", "after")
 

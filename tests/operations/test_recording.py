@@ -16,9 +16,9 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 from tests.kit.environment import options, provided_by
-from tests.operations.recording import LoosePairError, Recorder, RecordingStore, effectful
-from tests.operations.stage import FIRST, SECOND, Stage
-from tests.operations.toy import PITCH, Camp, Outfit, Pitch, Tent, Woods, on_stage
+from tests.kit.proofs.effects import LoosePairError, Recorder, RecordingStore, effectful
+from tests.kit.proofs.saga_environment import FIRST, SECOND, Stage
+from tests.kit.sample_farm.saga import PITCH, Camp, Outfit, Pitch, Tent, Woods, on_stage
 
 
 class MarkedWoods(Woods):

@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import msgspec
 
-from remuda.operations.kinds import Operation, OperationSpec
+from remuda.operations.kinds import Operation
 from remuda.operations.reporter import OpenCounts, Reporter
 from remuda.operations.runner import OperationSettings
 from remuda.operations.saga import Step, Work
-from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.operations.hooks import Again, Point, hooked, meanwhile
-from tests.operations.stage import FIRST, SETTINGS, Stage
-from tests.operations.toy import PITCH, TENT, Outfit, Pitch
+from tests.kit.proofs.saga_environment import FIRST, SETTINGS, Stage
+from tests.kit.proofs.saga_hooks import Again, Point, hooked, meanwhile
+from tests.kit.sample_farm.open_operations import left_open
+from tests.kit.sample_farm.saga import PITCH, Outfit, Pitch
 
 LAST = Point("do", "pitch-tent", "after")
 
@@ -27,20 +27,6 @@ class Counting(Reporter):
 
     def open(self, counts: OpenCounts) -> None:
         self.seen.append(dict(counts))
-
-
-def left_open(stage: Stage, name: str, *, saga: str = PITCH.name, text: str = '{"tent":"blue"}') -> Operation:
-    """Return a record as a process that died right after writing it has left it."""
-    spec = OperationSpec(
-        saga=saga,
-        subject_kind=TENT.qualified,
-        subject="blue",
-        actor="ada",
-        input=text,
-        deadline=stage.world.clock.now() + timedelta(seconds=SETTINGS.run_s),
-        process="gone",
-    )
-    return Operation(metadata=Metadata(name=name), spec=spec)
 
 
 async def test_alone_everything_that_is_open_is_undone_at_once(stage: Stage) -> None:

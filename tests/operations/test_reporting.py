@@ -9,10 +9,10 @@ from remuda.operations.kinds import OBSTACLES, Failure, Operation, attempt_id
 from remuda.operations.reporter import Metrics, Obstructed, OpenCounts, Reporter, Reporters, Timeline, TimelineEntry
 from remuda.operations.saga import Sagas
 from remuda.store.logs import Record, subject_of
-from tests.operations.hooks import Point, failing, hooked
-from tests.operations.stage import FIRST, Stage
-from tests.operations.test_stuck import Jam, get_stuck
-from tests.operations.toy import PITCH, TENT
+from tests.kit.proofs.saga_environment import FIRST, Stage
+from tests.kit.proofs.saga_hooks import Point, failing, hooked
+from tests.kit.sample_farm.saga import PITCH, TENT
+from tests.kit.sample_farm.stuck_operations import Jam, get_stuck
 
 LAST = Point("do", "pitch-tent", "after")
 POLE = Point("undo", "cut-pole", "before")

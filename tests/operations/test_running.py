@@ -12,9 +12,9 @@ from remuda.kernel.errors import InFlight, KeyReused, TimedOut, Unavailable
 from remuda.operations.kinds import OPEN, Operation, attempt_id
 from remuda.operations.saga import Step, Work
 from remuda.store.logs import Record, subject_of
-from tests.operations.hooks import Again, InjectedError, Point, failing, hooked, meanwhile
-from tests.operations.stage import FIRST, SETTINGS, Stage
-from tests.operations.toy import PITCH, TENT, Outfit, Pitch
+from tests.kit.proofs.saga_environment import FIRST, SETTINGS, Stage
+from tests.kit.proofs.saga_hooks import Again, InjectedError, Point, failing, hooked, meanwhile
+from tests.kit.sample_farm.saga import PITCH, TENT, Outfit, Pitch
 
 LAST = Point("do", "pitch-tent", "after")
 POLE = Point("undo", "cut-pole", "before")

@@ -7,11 +7,11 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import attempt_id
-from tests.operations.hooks import Again, InjectedError, Point, both, failing, hooked, meanwhile
-from tests.operations.stage import FIRST, Stage
-from tests.operations.test_recovery import left_open
-from tests.operations.test_stuck import Jam, get_stuck
-from tests.operations.toy import PITCH
+from tests.kit.proofs.saga_environment import FIRST, Stage
+from tests.kit.proofs.saga_hooks import Again, InjectedError, Point, both, failing, hooked, meanwhile
+from tests.kit.sample_farm.open_operations import left_open
+from tests.kit.sample_farm.saga import PITCH
+from tests.kit.sample_farm.stuck_operations import Jam, get_stuck
 
 LAST = Point("do", "pitch-tent", "after")
 POLE = Point("undo", "cut-pole", "before")

@@ -9,8 +9,8 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.providers.calls import CallRejected
 from remuda.providers.circuit_breaker import BREAKER_STATES, CallSettings, CircuitBreaker, CircuitBreakerSettings
 from tests.kit.environment import options
-from tests.providers.cloud import Cloud
-from tests.providers.test_properties import Hands
+from tests.kit.providers.manual_time import Hands
+from tests.kit.providers.slow_provider import Cloud
 
 SETTINGS = CircuitBreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40)
 QUICK = CallSettings(breaker=SETTINGS, unresponsive_after_s=2)

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
@@ -11,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from remuda.kernel.errors import NotFound, ServerUnreachable, Unavailable
 from remuda.kernel.randomness import SeededRandomness
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreaker, CircuitBreakerSettings, RetryBudget
+from tests.kit.providers.manual_time import Hands
+from tests.kit.providers.slow_provider import Cloud
 from tests.kit.simulation.runner import World, simulate
-from tests.providers.cloud import Cloud
 
 BUSY = CallSettings(slots=3, queue=4, breaker=CircuitBreakerSettings(failures_in_a_row=4, open_s=3), retries=2)
 
@@ -50,22 +50,6 @@ SENT = ("done", "failed", "ill", "unknown")
 
 def test_never_two_effects_on_a_key_and_never_more_calls_than_slots() -> None:
     simulate(storm, 40)
-
-
-class Hands:
-    """A clock moved by hand."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def now(self) -> Any:
-        raise NotImplementedError
-
-    def monotonic(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
 
 
 @given(st.lists(st.one_of(st.just("call"), st.just("retry"), st.floats(0, 10)), max_size=300))

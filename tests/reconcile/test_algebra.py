@@ -12,9 +12,9 @@ from remuda.kernel.errors import Conflict
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
 from remuda.store.objects import Metadata
+from tests.kit.perturbed_watch import Perturbed
+from tests.kit.sample_farm.controller import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.perturbed import Perturbed
-from tests.reconcile.toy import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
 
 names = st.sampled_from(["a", "b", "c"])
 colours = st.sampled_from(["bay", "grey", "white"])

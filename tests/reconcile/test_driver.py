@@ -1,7 +1,7 @@
 """The driver: whatever a reconciler does, the others go on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,17 +20,8 @@ from remuda.reconcile.sources import Source
 from remuda.store.contract import Event, Page
 from remuda.store.objects import Resource
 from tests.kit.environment import options, provided_by
-from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import Animal, Farm, Herd, animal, farm, recoloured
-
-
-def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]], seeds: int = 5) -> None:
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
-
-    simulate(run, seeds)
-
+from tests.kit.sample_farm.controller import Animal, Farm, Herd, animal, recoloured
+from tests.kit.sample_farm.driver import Script, in_simulation
 
 sample = provided_by(in_simulation)
 
@@ -45,26 +36,6 @@ async def driving(
         yield driver
     finally:
         await driver.stop()
-
-
-class Script:
-    """A reconciler that does what a test says, and notes when it was called."""
-
-    def __init__(self, here: Farm, *says: Result | Exception) -> None:
-        self.here = here
-        self.says = list(says)
-        self.times: list[float] = []
-
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
-        assert (key, run.key) == ("bella", "bella")
-        self.times.append(self.here.world.clock.monotonic())
-        says = self.says.pop(0) if self.says else Done()
-        if isinstance(says, Exception):
-            raise says
-        return says
-
-    def pauses(self) -> list[float]:
-        return [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
 
 
 @options(seeds=2)

@@ -8,8 +8,8 @@ from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Done, ReconcileContext, Requeue, Result
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
-from tests.reconcile.test_lifecycle import Hands, in_simulation, timeline
-from tests.reconcile.toy import FINALIZER, Animal, Farm, animal
+from tests.kit.sample_farm.controller import FINALIZER, Animal, Farm, animal
+from tests.kit.sample_farm.lifecycle import Hands, in_simulation, timeline
 
 sample = provided_by(in_simulation)
 hands = provided_by(in_simulation, position=1)

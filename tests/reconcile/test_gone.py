@@ -15,8 +15,8 @@ from remuda.reconcile.sources import Source, Watcher, owner_of
 from remuda.store.contract import Event, Store
 from remuda.store.objects import Metadata, Resource, ResourceT
 from tests.kit.environment import options, provided_by
+from tests.kit.sample_farm.controller import HERD, Animal, Farm, Herd, animal, farm, recoloured, reopened
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import HERD, Animal, Farm, Herd, animal, farm, recoloured, reopened
 
 
 class Forgetful:

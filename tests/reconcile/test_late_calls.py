@@ -9,8 +9,8 @@ from remuda.providers.calls import Calls
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import provided_by
+from tests.kit.sample_farm.controller import Animal, Farm, animal, farm
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import Animal, Farm, animal, farm
 
 TAKES_S = 1000.0
 

@@ -11,9 +11,9 @@ from remuda.reconcile.kinds import LeaseRecord
 from remuda.reconcile.leader import LeaseSettings, SingleProcess
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import Animal, Farm, animal, farm
+from tests.kit.sample_farm.lease_holders import Node
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.nodes import Node
-from tests.reconcile.toy import Animal, Farm, animal, farm
 
 FAULTS = {"request lost": 0.1, "answer lost": 0.1, "slow way": 0.05}
 

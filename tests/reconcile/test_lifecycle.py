@@ -1,91 +1,37 @@
 """The life of an object, from two functions."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from remuda.kernel.conditions import Condition, find_condition
+from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, NotFound, ServerUnreachable, Unavailable
-from remuda.reconcile.lifecycle import PAUSED, Lifecycle, LifecycleSettings, Outcome, Step
+from remuda.reconcile.lifecycle import PAUSED, Lifecycle, Outcome
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import ERRORED
 from remuda.store.objects import FOREGROUND, Metadata
-from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
-from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import ANIMAL, FINALIZER, GROUP, Animal, Farm, Herd, HerdSpec, animal, farm, recoloured
+from tests.kit.sample_farm.controller import (
+    ANIMAL,
+    FINALIZER,
+    GROUP,
+    Animal,
+    Farm,
+    Herd,
+    HerdSpec,
+    animal,
+    recoloured,
+)
+from tests.kit.sample_farm.lifecycle import Hands, condition, in_simulation, said, timeline
 
 HELD_BY_OTHERS = "others.example.org/reference"
 
 
-class Hands:
-    """Provisions and deprovisions as a test tells it."""
-
-    def __init__(self, here: Farm, *, deadline_s: float = 600, step_s: float = 45) -> None:
-        self.here = here
-        self.calls: list[str] = []
-        self.run: ReconcileContext | None = None
-        self.says: Result | Outcome[Animal] | Exception = Done()
-        self.takes_s = 0.0
-        self.life = Lifecycle(
-            Animal,
-            provision=self._step("provision"),
-            deprovision=self._step("deprovision"),
-            finalizer=FINALIZER,
-            ports=here.ports(),
-            settings=LifecycleSettings(deadline_s=deadline_s, step_s=step_s),
-        )
-
-    def _step(self, verb: str) -> Step[Animal]:
-        async def step(resource: Animal, _: ReconcileContext) -> Result | Outcome[Animal]:
-            assert FINALIZER in resource.metadata.finalizers
-            self.calls.append(verb)
-            await self.here.world.clock.sleep(self.takes_s)
-            if isinstance(self.says, Exception):
-                raise self.says
-            return self.says
-
-        return step
-
-    async def look(self, key: str = "bella", says: Result | Outcome[Animal] | Exception | None = None) -> Result:
-        self.says = self.says if says is None else says
-        ports = self.here.ports()
-        self.run = ReconcileContext(
-            controller="t", key=key, cause="event", registry=ports.store.registry, randomness=ports.randomness
-        )
-        return await self.life(key, self.run)
-
-    async def get(self) -> Animal:
-        return await self.here.store.get(Animal, "bella")
-
-
-def in_simulation(scenario: Callable[[Farm, Hands], Coroutine[Any, Any, None]]) -> None:
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here, Hands(here))
-
-    simulate(run, 2)
-
-
 sample = provided_by(in_simulation)
 hands = provided_by(in_simulation, position=1)
-
-
-def condition(resource: Animal, type_: str = "Available") -> Condition:
-    found = find_condition(resource.status.conditions, type_)
-    assert found is not None
-    return found
-
-
-def said(resource: Animal, type_: str = "Available") -> tuple[str, str, str]:
-    found = condition(resource, type_)
-    return found.status, found.reason, found.message
 
 
 async def test_what_is_gone_is_done(hands: Hands) -> None:
@@ -179,12 +125,6 @@ async def test_a_new_generation_is_observed_without_an_entry_in_the_timeline(sam
     bella = await hands.get()
     assert (condition(bella).observed_generation, bella.status.observed_generation) == (2, 2)
     assert len(await timeline(sample)) == entries
-
-
-async def timeline(here: Farm) -> list[dict[str, Any]]:
-    assert isinstance(here.store, SqliteStore)
-    page = await here.store.read("timeline", f"{ANIMAL.qualified}/bella")
-    return [msgspec.json.decode(entry.data) for entry in page.entries]
 
 
 async def test_every_change_of_a_condition_is_in_the_timeline_with_the_pass_that_made_it(

@@ -8,8 +8,8 @@ from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.reporter import RECONCILE_RESULTS, PrometheusReporter
 from remuda.reconcile.results import Done, Failed, ReconcileContext, Result
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import Animal, animal, farm
 from tests.kit.simulation.runner import World
-from tests.reconcile.toy import Animal, animal, farm
 
 COUNTERS = ("retries", "scanned", "scan_finds")
 GAUGES = ("queue_depth", "queue_oldest_seconds")

@@ -13,8 +13,8 @@ from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Done, ReconcileContext, Requeue
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import ANIMAL, FINALIZER, Animal, Farm, animal, farm
 from tests.kit.simulation.runner import World
-from tests.reconcile.toy import ANIMAL, FINALIZER, Animal, Farm, animal, farm
 
 
 @dataclasses.dataclass

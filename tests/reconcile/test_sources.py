@@ -27,8 +27,19 @@ from remuda.store.background import BackgroundTasks
 from remuda.store.contract import Event
 from remuda.store.objects import Metadata, Resource
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import (
+    ANIMAL,
+    HERD,
+    Animal,
+    Farm,
+    Herd,
+    Trough,
+    TroughSpec,
+    animal,
+    farm,
+    recoloured,
+)
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, Trough, TroughSpec, animal, farm, recoloured
 
 
 class Ear:

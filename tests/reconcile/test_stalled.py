@@ -7,8 +7,8 @@ from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, ServerUnreachable, Unavailable
 from remuda.reconcile.results import Blocked, Done, Requeue
 from tests.kit.environment import provided_by
-from tests.reconcile.test_lifecycle import Hands, condition, in_simulation, said, timeline
-from tests.reconcile.toy import Animal, Farm, animal, recoloured
+from tests.kit.sample_farm.controller import Animal, Farm, animal, recoloured
+from tests.kit.sample_farm.lifecycle import Hands, condition, in_simulation, said, timeline
 
 SILENCE = ServerUnreachable("barn", "silence")
 

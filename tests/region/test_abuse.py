@@ -15,10 +15,10 @@ from remuda.region.kinds import KINDS
 from remuda.region.kinds.networks import Network
 from tests.kit.asgi.client import Client
 from tests.kit.environment import provided_by
-from tests.kit.identity.household import Carrying, told
-from tests.kit.identity.proving import certified, principal
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
-from tests.kit.region.images_ground import URI, Web
+from tests.kit.identity.environment import Carrying, told
+from tests.kit.identity.service_credentials import certified, principal
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
+from tests.kit.region.images import URI, Web
 
 NETWORKS, GROUPS, SERVERS = "/api/v2/networks", "/api/v2/securitygroups", "/api/v2/servers"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"

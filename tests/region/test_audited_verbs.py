@@ -6,9 +6,9 @@ from remuda.app import tables
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.networks_ground import ABSENT
-from tests.kit.region.room import ORG
-from tests.kit.region.servers_ground import TENANT, Yard
+from tests.kit.region.networks import ABSENT
+from tests.kit.region.resource_api import ORG
+from tests.kit.region.servers import TENANT, Yard
 
 ACTIONS = {
     "identity": {"confirm", "renew", "rotate"},

@@ -11,9 +11,9 @@ from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, Serv
 from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER, NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import KEY, NOT_FOUND, OUTSIDE, make_authority
-from tests.kit.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, member, refusal
+from tests.kit.region.network_requests import KEY, NOT_FOUND, OUTSIDE, make_authority
+from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, member, refusal
 
 ENDPOINT = "region:sshcertificateauthorities:v2"
 STRANGER = member("eve@example.com", OTHER_ORG, f"{ENDPOINT} CRD")

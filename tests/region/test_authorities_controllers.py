@@ -15,9 +15,9 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import KEY, make_authority
-from tests.kit.region.networks_ground import ABSENT, HOME, TENANT, Ground
-from tests.kit.region.room import ORG, PROJECT
+from tests.kit.region.network_requests import KEY, make_authority
+from tests.kit.region.networks import ABSENT, HOME, TENANT, Ground
+from tests.kit.region.resource_api import ORG, PROJECT
 from tests.kit.simulation.runner import START
 
 OPERATION = "d0000000-0000-4000-8000-00000000000d"

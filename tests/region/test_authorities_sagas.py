@@ -10,11 +10,11 @@ from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.proofs.sagas import Case, Proof, cases
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.networks_asking import KEY
-from tests.kit.region.room import ORG, PROJECT, registry
+from tests.kit.region.network_requests import KEY
+from tests.kit.region.resource_api import ORG, PROJECT, registry
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, cases
 
 HOME = ProjectRef(ORG, PROJECT)
 

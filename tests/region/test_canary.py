@@ -21,13 +21,13 @@ from remuda.region.app import TABLE
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionKubernetes, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
-from tests.http.serving import Lines
-from tests.identity.canaries import Canaries, Heard, looking_out
 from tests.kit.asgi.client import Client
-from tests.kit.identity.household import Carrying, told
-from tests.kit.identity.proving import certified
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, configured, running
-from tests.kit.region.images_ground import Page, Web
+from tests.kit.http_server import Lines
+from tests.kit.identity.canaries import Canaries, Heard, looking_out
+from tests.kit.identity.environment import Carrying, told
+from tests.kit.identity.service_credentials import certified
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionHouse, configured, running
+from tests.kit.region.images import Page, Web
 
 SERVERS = "/api/v2/servers"
 USER_DATA = "#cloud-config\npassword: {secret}\nchpasswd: {{expire: false}}\n"

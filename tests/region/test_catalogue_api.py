@@ -15,7 +15,10 @@ from remuda.region.catalogue.service import Catalogue
 from remuda.region.kinds.regions import Networks, ProviderNetworks, RegionKubernetes, RegionOpenstack, RegionSpec
 from remuda.region.settings import RegionSettings
 from tests.kit.environment import provided_by
-from tests.kit.region.room import (
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Operation, wire_contract
+from tests.kit.region.flavor_provider import GRAPHIC, LARGE, PINNED, SMALL, Shop
+from tests.kit.region.resource_api import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
@@ -29,9 +32,6 @@ from tests.kit.region.room import (
     member,
     refusal,
 )
-from tests.kit.region.shop import GRAPHIC, LARGE, PINNED, SMALL, Shop
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Operation, wire_contract
 
 READS = "region:regions R, region:flavors R, region:externalnetworks R"
 ANN = member("ann@example.com", ORG, READS)

@@ -14,7 +14,8 @@ from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
-from tests.kit.region.room import (
+from tests.kit.region.flavor_provider import Shop
+from tests.kit.region.resource_api import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
@@ -26,7 +27,6 @@ from tests.kit.region.room import (
     member,
     registry,
 )
-from tests.kit.region.shop import Shop
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 

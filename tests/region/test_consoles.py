@@ -9,8 +9,8 @@ from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply, contract_of
 from tests.kit.asgi.validating import Validated
 from tests.kit.environment import options
-from tests.kit.identity.household import told
-from tests.kit.region.house import RegionHouse
+from tests.kit.identity.environment import told
+from tests.kit.region.environment import RegionHouse
 
 CLOUD = "sim-north"
 MARKUP = base64.b64encode(b'#cloud-config\nhostname: "<b>web</b>"\n').decode()

@@ -9,10 +9,10 @@ import pytest
 
 from remuda.http.openapi import document
 from remuda.region.app import TABLE
-from tests.kit.region.house import RegionHouse, in_a_region
-from tests.wire import contract as wire
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Operation, wire_contract
+from tests.kit.reference import contract as wire
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Operation, wire_contract
+from tests.kit.region.environment import RegionHouse, in_a_region
 
 CONTRACT = wire_contract("region")
 DOCUMENT: Any = msgspec.json.decode(msgspec.json.encode(document(TABLE, version="0")))

@@ -9,7 +9,7 @@ from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage
 from tests.kit.environment import options
-from tests.kit.region.filestorage_asking import (
+from tests.kit.region.filestorage_requests import (
     ALL,
     INSIDER,
     NOBODY,
@@ -22,8 +22,8 @@ from tests.kit.region.filestorage_asking import (
     update,
     wanted,
 )
-from tests.kit.region.holdings_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Site
-from tests.kit.region.room import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.storage import ABSENT, HOME, OTHER_PROJECT, TENANT, Site
 
 
 @options(at_work=False)

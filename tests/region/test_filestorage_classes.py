@@ -22,10 +22,10 @@ from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.filestorage_asking import FAST, STANDARD, update, wanted
-from tests.kit.region.holdings_ground import ABSENT, TENANT, Site
+from tests.kit.region.filestorage_requests import FAST, STANDARD, update, wanted
+from tests.kit.region.flavor_provider import Shop
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.room import (
+from tests.kit.region.resource_api import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
@@ -39,7 +39,7 @@ from tests.kit.region.room import (
     member,
     refusal,
 )
-from tests.kit.region.shop import Shop
+from tests.kit.region.storage import ABSENT, TENANT, Site
 from tests.kit.simulation.runner import World
 
 GOLD = CloudStorageClass(id="gold", name="gold", protocols=("nfsv4",), parallelism=2)

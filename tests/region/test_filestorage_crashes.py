@@ -21,11 +21,11 @@ from remuda.region.kinds.networks import Address
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.region import loadbalancers_asking as balancing
-from tests.kit.region.filestorage_asking import update, wanted
-from tests.kit.region.holdings_ground import HOME, TENANT, Site, open_site
+from tests.kit.region import loadbalancer_requests as balancing
+from tests.kit.region.filestorage_requests import update, wanted
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.room import make_region
+from tests.kit.region.resource_api import make_region
+from tests.kit.region.storage import HOME, TENANT, Site, open_site
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 

@@ -2,8 +2,8 @@
 
 from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, RegionHouse
+from tests.kit.identity.environment import ORGANIZATIONS, told
+from tests.kit.region.environment import NORTH, RegionHouse
 
 STORAGE = "/api/v2/filestorage"
 

@@ -16,9 +16,9 @@ from remuda.region.kinds.filestorage import FileStorage, FileStorageClass
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.routes import NETWORKS
-from tests.kit.region.filestorage_asking import FAST, policy, read, update, wanted
-from tests.kit.region.holdings_ground import HOME, TENANT, Site, on_site
-from tests.kit.region.room import refusal
+from tests.kit.region.filestorage_requests import FAST, policy, read, update, wanted
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.storage import HOME, TENANT, Site, on_site
 
 REFERENCE = "filestorages.region.unikorn-cloud.org"
 

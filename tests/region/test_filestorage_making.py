@@ -20,7 +20,7 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.filestorage_asking import (
+from tests.kit.region.filestorage_requests import (
     ALL,
     INSIDER,
     NOBODY,
@@ -33,8 +33,8 @@ from tests.kit.region.filestorage_asking import (
     spoil,
     wanted,
 )
-from tests.kit.region.holdings_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Site
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, member, refusal
+from tests.kit.region.storage import ABSENT, HOME, OTHER_PROJECT, TENANT, Site
 
 PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 HOURLY = "hourly snapshot policies must not define timeOfDay, dayOfWeek, or dayOfMonth"

@@ -40,11 +40,11 @@ from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
+from tests.kit.proofs.saga_environment import FIRST, staged
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity, said_of
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.operations.stage import FIRST, staged
 
 PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 ANN = Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)

@@ -2,9 +2,9 @@
 
 from remuda.region.kinds.networks import Address, Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Server
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import UBUNTU, RegionHouse
-from tests.region.shown import shown_of
+from tests.kit.identity.environment import ORGANIZATIONS, told
+from tests.kit.region.environment import UBUNTU, RegionHouse
+from tests.kit.region.server_view import shown_of
 
 DEBIAN = "b1f0c0de-0002-4000-8000-000000000002"
 

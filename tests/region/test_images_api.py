@@ -12,8 +12,8 @@ from remuda.region.kinds.images import ImageImport
 from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.images_ground import ABSENT, ANN, OWN, SECOND, Ground, image, read
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, REGION, everywhere, make_region, member, refusal
+from tests.kit.region.images import ABSENT, ANN, OWN, SECOND, Ground, image, read
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, REGION, everywhere, make_region, member, refusal
 
 BOB = member("bob@example.com", OTHER_ORG, "region:images CRD")
 READER = member("rae@example.com", ORG, "region:images R")

@@ -20,9 +20,9 @@ from remuda.region.kinds.images import ImageImport
 from remuda.resources.crud import exists
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
-from tests.kit.region.networks_ground import simulated_cloud
-from tests.kit.region.room import ORG, REGION, make_region
+from tests.kit.region.images import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
+from tests.kit.region.networks import simulated_cloud
+from tests.kit.region.resource_api import ORG, REGION, make_region
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import lose_power
 

@@ -27,11 +27,11 @@ from remuda.region.servers.provider_spec import server_handle
 from remuda.region.settings import RegionSettings
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.contract import Reply
-from tests.kit.region.images_ground import ANN, DISK, OWN, SECTOR, image
-from tests.kit.region.room import REGION, Room, catalogues, clouds_over, make_region, refusal, registry
+from tests.kit.outbound_servers import HERE, Answer, Names, redirecting, saying, serving
+from tests.kit.region.images import ANN, DISK, OWN, SECTOR, image
+from tests.kit.region.resource_api import REGION, Room, catalogues, clouds_over, make_region, refusal, registry
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
-from tests.outbound.servers import HERE, Answer, Names, redirecting, saying, serving
 
 UNREADABLE = (422, "Image read failed, please ensure the URL is correct")
 STATUS = (422, "Image read failed with an incorrect status code, please ensure the URL is correct")

@@ -17,10 +17,10 @@ from remuda.region.servers.provider_spec import server_handle
 from remuda.resources.conventions import API_VERSION, NAME
 from remuda.store.objects import Metadata
 from tests.kit.environment import options, provided_by
-from tests.kit.region.house import NORTH, UBUNTU, RegionHouse, in_a_region
-from tests.kit.region.room import OTHER_ORG, Room, everywhere, member, refusal
+from tests.kit.outbound_servers import Names
+from tests.kit.region.environment import NORTH, UBUNTU, RegionHouse, in_a_region
+from tests.kit.region.resource_api import OTHER_ORG, Room, everywhere, member, refusal
 from tests.kit.simulation.runner import World
-from tests.outbound.servers import Names
 
 SERVICE = everywhere("compute", "region:servers R, region:images CR")
 WANTED: dict[str, Any] = {"metadata": {"name": "backup"}, "spec": {}}

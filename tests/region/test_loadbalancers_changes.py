@@ -8,9 +8,9 @@ from remuda.operations.kinds import Operation
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import HOME, TENANT, Site
-from tests.kit.region.loadbalancers_asking import ALL, listener, pool, update, wanted
-from tests.kit.region.room import ORG, member, refusal
+from tests.kit.region.loadbalancer_requests import ALL, listener, pool, update, wanted
+from tests.kit.region.resource_api import ORG, member, refusal
+from tests.kit.region.storage import HOME, TENANT, Site
 
 
 @options(at_work=False)

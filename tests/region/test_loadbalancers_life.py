@@ -14,8 +14,8 @@ from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import HOME, TENANT, Site, on_site
-from tests.kit.region.room import refusal
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.storage import HOME, TENANT, Site, on_site
 
 HELD = (
     "spec.vipAddress is the address of something else on the network: "

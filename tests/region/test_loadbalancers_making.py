@@ -22,8 +22,7 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import ABSENT, HOME, TENANT, Site
-from tests.kit.region.loadbalancers_asking import (
+from tests.kit.region.loadbalancer_requests import (
     ALL,
     INSIDER,
     NO_PREFIX,
@@ -39,7 +38,8 @@ from tests.kit.region.loadbalancers_asking import (
     pool,
     wanted,
 )
-from tests.kit.region.room import ORG, PROJECT, REGION, member, refusal
+from tests.kit.region.resource_api import ORG, PROJECT, REGION, member, refusal
+from tests.kit.region.storage import ABSENT, HOME, TENANT, Site
 
 
 @options(at_work=False)

@@ -36,10 +36,10 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity, said_of
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 
 OTHER_PROJECT = "b0000000-0000-4000-8000-00000000000b"
 PAYER = ProjectRef(OTHER_ORG, OTHER_PROJECT)

@@ -4,9 +4,9 @@ from typing import Any
 
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import ABSENT, OTHER_PROJECT, TENANT, Site
-from tests.kit.region.loadbalancers_asking import INSIDER, NOBODY, READER, STRANGER, forbidden, update, wanted
-from tests.kit.region.room import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.loadbalancer_requests import INSIDER, NOBODY, READER, STRANGER, forbidden, update, wanted
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.storage import ABSENT, OTHER_PROJECT, TENANT, Site
 
 
 @options(at_work=False)

@@ -15,8 +15,8 @@ from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.servers import Server
 from remuda.store.sqlite.store import open_store
 from tests.kit.environment import options
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running, unwatched
-from tests.kit.region.monitor_ground import Monitored, monitor_over
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionHouse, running, unwatched
+from tests.kit.region.monitor import Monitored, monitor_over
 from tests.kit.simulation.store import SEALER
 
 

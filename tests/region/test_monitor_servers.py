@@ -30,8 +30,8 @@ from remuda.region.networks.rules import plan_of
 from remuda.region.servers.status import with_drift
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.house import NORTH, RegionHouse, in_a_region, unwatched
-from tests.kit.region.monitor_ground import Monitored
+from tests.kit.region.environment import NORTH, RegionHouse, in_a_region, unwatched
+from tests.kit.region.monitor import Monitored
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

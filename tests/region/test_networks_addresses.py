@@ -10,7 +10,7 @@ from remuda.region.networks.ipam import find_address, give_address_back, take_ad
 from remuda.region.networks.rules import plan_of
 from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_ground import Ground
+from tests.kit.region.networks import Ground
 
 
 async def make_network(ground: Ground, length: int = 25) -> Network:

@@ -11,9 +11,9 @@ from remuda.region.networks import service
 from remuda.region.networks.routes import NETWORKS
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import REFERENCE, reference_at, update
-from tests.kit.region.networks_ground import TENANT, Ground, network
-from tests.kit.region.room import ORG, OTHER_REGION, member, refusal
+from tests.kit.region.network_requests import REFERENCE, reference_at, update
+from tests.kit.region.networks import TENANT, Ground, network
+from tests.kit.region.resource_api import ORG, OTHER_REGION, member, refusal
 
 
 async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_networks: Ground) -> None:

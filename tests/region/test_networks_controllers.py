@@ -9,9 +9,10 @@ from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import NOTHING, REFERENCE, all_is_gone, reference_at
-from tests.kit.region.networks_ground import HOME, TENANT, Ground
-from tests.kit.region.room import ORG, PROJECT
+from tests.kit.region.network_requests import NOTHING, REFERENCE, all_is_gone, reference_at
+from tests.kit.region.networks import HOME, TENANT, Ground
+from tests.kit.region.provider_faults import ILLS
+from tests.kit.region.resource_api import ORG, PROJECT
 
 
 async def handle_of(ground: Ground, name: str) -> Handle:
@@ -209,14 +210,6 @@ async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(regio
 
 
 # Trouble.
-
-ILLS = {
-    "cloud.error": 0.1,
-    "cloud.error_done": 0.1,
-    "cloud.timeout_done": 0.05,
-    "cloud.stale": 0.2,
-    "cloud.not_found_yet": 0.2,
-}
 
 
 @options(at_work=True, seeds=20, rates=ILLS)

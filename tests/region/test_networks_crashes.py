@@ -19,9 +19,9 @@ from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.store.objects import Resource
 from tests.kit.asgi.contract import Reply
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.networks_asking import KEY, all_is_gone
-from tests.kit.region.networks_ground import HOME, TENANT, Ground, network, open_ground, simulated_cloud
-from tests.kit.region.room import ORG, PROJECT, make_region
+from tests.kit.region.network_requests import KEY, all_is_gone
+from tests.kit.region.networks import HOME, TENANT, Ground, network, open_ground, simulated_cloud
+from tests.kit.region.resource_api import ORG, PROJECT, make_region
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 

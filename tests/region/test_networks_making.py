@@ -20,9 +20,9 @@ from remuda.resources.conventions import (
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, nothing_was_made
-from tests.kit.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, network
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal
+from tests.kit.region.network_requests import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, nothing_was_made
+from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, network
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal
 
 
 async def test_m21_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it(region_networks: Ground) -> None:

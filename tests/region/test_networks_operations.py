@@ -12,9 +12,9 @@ from remuda.resources.conventions import identity_of
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import NOTHING, all_is_gone, make_group
-from tests.kit.region.networks_ground import TENANT, Ground
-from tests.kit.region.room import ORG, PROJECT, REGION
+from tests.kit.region.network_requests import NOTHING, all_is_gone, make_group
+from tests.kit.region.networks import TENANT, Ground
+from tests.kit.region.resource_api import ORG, PROJECT, REGION
 from tests.kit.simulation.runner import START
 
 

@@ -7,7 +7,7 @@ from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import (
+from tests.kit.region.network_requests import (
     INSIDER,
     NOT_FOUND,
     OUTSIDE,
@@ -17,8 +17,8 @@ from tests.kit.region.networks_asking import (
     reference_at,
     update,
 )
-from tests.kit.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, network
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
+from tests.kit.region.networks import ABSENT, OTHER_PROJECT, TENANT, Ground, network
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
 
 
 async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: Ground) -> None:

@@ -14,10 +14,10 @@ from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, Regi
 from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import all_is_gone
-from tests.kit.region.networks_ground import TENANT, Ground
-from tests.kit.region.room import REGION, clouds_over
-from tests.region.test_networks_controllers import ILLS
+from tests.kit.region.network_requests import all_is_gone
+from tests.kit.region.networks import TENANT, Ground
+from tests.kit.region.provider_faults import ILLS
+from tests.kit.region.resource_api import REGION, clouds_over
 
 SEGMENTS = ((100, 101), (200, 200))
 WOKEN_S = 15.0

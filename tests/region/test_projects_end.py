@@ -8,8 +8,8 @@ import pytest
 from remuda.region.kinds.networks import IDENTITY, NETWORK, Network
 from remuda.region.kinds.servers import SERVER
 from remuda.resources.conventions import identity_of
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
-from tests.region.ending import end_project, furnish, left_of, let_go, listening, until_project_is_gone
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
+from tests.kit.region.project_deletion import end_project, furnish, left_of, let_go, listening, until_project_is_gone
 
 SERVERS, PARTS = 200, 5
 WITHIN_S = 300.0

@@ -16,10 +16,10 @@ from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.recovery.schema import AdoptWrite
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.kit.identity.household import told
-from tests.kit.region.house import RegionHouse, unwatched
-from tests.kit.region.monitor_ground import OPERATOR, Monitored
-from tests.resources.room import everywhere, refusal
+from tests.kit.identity.environment import told
+from tests.kit.region.environment import RegionHouse, unwatched
+from tests.kit.region.monitor import OPERATOR, Monitored
+from tests.kit.resource_api import everywhere, refusal
 
 RECOVERY = "/api/v2/recovery"
 ORPHANS = f"{RECOVERY}/orphans"

@@ -15,9 +15,9 @@ from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER, IDEN
 from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import NOT_FOUND, OUTSIDE, make_group
-from tests.kit.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, on_ground
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, member, refusal
+from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, make_group
+from tests.kit.region.networks import ABSENT, OTHER_PROJECT, TENANT, Ground, on_ground
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, member, refusal
 
 SSH = {"direction": "ingress", "protocol": "tcp", "port": 22, "prefix": "10.0.0.0/8"}
 STRANGER = member("eve@example.com", OTHER_ORG, "region:securitygroups:v2 CRUD, region:networks:v2 R")

@@ -11,8 +11,8 @@ from remuda.region.networks.rules import to_cloud
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.region.securitygroups.rules import handle_of
 from remuda.resources.conventions import identity_of
-from tests.kit.region.networks_asking import all_is_gone, make_group
-from tests.kit.region.networks_ground import TENANT, Ground, on_ground
+from tests.kit.region.network_requests import all_is_gone, make_group
+from tests.kit.region.networks import TENANT, Ground, on_ground
 
 SSH = {"direction": "ingress", "protocol": "tcp", "port": 22}
 RANGE = {"direction": "egress", "protocol": "udp", "port": 5, "portMax": 9, "prefix": "10.0.0.0/8"}

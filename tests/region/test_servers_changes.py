@@ -7,10 +7,11 @@ import pytest
 from remuda.kernel.tags import Tag
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT
-from tests.kit.region.networks_asking import NOT_FOUND, forbidden
-from tests.kit.region.networks_ground import ABSENT
-from tests.kit.region.room import ORG, PROJECT, catalogues, member, refusal
-from tests.kit.region.servers_ground import (
+from tests.kit.region.network_requests import NOT_FOUND, forbidden
+from tests.kit.region.networks import ABSENT
+from tests.kit.region.resource_api import ORG, PROJECT, catalogues, member, refusal
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import (
     COMPUTE,
     DEBIAN,
     FOR_METAL,
@@ -24,7 +25,6 @@ from tests.kit.region.servers_ground import (
     in_yard,
     update,
 )
-from tests.region.shown import shown_of
 
 INSTANCE = {"name": "compute.unikorn-cloud.org/instance", "value": "i"}
 CHANGER = member("cho@example.com", ORG, RIGHTS)

@@ -13,9 +13,9 @@ from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.rules import plan_of
 from tests.kit.environment import options
-from tests.kit.region.room import refusal
-from tests.kit.region.servers_ground import DEBIAN, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update, wanted
-from tests.region.shown import shown_of
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import DEBIAN, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update, wanted
 
 
 async def _health(yard: Yard, server: str) -> str:

@@ -15,8 +15,8 @@ from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.servers.routes import SERVERS
 from tests.kit.asgi.contract import Reply
-from tests.kit.region.room import make_region
-from tests.kit.region.servers_ground import (
+from tests.kit.region.resource_api import make_region
+from tests.kit.region.servers import (
     COMPUTE,
     DEBIAN,
     STANDARD,

@@ -6,8 +6,8 @@ from remuda.providers.simulated.faults import FaultBounds
 from remuda.region.servers.routes import SERVERS
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.region.room import refusal
-from tests.kit.region.servers_ground import SMALL, TENANT, UBUNTU, Yard
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.servers import SMALL, TENANT, UBUNTU, Yard
 
 
 @options(at_work=True, is_instant=False)

@@ -4,7 +4,7 @@ from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import CloudServerSpec
 from remuda.region.kinds.servers import Replacement
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import DEBIAN, SMALL, UBUNTU, Yard
+from tests.kit.region.servers import DEBIAN, SMALL, UBUNTU, Yard
 
 
 async def _put_behind_the_port(yard: Yard, name: str) -> None:

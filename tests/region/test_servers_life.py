@@ -4,9 +4,9 @@ from typing import Any
 
 from remuda.providers.contract.common import server_name
 from remuda.region.kinds.servers import Server
-from tests.kit.identity.household import told
-from tests.kit.region.house import STANDARD, UBUNTU, RegionHouse
-from tests.region.shown import shown_of
+from tests.kit.identity.environment import told
+from tests.kit.region.environment import STANDARD, UBUNTU, RegionHouse
+from tests.kit.region.server_view import shown_of
 
 SMALL = "sim-small-1"
 

@@ -21,9 +21,9 @@ from remuda.resources.conventions import (
 )
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
-from tests.kit.region.servers_ground import COMPUTE, RIGHTS, TENANT, UBUNTU, Yard, encoded, in_yard, wanted
-from tests.region.shown import shown_of
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import COMPUTE, RIGHTS, TENANT, UBUNTU, Yard, encoded, in_yard, wanted
 
 
 async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers: Yard) -> None:

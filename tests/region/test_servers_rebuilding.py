@@ -8,8 +8,8 @@ from remuda.region.kinds.common import RETRIED
 from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
-from tests.region.shown import shown_of
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
 
 
 async def _running(yard: Yard) -> str:

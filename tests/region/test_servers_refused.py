@@ -17,10 +17,10 @@ from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import API_VERSION, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
-from tests.kit.region.networks_ground import ABSENT, OTHER_PROJECT
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, catalogues, member, refusal
-from tests.kit.region.servers_ground import (
+from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
+from tests.kit.region.networks import ABSENT, OTHER_PROJECT
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, catalogues, member, refusal
+from tests.kit.region.servers import (
     ARM,
     FOR_METAL,
     METAL,

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import DEBIAN, STANDARD, Yard, update
+from tests.kit.region.servers import DEBIAN, STANDARD, Yard, update
 
 
 async def _running(yard: Yard) -> str:

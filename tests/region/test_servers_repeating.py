@@ -4,8 +4,8 @@ from typing import Any
 
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.room import refusal
-from tests.kit.region.servers_ground import COMPUTE, DEBIAN, STANDARD, TENANT, UBUNTU, Yard, update, wanted
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.servers import COMPUTE, DEBIAN, STANDARD, TENANT, UBUNTU, Yard, update, wanted
 
 NOT_KEPT = (409, "answer_not_kept")
 

@@ -5,7 +5,8 @@ import pytest
 from remuda.region.kinds.servers import Replacement
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import (
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import (
     COMPUTE,
     DEBIAN,
     ROCKY,
@@ -17,7 +18,6 @@ from tests.kit.region.servers_ground import (
     encoded,
     update,
 )
-from tests.region.shown import shown_of
 
 _BODY = {"flavorId": STANDARD, "imageId": ROCKY}
 

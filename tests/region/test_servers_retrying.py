@@ -10,7 +10,7 @@ from remuda.providers.simulated.faults import NO_LATENCY
 from remuda.region.kinds.common import RETRIED
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import Yard, in_yard
+from tests.kit.region.servers import Yard, in_yard
 
 STEP_S = 0.25
 

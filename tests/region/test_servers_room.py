@@ -13,7 +13,7 @@ from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.servers.capacity import Places
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard
+from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard
 
 HOSTS = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=1, size=1)}
 

@@ -7,10 +7,10 @@ from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import API_VERSION
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
-from tests.kit.region.networks_ground import ABSENT, OTHER_PROJECT
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
-from tests.kit.region.servers_ground import RIGHTS, TENANT, Yard, update, wanted
+from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
+from tests.kit.region.networks import ABSENT, OTHER_PROJECT
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
+from tests.kit.region.servers import RIGHTS, TENANT, Yard, update, wanted
 
 STRANGER = member("eve@example.com", OTHER_ORG, RIGHTS)
 READER = member("bob@example.com", ORG, "region:servers R")

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.providers.simulated.catalogue import Hosts, load_catalogues
 from remuda.region.servers.routes import SERVERS
-from tests.kit.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard, update, wanted
+from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard, update, wanted
 
 TAG = "compute.unikorn-cloud.org/instance-id"
 ONE, OTHER = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000002"

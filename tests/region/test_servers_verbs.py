@@ -8,10 +8,10 @@ from remuda.region.kinds.networks import OpenstackIdentity
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
-from tests.kit.region.networks_ground import ABSENT
-from tests.kit.region.room import ORG, OTHER_ORG, REGION, member, refusal
-from tests.kit.region.servers_ground import DEBIAN, METAL, RIGHTS, TENANT, Yard
+from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
+from tests.kit.region.networks import ABSENT
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, member, refusal
+from tests.kit.region.servers import DEBIAN, METAL, RIGHTS, TENANT, Yard
 
 POWER = ("start", "stop", "softreboot", "hardreboot")
 CONSOLE = ("consolesessions", "consoleoutput")

@@ -7,22 +7,22 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.store.sqlite import writer as writing
-from tests.durability.checks import looking_into
-from tests.kit.sim_compute.book import ComputeBook
+from tests.kit.sim_compute.checker import WholeWatchdog
 from tests.kit.sim_compute.customers import USER_DATA, Hosts, Owners
 from tests.kit.sim_compute.guards import Guards
-from tests.kit.sim_compute.house import WholeHouse
-from tests.kit.sim_compute.planted import PLANTED
+from tests.kit.sim_compute.history import ComputeBook
+from tests.kit.sim_compute.planted_bugs import PLANTED
+from tests.kit.sim_compute.system import WholeHouse
 from tests.kit.sim_compute.timeline import check_timelines
-from tests.kit.sim_compute.watching import WholeWatchdog
 from tests.kit.sim_region.customers import Drivers, Holders, Networkers
-from tests.kit.sim_region.imaging import Imagers
+from tests.kit.sim_region.faults import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
+from tests.kit.sim_region.images import Imagers
 from tests.kit.sim_region.operators import Operators, Services, help_out
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.slices import Coverage, slice_name, sliced
+from tests.kit.store.checks import looking_into
 from tests.kit.watchdog import check_log
-from tests.sim.test_region import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
 
 SLICES = sliced(160, length=40)
 ACTS = 10

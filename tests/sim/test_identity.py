@@ -15,15 +15,15 @@ from remuda.identity import app as assembly
 from remuda.identity.app import TABLE
 from remuda.identity.login.passwords import Passwords
 from remuda.store.sqlite import writer as writing
-from tests.durability.checks import looking_into
-from tests.kit.identity.login_ground import CHEAP
-from tests.kit.identity.room import registry
-from tests.kit.sim_identity.book import Book
-from tests.kit.sim_identity.house import House
-from tests.kit.sim_identity.planted import PLANTED
-from tests.kit.sim_identity.watching import Watchdog
+from tests.kit.identity.login import CHEAP
+from tests.kit.identity.resource_api import registry
+from tests.kit.sim_identity.checker import Watchdog
+from tests.kit.sim_identity.history import Book
+from tests.kit.sim_identity.planted_bugs import PLANTED
+from tests.kit.sim_identity.system import House
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
+from tests.kit.store.checks import looking_into
 from tests.kit.watchdog import check_log
 
 SEEDS = 12

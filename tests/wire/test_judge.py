@@ -9,8 +9,8 @@ from remuda.http.routes import Table
 from remuda.http.sse import Received
 from remuda.identity.app import TABLE
 from tests.kit.asgi.contract import Reply, UndocumentedError
-from tests.kit.asgi.judge import Judge, judge_of
-from tests.wire.contract import Operation, WireContract, wire_contract
+from tests.kit.asgi.reference import Judge, judge_of
+from tests.kit.reference.contract import Operation, WireContract, wire_contract
 
 ORG = "a0000000-0000-4000-8000-000000000001"
 ORGANIZATIONS = "/api/v1/organizations"

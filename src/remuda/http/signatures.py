@@ -8,6 +8,7 @@ costs no introspection and a method that does not fit its route is found at star
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -45,6 +46,7 @@ class Arguments:
     keywords: Mapping[str, str] = field(default_factory=dict)
 
 
+@cache  # every API and in-process client of a table asks again, and introspection is slow
 def arguments_of(method: Method, inputs: Inputs) -> Arguments:
     """Return the arguments that a method takes, or raise ValueError that says which one does not fit."""
     sources, hints = _sources(inputs), _hints(method)
@@ -110,6 +112,7 @@ def _parameters(method: Method) -> Sequence[inspect.Parameter]:
     return tuple(inspect.signature(method).parameters.values())[1:]  # without self
 
 
+@cache
 def _hints(method: Method) -> Mapping[str, Any]:
     try:
         return get_type_hints(method)

@@ -37,16 +37,16 @@ from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.kit.compute.house import SERVICE, ComputeHouse, Given, at_once, running, with_compute
+from tests.kit.compute.environment import SERVICE, ComputeHouse, Given, at_once, running, with_compute
 from tests.kit.compute.stores import Stores
-from tests.kit.identity.household import ISSUER
-from tests.kit.identity.proving import certified
-from tests.kit.region.house import housed
+from tests.kit.identity.environment import ISSUER
+from tests.kit.identity.service_credentials import certified
+from tests.kit.region.environment import housed
+from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.network import SimNetwork
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER, sim_ports
 from tests.links.ground import QUICK, free_port
-from tests.resources.room import with_machinery
 
 _OF_REGION = "unikorn-region"
 _GRACE_S = 0.1

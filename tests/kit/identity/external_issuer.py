@@ -31,8 +31,8 @@ from remuda.kernel.errors import RemudaError, ServerUnreachable, Unauthenticated
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.rights_door import Door
-from tests.kit.identity.rights_ground import on_any_ground
+from tests.kit.identity.authenticator import Door
+from tests.kit.identity.permissions import on_any_ground
 from tests.kit.simulation.runner import World
 
 ELSEWHERE = "https://login.example"

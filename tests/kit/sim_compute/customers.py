@@ -9,13 +9,13 @@ from typing import Any
 from remuda.compute.app import TABLE
 from remuda.compute.instances.rules import instance_id
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.house import INSTANCES
-from tests.kit.identity.household import ORGANIZATIONS
-from tests.kit.sim_compute.book import ANEW, ComputeBook, Firm, made_of, wishes_of
-from tests.kit.sim_compute.house import WholeHouse
-from tests.kit.sim_identity.book import GONE, THERE, Place, Verdict, Wishes, verdict_of
+from tests.kit.compute.environment import INSTANCES
+from tests.kit.identity.environment import ORGANIZATIONS
+from tests.kit.sim_compute.history import ANEW, ComputeBook, Firm, made_of, wishes_of
+from tests.kit.sim_compute.system import WholeHouse
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_region.asking import UNAVAILABLE
+from tests.kit.sim_identity.history import GONE, THERE, Place, Verdict, Wishes, verdict_of
+from tests.kit.sim_region.customer import UNAVAILABLE
 from tests.kit.sim_region.customers import AGAIN, FLAVORS, Landlords, Tenant
 
 GPUS = "a1f0c0de-0004-4000-8000-000000000004"

@@ -1,8 +1,8 @@
 """Customers who protect instances, and set what holds for all instances of a project."""
 
-from tests.kit.compute.house import INSTANCES
+from tests.kit.compute.environment import INSTANCES
 from tests.kit.sim_compute.customers import Owners
-from tests.kit.sim_identity.book import Place, Wishes
+from tests.kit.sim_identity.history import Place, Wishes
 
 
 class Guards(Owners):

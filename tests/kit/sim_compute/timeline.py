@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.compute.kinds import INSTANCE
 from remuda.store.logs import Log, subject_of
-from tests.kit.sim_compute.book import ComputeBook
+from tests.kit.sim_compute.history import ComputeBook
 
 ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
 """Why an instance goes."""

@@ -7,8 +7,8 @@ from remuda.identity.kinds.users import user_id
 from remuda.identity.oauth.clients import CLI
 from remuda.identity.tokens.secrets import token_hash
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import CONSOLE_URI, COOKIE, Browser, Forms, sent_to
-from tests.kit.sim_identity.book import Code, Session, verdict_of
+from tests.kit.identity.login import CONSOLE_URI, COOKIE, Browser, Forms, sent_to
+from tests.kit.sim_identity.history import Code, Session, verdict_of
 from tests.kit.sim_identity.sessions import CONSOLE_PROOF, TokenHolder
 
 GUESTS = ("guest-one@acme.test", "guest-two@apex.test")

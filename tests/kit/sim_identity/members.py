@@ -4,8 +4,8 @@ from typing import Any
 
 from remuda.identity.kinds.users import membership_id, user_id
 from remuda.identity.rbac.roles import role_id
-from tests.kit.sim_identity.asking import ORGANIZATIONS, Customer
-from tests.kit.sim_identity.book import GONE, THERE, Place, Token, Wishes, claims_of
+from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
+from tests.kit.sim_identity.history import GONE, THERE, Place, Token, Wishes, claims_of
 
 SUBJECTS = ("ann@acme.test", "Bob@acme.test", "cy@apex.test")
 STATES = ("active", "pending", "suspended")

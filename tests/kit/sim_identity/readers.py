@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
 from remuda.identity.operator_tokens import new_request, seal_request
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import CONSOLE, request
-from tests.kit.sim_identity.asking import ORGANIZATIONS, Customer
-from tests.kit.sim_identity.book import GONE, THERE, Place, Token, claims_of
+from tests.kit.identity.login import CONSOLE, request
+from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
 from tests.kit.sim_identity.guests import GUESTS
+from tests.kit.sim_identity.history import GONE, THERE, Place, Token, claims_of
 from tests.kit.sim_identity.sessions import CONSOLE_PROOF, TOKEN
 from tests.kit.simulation.store import SEALER
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from remuda.identity.oauth.clients import CLI
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import CONSOLE, CONSOLE_SECRET
-from tests.kit.sim_identity.asking import Customer
-from tests.kit.sim_identity.book import Session, Token, Verdict, claims_of, verdict_of
+from tests.kit.identity.login import CONSOLE, CONSOLE_SECRET
+from tests.kit.sim_identity.customer import Customer
 from tests.kit.sim_identity.facts import Fact
+from tests.kit.sim_identity.history import Session, Token, Verdict, claims_of, verdict_of
 
 TOKEN = "/oauth2/v2/token"
 CONSOLE_PROOF = {"client_id": CONSOLE, "client_secret": CONSOLE_SECRET}

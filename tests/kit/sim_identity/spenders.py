@@ -5,9 +5,9 @@ from typing import Any
 
 from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.resources.conventions import ORGANIZATION, PROJECT
-from tests.kit.sim_identity.asking import ORGANIZATIONS, Customer
-from tests.kit.sim_identity.book import GONE, THERE, Place, verdict_of
-from tests.kit.sim_identity.sight import Seen
+from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
+from tests.kit.sim_identity.history import GONE, THERE, Place, verdict_of
+from tests.kit.sim_identity.snapshot import Seen
 
 OWNERS = ("one", "two", "three", "four")
 KINDS = ("servers", "gpus")

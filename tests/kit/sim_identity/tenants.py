@@ -4,9 +4,9 @@ from typing import Any
 from urllib.parse import quote
 
 from remuda.resources.conventions import ORGANIZATION
-from tests.kit.sim_identity.asking import ORGANIZATIONS, Customer
-from tests.kit.sim_identity.book import GONE, THERE, Place
-from tests.kit.sim_identity.sight import Seen
+from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
+from tests.kit.sim_identity.history import GONE, THERE, Place
+from tests.kit.sim_identity.snapshot import Seen
 
 DOMAINS = ("acme.test", "apex.test")
 REFERENCES = ("networks.region.test/one", "instances.compute.test/two")

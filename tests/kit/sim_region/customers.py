@@ -9,12 +9,12 @@ from remuda.region.filestorage.classes import class_id
 from remuda.region.networks.controller import new_key_pair
 from remuda.region.servers.rules import server_id
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.household import ORGANIZATIONS
-from tests.kit.region.house import STANDARD
-from tests.kit.sim_identity.book import THERE, Place, Wishes, verdict_of
-from tests.kit.sim_region.asking import PATHS, Customer
-from tests.kit.sim_region.book import IMAGES
-from tests.kit.sim_region.house import CATALOGUES, REGIONS
+from tests.kit.identity.environment import ORGANIZATIONS
+from tests.kit.region.environment import STANDARD
+from tests.kit.sim_identity.history import THERE, Place, Wishes, verdict_of
+from tests.kit.sim_region.customer import PATHS, Customer
+from tests.kit.sim_region.history import IMAGES
+from tests.kit.sim_region.system import CATALOGUES, REGIONS
 
 KEY = new_key_pair(SeededRandomness(1)).public
 FLAVORS = (STANDARD, "a1f0c0de-0001-4000-8000-000000000001")

@@ -4,12 +4,12 @@ from typing import Any
 
 from remuda.region.kinds.common import is_abandoned
 from remuda.store.objects import Resource
-from tests.kit.sim_identity.book import THERE, Wishes
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_region.asking import PATHS
+from tests.kit.sim_identity.history import THERE, Wishes
+from tests.kit.sim_region.customer import PATHS
 from tests.kit.sim_region.customers import Tenant
-from tests.kit.sim_region.house import House
-from tests.kit.sim_region.laws import REFERENCE
+from tests.kit.sim_region.invariants import REFERENCE
+from tests.kit.sim_region.system import House
 
 RECOVERY = "/api/v2/recovery"
 SORTS = {

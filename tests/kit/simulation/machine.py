@@ -12,8 +12,8 @@ from remuda.kernel.randomness import Randomness
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.executor import Done, Work
 from remuda.store.sqlite.store import SqliteStore, open_store
+from tests.kit.simulation.executor import SimLane
 from tests.kit.simulation.faults import FaultMenu
-from tests.kit.simulation.lanes import SimLane
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER, sim_ports

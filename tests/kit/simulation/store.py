@@ -7,7 +7,7 @@ import apsw
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
-from tests.kit.simulation.lanes import SimLane
+from tests.kit.simulation.executor import SimLane
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World
 
