@@ -222,8 +222,8 @@ async def test_one_organizations_word_for_somebody_counts_in_that_organization_a
     metadata = Metadata(name="idp", labels={ORGANIZATION: elsewhere})
     provider = await front.house.store.create(OAuth2Provider(metadata=metadata, spec=spec))
     rooms = identity.app.services
-    logins = rooms.browser.account.logins
-    viewers = Viewers(store=front.house.store, cookie=rooms.browser.cookie, logins=logins, rights=rooms.rights)
+    logins = rooms.login.logins
+    viewers = Viewers(store=front.house.store, cookie=rooms.login.cookie, logins=logins, permissions=rooms.permissions)
     user = await front.house.store.get(User, user_id("ann@example.com"))
     cookie = "C" * 43
     await logins.begin(user, cookie=cookie, provider="idp", before=None)

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from remuda.identity.app import TokenRoom, oauth_room, token_room
+from remuda.identity.app import TokenServices, oauth_service, token_services
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.kinds.users import User
 from remuda.identity.oauth.routes import ROUTES
@@ -87,21 +87,23 @@ class Desk(Ground):
     def __init__(self, world: World, store: SqliteStore, settings: IdentitySettings) -> None:
         super().__init__(world, store, settings)
         self.clock = Later(world.clock)
-        self.room: TokenRoom = self.new_room()
-        self.oauth: OAuth = oauth_room(
+        self.room: TokenServices = self.new_room()
+        self.oauth: OAuth = oauth_service(
             store=store,
             clock=self.clock,
             randomness=world.randomness,
             settings=settings,
-            room=self.room,
-            rights=self.rights,
+            services=self.room,
+            permissions=self.rights,
         )
         self.mounted: Room[OAuth] = Room(world, store, self.oauth, ROUTES)
         self.anybody: Client = self.mounted.ask(None)
 
-    def new_room(self) -> TokenRoom:
+    def new_room(self) -> TokenServices:
         """Return the tokens room as another process would have it."""
-        return token_room(store=self.store, clock=self.clock, randomness=self.world.randomness, settings=self.settings)
+        return token_services(
+            store=self.store, clock=self.clock, randomness=self.world.randomness, settings=self.settings
+        )
 
     async def app(self, **spec: Any) -> App:
         """Register a client; unless it is public it has a secret."""
