@@ -6,7 +6,7 @@ import pytest
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.region.app import TABLE
-from remuda.region.securitygroups import service as groups
+from remuda.region.securitygroups.service import SecurityGroups
 from tests.kit.proofs.authorization.matrix import PLACES, Caller, Row, Target, visible
 from tests.kit.proofs.authorization.region_callers import CALLERS
 from tests.kit.proofs.authorization.region_operations import ROOMS, ROWS, RegionRow
@@ -85,7 +85,7 @@ def test_flavors_that_can_only_be_pinned_are_for_those_who_make_servers(row: Reg
 
 
 def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "allow_for", lambda *_: None)
+    monkeypatch.setattr(SecurityGroups, "authorize", lambda *_: None)
 
     async def scenario(subject: RegionSubject) -> None:
         with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):

@@ -52,6 +52,8 @@ async def test_what_is_protected_from_deletion_stays(compute: ComputeHouse) -> N
     protected = {"deletion": True, "plan": False}
     instance = made(await home.client.post(INSTANCES, home.wanted(compute, protection=protected)))
     assert (await home.client.delete(at(instance))).status == 403
+    reply = await home.client.delete(at(instance), if_match='"0123456789abcdef0123456789abcdef"')
+    assert reply.status == 412, "If-Match is compared before the instance is found to be protected"
     read = (await home.client.get(at(instance))).json
     assert (read["spec"]["protection"], "deletionTime" in read["metadata"]) == (protected, False)
 

@@ -330,3 +330,57 @@ async def test_a_kind_without_conditions_is_no_kind_for_a_lifecycle(sample: Farm
 
     with pytest.raises(TypeError, match="conditions"):
         Lifecycle(Herd, provision=step, deprovision=step, finalizer=FINALIZER, ports=sample.ports())
+
+
+class Gate:
+    """Admits an object as a test tells it."""
+
+    def __init__(self, hands: Hands) -> None:
+        self.calls = hands.calls
+        self.waits: Result | None = None
+
+    async def before_provision(self, _resource: Animal, _context: ReconcileContext) -> Result | None:
+        self.calls.append("before provision")
+        return self.waits
+
+    async def before_deprovision(self, _resource: Animal, _context: ReconcileContext) -> Result | None:
+        self.calls.append("before deprovision")
+        return self.waits
+
+    async def after_deprovision(self, resource: Animal) -> None:
+        assert FINALIZER in resource.metadata.finalizers
+        self.calls.append("after deprovision")
+
+
+async def test_admission_comes_before_each_step_and_release_before_the_finalizer_is_removed(
+    sample: Farm, hands: Hands
+) -> None:
+    gate = Gate(hands)
+    hands.life = Lifecycle(
+        Animal,
+        provision=hands._step("provision"),
+        deprovision=hands._step("deprovision"),
+        finalizer=FINALIZER,
+        ports=sample.ports(),
+        admission=gate,
+    )
+    bella = await sample.store.create(animal("bella"))
+    gate.waits = Blocked("OperationOpen", "its create operation is still running")
+    assert await hands.look() == gate.waits
+    gate.waits = None
+    assert await hands.look() == Done()
+    await sample.store.delete(Animal, "bella", uid=bella.uid)
+    gate.waits = Blocked("OperationOpen", "its create operation is still running")
+    assert await hands.look() == gate.waits
+    gate.waits = None
+    assert await hands.look(says=Requeue(5)) == Requeue(5)
+    assert await hands.look(says=Outcome(Done(), await hands.get())) == Done()
+    assert hands.calls == [
+        "before provision",
+        *("before provision", "provision"),
+        "before deprovision",
+        *("before deprovision", "deprovision"),
+        *("before deprovision", "deprovision", "after deprovision"),
+    ]
+    with pytest.raises(NotFound):
+        await hands.get()

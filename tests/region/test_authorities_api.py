@@ -211,6 +211,10 @@ async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: Gr
     reply = await client.delete(f"{AUTHORITIES}/{name}")
     assert refusal(reply) == (403, "SSH certificate authority is in use and cannot be deleted")
     assert not (await region_networks.store.get(SSHCertificateAuthority, name)).is_deleting
+    other = f"{AUTHORITIES}/{await make_authority(region_networks)}"
+    outdated = (await client.get(other)).headers["etag"]
+    reply = await client.delete(f"{AUTHORITIES}/{name}", if_match=outdated)
+    assert reply.status == 412, "If-Match is compared before the authority is found to be in use"
     await region_networks.store.delete(Server, server.name, uid=server.uid)
     assert (await client.delete(f"{AUTHORITIES}/{name}")).status == 202
 

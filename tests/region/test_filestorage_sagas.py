@@ -9,15 +9,15 @@ from remuda.access.principal import Principal, requester_of
 from remuda.operations.saga import Sagas, Work
 from remuda.quota.lock import LOCK, previous_state
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.sagas import (
     CREATE_STORAGE,
+    SAGAS,
     UPDATE_STORAGE,
     ChangedStorage,
     NewStorage,
     Resized,
-    StoragePorts,
-    bound,
     charge_for,
 )
 from remuda.region.filestorage.schema import (
@@ -68,9 +68,9 @@ class Country:
         metadata = Metadata(name=NETWORK, labels={NAME: "net"})
         await store.create(Network(metadata=metadata, spec=NetworkSpec(prefix="10.0.0.0/24")))
 
-    def ports(self, store: Store) -> StoragePorts:
+    def ports(self, store: Store) -> CreatePorts:
         """Return what the steps work on."""
-        return StoragePorts(store=store, identity=self.identity)
+        return CreatePorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked; whose hand it was in is left out."""
@@ -147,8 +147,7 @@ def test_of_two_that_want_the_same_name_one_has_it_and_the_other_leaves_nothing(
 
 
 def test_every_saga_is_proven() -> None:
-    ports = StoragePorts(store=None, identity=MemoryIdentity())  # type: ignore[arg-type]  # nothing is asked of it
-    assert_all_proven(Sagas([each.saga for each in bound(ports)]), PROOFS)
+    assert_all_proven(Sagas(SAGAS), PROOFS)
 
 
 def test_what_an_operation_remembers_can_be_read_again() -> None:

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from remuda.region.deletion import refuse_if_used
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
-from remuda.region.networks import service
 from remuda.region.networks.routes import NETWORKS
+from remuda.region.networks.service import Networks
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
 from tests.kit.region.network_requests import REFERENCE, reference_at, update
@@ -105,6 +104,9 @@ async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_netw
     assert stored.metadata.finalizers.count(REFERENCE) == 1
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
+    outdated = (await client.get(f"{NETWORKS}/{await region_networks.make_network()}")).headers["etag"]
+    reply = await client.delete(f"{NETWORKS}/{name}", if_match=outdated)
+    assert reply.status == 412, "If-Match is compared before the network is found to be in use"
     assert not (await region_networks.store.get(Network, name)).is_deleting
     for _ in range(2):
         reply = await client.delete(reference_at(name))
@@ -141,13 +143,13 @@ async def test_m26_a_reference_that_comes_at_the_moment_of_a_deletion_keeps_the_
     region_networks: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
-    replies = []
+    replies, check_deletion = [], Networks.check_deletion
 
     async def refer(*arguments: Any) -> None:
-        await refuse_if_used(*arguments)
+        await check_deletion(*arguments)
         replies.append((await client.put(reference_at(name))).status)
 
-    monkeypatch.setattr(service, "refuse_if_used", refer)
+    monkeypatch.setattr(Networks, "check_deletion", refer)
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
     assert replies == [201]

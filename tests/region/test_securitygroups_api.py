@@ -360,6 +360,10 @@ def test_a_server_keeps_its_groups() -> None:
         reply = await client.delete(f"{SECURITY_GROUPS}/{name}")
         assert refusal(reply) == (403, "security group is in use and cannot be deleted")
         assert not (await ground.store.get(SecurityGroup, name)).is_deleting
+        other = f"{SECURITY_GROUPS}/{await make_group(ground, network)}"
+        outdated = (await client.get(other)).headers["etag"]
+        reply = await client.delete(f"{SECURITY_GROUPS}/{name}", if_match=outdated)
+        assert reply.status == 412, "If-Match is compared before the group is found to be in use"
         await ground.store.delete(Server, server.name, uid=server.uid)
         assert (await client.delete(f"{SECURITY_GROUPS}/{name}")).status == 202
 

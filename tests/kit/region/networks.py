@@ -15,11 +15,13 @@ from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.reporter import NullReporter
@@ -187,10 +189,8 @@ async def open_ground(
     clouds = clouds_over(world, seen, providers)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    bound = [
-        *networks_sagas.bound(networks_sagas.NetworkPorts(store=seen, identity=identity)),
-        *authorities_sagas.bound(authorities_sagas.AuthorityPorts(store=seen, identity=identity)),
-    ]
+    create_ports = CreatePorts(store=seen, identity=identity)
+    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.drivers(ports, identity, clouds, settings=settings),
@@ -199,7 +199,7 @@ async def open_ground(
     )
     common: dict[str, Any] = {"store": seen, "identity": identity}
     networks = Networks(**common, clock=world.clock, clouds=clouds, operations=operations)
-    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds)
+    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds, networks=networks)
     ground = Ground(
         world=world,
         store=store,

@@ -22,6 +22,7 @@ import msgspec
 from remuda.access.principal import AccessList, Principal
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import server_name
@@ -31,6 +32,7 @@ from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -257,10 +259,8 @@ async def open_yard(
     clouds = clouds_over(world, store, providers, CallSettings(deadline_s=20.0))
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    bound = [
-        *networks_sagas.bound(networks_sagas.NetworkPorts(store=store, identity=identity)),
-        *authorities_sagas.bound(authorities_sagas.AuthorityPorts(store=store, identity=identity)),
-    ]
+    create_ports = CreatePorts(store=store, identity=identity)
+    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.drivers(ports, identity, clouds, settings=settings),
@@ -269,18 +269,20 @@ async def open_yard(
         servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
-    servers = Servers(**common)
+    networks = Networks(**common, operations=operations)
+    groups = SecurityGroups(**common, networks=networks)
+    authorities = Authorities(store=store, identity=identity, operations=operations)
+    servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
     looking = Looking(store=store, clock=world.clock, clouds=clouds)
     actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
-    authorities = Authorities(store=store, identity=identity, operations=operations)
     yard = Yard(
         world=world,
         store=store,
         identity=identity,
         cloud=cloud,
         providers=providers,
-        networks=Room(world, store, Networks(**common, operations=operations), networks_api.ROUTES),
-        groups=Room(world, store, SecurityGroups(**common), groups_api.ROUTES),
+        networks=Room(world, store, networks, networks_api.ROUTES),
+        groups=Room(world, store, groups, groups_api.ROUTES),
         authorities=Room(world, store, authorities, authorities_api.ROUTES),
         servers=Room(world, store, {"servers": servers, "actions": actions}, servers_api.ROUTES),
         drivers=drivers if at_work else (),

@@ -15,11 +15,13 @@ from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -148,10 +150,11 @@ async def open_site(
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
+    create_ports = CreatePorts(store=store, identity=identity)
     bound = [
-        *networks_sagas.bound(networks_sagas.NetworkPorts(store=store, identity=identity)),
-        *balancers_sagas.bound(balancers_sagas.BalancerPorts(store=store, identity=identity)),
-        *storage_sagas.bound(storage_sagas.StoragePorts(store=store, identity=identity)),
+        Bound(saga, create_ports)
+        for module in (networks_sagas, balancers_sagas, storage_sagas)
+        for saga in module.SAGAS
     ]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
@@ -166,6 +169,7 @@ async def open_site(
         "clouds": clouds,
         "operations": operations,
     }
+    networks = Networks(**given)
     site = Site(
         world=world,
         store=store,
@@ -173,8 +177,8 @@ async def open_site(
         cloud=cloud,
         clouds=clouds,
         keeper=ClassKeeper(store, clouds, clock=world.clock),
-        networks=Room(world, store, Networks(**given), networks_api.ROUTES),
-        balancers=Room(world, store, LoadBalancers(**given), balancers_api.ROUTES),
+        networks=Room(world, store, networks, networks_api.ROUTES),
+        balancers=Room(world, store, LoadBalancers(**given, networks=networks), balancers_api.ROUTES),
         storages=Room(world, store, FileStorageService(**given), storage_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
