@@ -226,9 +226,11 @@ async def test_one_organizations_word_for_somebody_counts_in_that_organization_a
     spec = OAuth2ProviderSpec(type="custom", issuer="https://idp.test", client_id="us")
     metadata = Metadata(name="idp", labels={ORGANIZATION: elsewhere})
     provider = await front.compute.store.create(OAuth2Provider(metadata=metadata, spec=spec))
-    rooms = identity.app.services
-    logins = rooms.browser.account.logins
-    viewers = Viewers(store=front.compute.store, cookie=rooms.browser.cookie, logins=logins, rights=rooms.rights)
+    services = identity.app.services
+    logins = services.login.logins
+    viewers = Viewers(
+        store=front.compute.store, cookie=services.login.cookie, logins=logins, permissions=services.permissions
+    )
     user = await front.compute.store.get(User, user_id("ann@example.com"))
     cookie = "C" * 43
     await logins.begin(user, cookie=cookie, provider="idp", before=None)

@@ -70,7 +70,7 @@ async def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the
     browser, cookie = logins.browser(), "a" * 43
     browser.cookies[COOKIE] = cookie
     user = await logins.store.get(User, name)
-    await logins.services.browser.entry.logins.begin(user, cookie=cookie, provider=provider, before=None)
+    await logins.services.login.logins.begin(user, cookie=cookie, provider=provider, before=None)
     page = await browser.get(PATH)
     assert "Logged in here Through Google on 1 Jan 2030" in text(page)
     assert "Change password" not in text(page), "there is none"

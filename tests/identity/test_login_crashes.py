@@ -25,7 +25,7 @@ from tests.kit.identity.login import (
     ROUTES,
     Browser,
     LoginEnvironment,
-    login_services,
+    new_services,
     sent_to,
 )
 from tests.kit.identity.resource_api import IdentityApi, registry
@@ -41,7 +41,7 @@ ACCOUNT, LOGOUT = "/oauth2/v2/account", "/oauth2/v2/logout"
 async def opened(world: World) -> AsyncIterator[LoginEnvironment]:
     """Open the store as it was left, with the controllers at work."""
     store = open_simulated(world, registry())
-    service = login_services(world, store)
+    service = new_services(world, store)
     ports = ReconcilePorts(store=store, clock=world.clock, randomness=world.randomness, log=store)
     drivers = controllers.drivers(ports, service.tokens.sessions, service.tokens.keys)
     for driver in drivers:

@@ -15,7 +15,7 @@ from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, Subject
 from remuda.identity.rbac.roles import role_id
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import RoleBinding
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store
@@ -329,7 +329,7 @@ def test_the_cost_is_that_of_ones_own_memberships() -> None:
             await permissions.group(acme, "reader", users=[bob])
             await permissions.project(other, await permissions.group(other, "user", users=[bob]))
         store = Counting(permissions.store)
-        await Rights(store=cast("Store", store), settings=permissions.settings).of_user(ann)
+        await Permissions(store=cast("Store", store), settings=permissions.settings).of_user(ann)
         found.append(store.read)
 
     for others in (1, 20):

@@ -11,7 +11,7 @@ from remuda.identity.kinds.tokens import Revocation, RevocationSpec
 from remuda.identity.rbac import routes as api
 from remuda.identity.rbac.roles import BUILT_IN, rights_of, role_id, seed_roles
 from remuda.identity.rbac.schema import AclRead, access_of, read_acl
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
@@ -28,12 +28,12 @@ from tests.kit.identity.resource_api import (
 )
 from tests.kit.simulation.runner import World
 
-OURS = IdentityApi[Rights]
+OURS = IdentityApi[Permissions]
 ROLES = f"/api/v1/organizations/{ORG}/roles"
 
 
-def rights_api(_world: World, store: SqliteStore) -> Rights:
-    return Rights(store=store, settings=IdentitySettings())
+def rights_api(_world: World, store: SqliteStore) -> Permissions:
+    return Permissions(store=store, settings=IdentitySettings())
 
 
 def full(name: str) -> Principal:

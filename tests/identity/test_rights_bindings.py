@@ -7,7 +7,7 @@ import pytest
 from remuda.access.principal import Verb
 from remuda.identity.kinds.roles import Grant, RoleScopes
 from remuda.identity.rbac.roles import BUILT_IN
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import GroupBinding, IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
 from tests.kit.environment import options
@@ -67,7 +67,7 @@ async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
     rights: PermissionEnvironment, settings: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(Invalid, match=sentence):
-        Rights(store=rights.store, settings=IdentitySettings(issuer=OURS, **settings))
+        Permissions(store=rights.store, settings=IdentitySettings(issuer=OURS, **settings))
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,11 @@ def test_a_group_of_another_issuer_never_writes_to_who_may_do_what(resource: str
         grants = (Grant(name=f"identity:{resource}", operations=operations), Grant(name="a:b", operations=operations))
         role = await permissions.role("late", RoleScopes(everywhere=grants))
         with pytest.raises(Invalid, match=f"gives a group the role late, which writes identity:{resource}"):
-            await Rights(store=permissions.store, settings=late).check()
+            await Permissions(store=permissions.store, settings=late).check()
 
-        standing = await Rights(store=permissions.store, settings=late).of_outsider("x", issuer=OTHERS, groups=["ops"])
+        standing = await Permissions(store=permissions.store, settings=late).of_outsider(
+            "x", issuer=OTHERS, groups=["ops"]
+        )
         assert role.spec.scopes.everywhere == grants
         assert standing.access.everywhere == rights(f"identity:{resource} R, a:b RU")
 

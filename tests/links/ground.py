@@ -209,7 +209,7 @@ def there(table: Table, client: Client) -> WatchThere:
 
 def _reader(house: RegionEnvironment, service: str) -> ServiceNow:
     async def reader() -> Principal:
-        standing = await house.identity.app.services.rights.of_system(service)
+        standing = await house.identity.app.services.permissions.of_system(service)
         return Principal(subject=service, type="system", access=standing.access)
 
     return reader

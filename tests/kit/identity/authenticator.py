@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.authentication import Claim, Credentials
-from remuda.identity.app import token_room
+from remuda.identity.app import token_services
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
@@ -35,11 +35,11 @@ class AuthenticatorEnvironment(PermissionEnvironment):
     ) -> None:
         super().__init__(world, store, settings)
         self.clock = world.clock
-        self.tokens = token_room(
+        self.tokens = token_services(
             store=store, clock=world.clock, randomness=world.randomness, settings=settings, external=external
         )
         self.authenticator = IdentityAuthenticator(
-            store=store, bearers=self.tokens.bearers, rights=self.rights, clock=world.clock
+            store=store, bearers=self.tokens.bearers, permissions=self.rights, clock=world.clock
         )
 
     async def let_in(self, token: str | None = None, **more: Any) -> Principal:

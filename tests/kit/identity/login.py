@@ -11,18 +11,20 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from remuda.http.routes import AnyRoute
-from remuda.identity.app import TokenRoom, login_room, oauth_room, token_room
+from remuda.identity.app import TokenServices, login_services, oauth_service, token_services
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.kinds.users import OrganizationUser, OrganizationUserSpec, User, UserSpec, membership_id, user_id
 from remuda.identity.login import routes as login_api
-from remuda.identity.login.facade import Browser as BrowserService
+from remuda.identity.login.account_pages import AccountPage, PasswordPages
+from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.passwords import Hashing, Passwords
 from remuda.identity.oauth import routes as oauth_api
 from remuda.identity.oauth.registration import Registration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy.domains import claim
 from remuda.identity.tokens.secrets import token_hash
@@ -71,17 +73,19 @@ class Counted:
 class LoginServices:
     """Login pages and OAuth endpoints with their services."""
 
-    browser: BrowserService
+    login: LoginPages
+    logout: LogoutPages
+    account: AccountPage
+    devices: DevicePage
+    password_pages: PasswordPages
     oauth: OAuth
     registration: Registration
-    tokens: TokenRoom
+    tokens: TokenServices
     passwords: Passwords
     argon2: Counted
 
 
-def login_services(
-    world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **settings: Any
-) -> LoginServices:
+def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **settings: Any) -> LoginServices:
     given: dict[str, Any] = {"issuer": ISSUER, "logins_per_minute": 1000, **settings}
     chosen = IdentitySettings(**given)
     counted = Counted()
@@ -101,8 +105,8 @@ def login_services(
         "randomness": world.randomness,
         "settings": chosen,
     }
-    tokens = token_room(**shared)
-    oauth = oauth_room(**shared, room=tokens, rights=Rights(store=store, settings=chosen))
+    tokens = token_services(**shared)
+    oauth = oauth_service(**shared, services=tokens, permissions=Permissions(store=store, settings=chosen))
     passwords = Passwords(
         store=store,
         clock=world.clock,
@@ -111,17 +115,13 @@ def login_services(
         sessions=tokens.sessions,
         hashing=CHEAP,
     )
-    browser = login_room(
-        ports,
-        clients=oauth.clients,
-        codes=oauth.grants.codes,
-        devices=oauth.devices,
-        sessions=tokens.sessions,
-        tokens=tokens.tokens,
-        passwords=passwords,
-    )
+    pages = login_services(ports, tokens=tokens, oauth=oauth, passwords=passwords)
     return LoginServices(
-        browser=browser,
+        login=pages.login,
+        logout=pages.logout,
+        account=pages.account,
+        devices=pages.devices,
+        password_pages=pages.passwords,
         oauth=oauth,
         registration=oauth.registration,
         tokens=tokens,
@@ -147,9 +147,7 @@ def run_login(
         await logins.furnish()
         await scenario(logins)
 
-    run_identity_api(
-        lambda world, store: login_services(world, store, fetch=fetch, **settings), ROUTES, run, seeds=seeds
-    )
+    run_identity_api(lambda world, store: new_services(world, store, fetch=fetch, **settings), ROUTES, run, seeds=seeds)
 
 
 class LoginEnvironment:

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from remuda.identity.app import TokenRoom, oauth_room, token_room
+from remuda.identity.app import TokenServices, oauth_service, token_services
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.kinds.users import User
 from remuda.identity.oauth.routes import ROUTES
@@ -87,21 +87,23 @@ class OAuthEnvironment(PermissionEnvironment):
     def __init__(self, world: World, store: SqliteStore, settings: IdentitySettings) -> None:
         super().__init__(world, store, settings)
         self.clock = Later(world.clock)
-        self.api: TokenRoom = self.new_api()
-        self.oauth: OAuth = oauth_room(
+        self.api: TokenServices = self.new_api()
+        self.oauth: OAuth = oauth_service(
             store=store,
             clock=self.clock,
             randomness=world.randomness,
             settings=settings,
-            room=self.api,
-            rights=self.rights,
+            services=self.api,
+            permissions=self.rights,
         )
         self.mounted: IdentityApi[OAuth] = IdentityApi(world, store, self.oauth, ROUTES)
         self.anybody: Client = self.mounted.ask(None)
 
-    def new_api(self) -> TokenRoom:
-        """Return the token service of another process."""
-        return token_room(store=self.store, clock=self.clock, randomness=self.world.randomness, settings=self.settings)
+    def new_api(self) -> TokenServices:
+        """Return the token services of another process."""
+        return token_services(
+            store=self.store, clock=self.clock, randomness=self.world.randomness, settings=self.settings
+        )
 
     async def app(self, **spec: Any) -> App:
         """Register a client; unless it is public it has a secret."""

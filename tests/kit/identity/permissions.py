@@ -30,7 +30,7 @@ from remuda.identity.kinds.users import (
 )
 from remuda.identity.rbac.acl import Standing
 from remuda.identity.rbac.roles import role_id, seed_roles
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.ids import random_id
 from remuda.resources.conventions import NAME, ORGANIZATION, USER
@@ -46,7 +46,7 @@ class PermissionEnvironment:
 
     def __init__(self, world: World, store: SqliteStore, settings: IdentitySettings) -> None:
         self.world, self.store, self.settings = world, store, settings
-        self.rights = Rights(store=store, settings=settings)
+        self.rights = Permissions(store=store, settings=settings)
 
     def new_id(self) -> str:
         return random_id(self.world.randomness)

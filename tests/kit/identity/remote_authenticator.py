@@ -26,7 +26,7 @@ from remuda.http.routes import Table
 from remuda.http.server.server import ListenAddress, Server
 from remuda.http.transport import BearerCredentials, ClientSettings
 from remuda.http.watch import WatchPorts
-from remuda.identity.app import oauth_room
+from remuda.identity.app import oauth_service
 from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.oauth.routes import ROUTES as OAUTH_ROUTES
@@ -67,13 +67,13 @@ class Identity:
 
     async def start(self) -> None:
         clock, closing, authentication = SystemClock(), asyncio.Event(), self._socket
-        oauth = oauth_room(
+        oauth = oauth_service(
             store=authentication.store,
             clock=clock,
             randomness=SystemRandomness(),
             settings=authentication.settings,
-            room=authentication.tokens,
-            rights=authentication.rights,
+            services=authentication.tokens,
+            permissions=authentication.rights,
         )
         service = {"rights": authentication.rights, "oauth": oauth}
         table = Table(

@@ -1,4 +1,4 @@
-"""User, group and service account APIs for tests, with real permissions and tokens, two organizations and built-in roles."""
+"""User, group and service account APIs for tests, with real permissions, two organizations and the built-in roles."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import Group, GroupSpec
 from remuda.identity.rbac.roles import rights_of, role_id, seed_roles
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
@@ -68,7 +68,7 @@ def service(world: World, store: Store) -> People:
     """Return the services over their ports."""
     ports = ports_of(world, store)
     operations = Operations(store, bound(ports), clock=world.clock, randomness=world.randomness)
-    grants = Rights(store=store, settings=SETTINGS)
+    grants = Permissions(store=store, settings=SETTINGS)
     return People(*user_services(ports, operations=operations, grants=grants, settings=SETTINGS))
 
 

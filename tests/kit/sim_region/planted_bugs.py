@@ -59,7 +59,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "the name of a server does not say which incarnation": (clouding, "server_name", _of_any_incarnation),
     "what a network costs is given back before it is gone": (NetworkController, "deprovision", _released_first),
     "an address is given back before its port is gone": (ServerController, "deprovision", _given_back_first),
-    "what is not seen once is gone": (AbsenceTracker, "is_gone", lambda *_: True),
+    "what is not seen once is gone": (AbsenceTracker, "record_missing", lambda *_: True),
     "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),
     "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),
     "nobody notices the end of a project": (ProjectConsumer, "end", _nothing),

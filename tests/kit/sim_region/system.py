@@ -110,7 +110,7 @@ class Process:
     @property
     def drivers(self) -> list[Any]:
         """All controllers."""
-        return [*self.identity.drivers, *self.region.drivers.values()]
+        return [*self.identity.drivers.values(), *self.region.drivers.values()]
 
 
 class RegionSystem:
