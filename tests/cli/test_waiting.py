@@ -30,9 +30,9 @@ def instance(status: str, made: str = EARLY, **more: str) -> dict[str, Any]:
 def answered(terminal: Terminal, *answers: Answer) -> Iterator[Server]:
     """A compute that answers this, at which somebody is logged in."""
     with Server(*answers).running() as server:
-        here = Named(id="p-1", name="acme")
+        farm = Named(id="p-1", name="acme")
         context = Context(
-            endpoints={"compute": server.url}, tokens=Tokens(access=Secret("x")), organization=here, project=here
+            endpoints={"compute": server.url}, tokens=Tokens(access=Secret("x")), organization=farm, project=farm
         )
         ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
         yield server

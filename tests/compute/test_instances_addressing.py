@@ -8,7 +8,7 @@ from remuda.compute.instances.status import moved, with_addresses
 from remuda.compute.kinds import Addresses, ComputeInstance, InstanceNetworking
 from remuda.compute.ports import ServerSeen
 from tests.kit.compute.controllers import delete_server, made, network_of, rest
-from tests.kit.compute.environment import ComputeHouse
+from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.compute.explanations import instance, server
 from tests.kit.compute.requests import at
 
@@ -55,7 +55,7 @@ def test_a_public_address_that_nobody_wants_any_more_is_not_remembered() -> None
 
 
 async def test_an_instance_whose_server_is_made_again_tells_what_its_addresses_were_and_are(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     found = await made(compute, network)

@@ -10,7 +10,7 @@ from remuda.identity.rbac.roles import BUILT_IN, rights_of, role_id, seed_roles
 from remuda.resources.conventions import NAME
 from tests.kit.environment import options
 from tests.kit.identity.builtin_roles import EXPECTED
-from tests.kit.identity.permissions import Ground
+from tests.kit.identity.permissions import PermissionEnvironment
 from tests.kit.identity.resource_api import registry
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
@@ -49,19 +49,21 @@ def test_a_platform_reader_reads_32_endpoints() -> None:
     assert len(EXPECTED["platform-reader"].everywhere) == 32
 
 
-async def test_every_role_is_stored_under_its_name(rights: Ground) -> None:
+async def test_every_role_is_stored_under_its_name(rights: PermissionEnvironment) -> None:
     stored = (await rights.store.list(Role)).items
     assert {role.name: role.metadata.labels[NAME] for role in stored} == {IDS[name]: name for name in IDS}
     assert all(role.spec == BUILT_IN[role.metadata.labels[NAME]] for role in stored)
 
 
-async def test_a_second_start_writes_nothing(rights: Ground) -> None:
+async def test_a_second_start_writes_nothing(rights: PermissionEnvironment) -> None:
     before = rights.store.change_counter([Role])
     await seed_roles(rights.store)
     assert rights.store.change_counter([Role]) == before
 
 
-async def test_a_role_that_is_not_what_this_release_says_is_mended_and_an_operators_own_stays(rights: Ground) -> None:
+async def test_a_role_that_is_not_what_this_release_says_is_mended_and_an_operators_own_stays(
+    rights: PermissionEnvironment,
+) -> None:
     own = await rights.role("night-watch", RoleScopes(organization=(Grant(name="a:b", operations=("read",)),)))
     reader = await rights.store.get(Role, IDS["reader"])
     widened = RoleScopes(everywhere=(Grant(name="identity:users", operations=("delete",)),))

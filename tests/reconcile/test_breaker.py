@@ -110,24 +110,24 @@ async def test_it_has_an_upper_bound_whatever_the_share(sample: Farm) -> None:
 
 @options(seeds=10)
 async def test_two_that_count_at_once_do_not_miss_each_other(world: World) -> None:
-    async with farm(world) as here:
-        herd, granted = await populate(here, "p", 40), 0
+    async with farm(world) as environment:
+        herd, granted = await populate(environment, "p", 40), 0
 
         async def destroy(guard: DeletionGuard, mine: list[Animal]) -> None:
             nonlocal granted
             for each in mine:
                 while True:
                     try:
-                        granted += await guard.allow(each, run_of(here)) is None
+                        granted += await guard.allow(each, run_of(environment)) is None
                         break
                     except Conflict:
                         await world.clock.sleep(world.randomness.uniform(0, 0.1))
 
-        guards = [breaker(here), breaker(here)]
+        guards = [breaker(environment), breaker(environment)]
         tasks = [world.loop.create_task(destroy(guard, herd[n::2])) for n, guard in enumerate(guards)]
         for task in tasks:
             await task
-        records = {each.spec.group: each for each in (await here.store.list(BreakerRecord)).items}
+        records = {each.spec.group: each for each in (await environment.store.list(BreakerRecord)).items}
         assert len(records["p"].spec.destroyed) == 8
         assert 6 <= granted <= 8, "one of each may have been counted, and then stopped by the other's trip"
 

@@ -28,9 +28,9 @@ sample = provided_by(in_simulation)
 
 @asynccontextmanager
 async def driving(
-    here: Farm, reconcile: Reconcile, settings: ControllerSettings | None = None
+    farm: Farm, reconcile: Reconcile, settings: ControllerSettings | None = None
 ) -> AsyncIterator[Controller]:
-    driver = Controller("t", reconcile, kind=Animal, ports=here.ports(), settings=settings)
+    driver = Controller("t", reconcile, kind=Animal, ports=farm.ports(), settings=settings)
     await driver.start()
     try:
         yield driver
@@ -288,8 +288,8 @@ async def test_a_find_of_a_scan_is_counted_only_if_nothing_else_was_under_way(sa
 class Slow:
     """A store whose watches begin late, and tell late."""
 
-    def __init__(self, here: Farm, *, begin_s: float = 0, tell_s: float = 0) -> None:
-        self._here = here
+    def __init__(self, farm: Farm, *, begin_s: float = 0, tell_s: float = 0) -> None:
+        self._here = farm
         self._begin_s, self._tell_s = begin_s, tell_s
 
     def __getattr__(self, name: str) -> Any:

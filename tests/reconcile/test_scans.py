@@ -19,8 +19,8 @@ from tests.kit.simulation.runner import World, simulate
 
 def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
+        async with farm(world) as environment:
+            await scenario(environment)
 
     simulate(run, 2)
 

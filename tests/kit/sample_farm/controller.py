@@ -304,20 +304,20 @@ class Farm:
         return {f"{type(each).__name__}/{each.name}": each.version for each in stored}
 
 
-async def reopened(here: Farm) -> SqliteStore:
+async def reopened(environment: Farm) -> SqliteStore:
     """Return the store after a loss of power: what it knew by heart it has to read again."""
-    assert isinstance(here.store, SqliteStore)
-    await lose_power(here.world, here.store)
-    here.store = open_simulated(here.world, REGISTRY)
-    return here.store
+    assert isinstance(environment.store, SqliteStore)
+    await lose_power(environment.world, environment.store)
+    environment.store = open_simulated(environment.world, REGISTRY)
+    return environment.store
 
 
 @asynccontextmanager
 async def farm(world: World) -> AsyncIterator[Farm]:
     store = open_simulated(world, REGISTRY)
-    here = Farm(world, store)
+    environment = Farm(world, store)
     try:
-        yield here
+        yield environment
     finally:
-        await here.stop()
-        await cast("SqliteStore", here.store).close()
+        await environment.stop()
+        await cast("SqliteStore", environment.store).close()
