@@ -19,10 +19,10 @@ import apsw
 import httpx2
 import pytest
 
-from tests.cli.running import remuda
 from tests.formats import program, source
 from tests.formats.started import metrics_of, started
 from tests.formats.text import shown
+from tests.kit.processes.program import remuda
 
 GOLDEN = Path(__file__).parent / "golden" / "formats"
 DATA = GOLDEN / "data-205e8be.tar.xz"

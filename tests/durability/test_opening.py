@@ -23,9 +23,9 @@ from remuda.kernel.files import DATA_FORMAT
 from remuda.store.kinds import Index, Registry
 from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS, newest_format
 from remuda.store.sqlite.file import open_file
-from tests.contract.kinds import CORRAL, HORSE, RANCH, REGISTRY, Horse, HorseSpec, horse
-from tests.durability.checks import audit
-from tests.durability.real import opened
+from tests.kit.sample_kinds import CORRAL, HORSE, RANCH, REGISTRY, Horse, HorseSpec, horse
+from tests.kit.store.checks import audit
+from tests.kit.store.real import opened
 
 SECOND = "CREATE TABLE saddles (name TEXT PRIMARY KEY) STRICT; INSERT INTO saddles SELECT name FROM objects;"
 

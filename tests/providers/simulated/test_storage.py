@@ -29,9 +29,9 @@ from remuda.providers.simulated.gateway import DiskSync
 from remuda.providers.simulated.operator import open_operator
 from remuda.providers.simulated.provider import open_cloud
 from tests.kit.environment import options
+from tests.kit.providers.conformance import NETWORK, everything, handle_of_port, handle_of_server, port_spec
+from tests.kit.providers.simulated_cloud import USUAL, Scene, bench_of, on_file
 from tests.kit.simulation.runner import World
-from tests.providers.conformance.bench import NETWORK, everything, handle_of_port, handle_of_server, port_spec
-from tests.providers.simulated.worlds import USUAL, Scene, bench_of, on_file
 
 QUICK = without_delays(USUAL)
 
