@@ -14,20 +14,20 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.authentication import Claim, Credentials
-from remuda.identity.app import token_room
+from remuda.identity.app import token_services
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import External
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.permissions import Ground, on_any_ground
+from tests.kit.identity.permissions import PermissionEnvironment, run_environment
 from tests.kit.simulation.runner import World
 
 YEAR = timedelta(days=365)
 
 
-class Door(Ground):
+class AuthenticatorEnvironment(PermissionEnvironment):
     """A store, and an authenticator over it."""
 
     def __init__(
@@ -35,11 +35,11 @@ class Door(Ground):
     ) -> None:
         super().__init__(world, store, settings)
         self.clock = world.clock
-        self.tokens = token_room(
+        self.tokens = token_services(
             store=store, clock=world.clock, randomness=world.randomness, settings=settings, external=external
         )
         self.authenticator = IdentityAuthenticator(
-            store=store, bearers=self.tokens.bearers, rights=self.rights, clock=world.clock
+            store=store, bearers=self.tokens.bearers, permissions=self.rights, clock=world.clock
         )
 
     async def let_in(self, token: str | None = None, **more: Any) -> Principal:
@@ -96,8 +96,8 @@ def claim(actor: str = "", **more: Any) -> Claim:
     return Claim(actor=actor, **more)
 
 
-def at_the_door(
-    scenario: Callable[[Door], Coroutine[Any, Any, None]],
+def run_authenticator(
+    scenario: Callable[[AuthenticatorEnvironment], Coroutine[Any, Any, None]],
     *,
     seed: int = 5,
     external: External | None = None,
@@ -105,7 +105,7 @@ def at_the_door(
 ) -> None:
     """Run a scenario in simulated time; `settings` are those of identity that it wants otherwise."""
 
-    def make(world: World, store: SqliteStore, chosen: IdentitySettings) -> Door:
-        return Door(world, store, chosen, external)
+    def make(world: World, store: SqliteStore, chosen: IdentitySettings) -> AuthenticatorEnvironment:
+        return AuthenticatorEnvironment(world, store, chosen, external)
 
-    on_any_ground(make, scenario, seed=seed, **settings)
+    run_environment(make, scenario, seed=seed, **settings)

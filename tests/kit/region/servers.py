@@ -67,7 +67,7 @@ from tests.kit.region.resource_api import (
     ORG,
     PROJECT,
     REGION,
-    Room,
+    RegionApi,
     catalogues,
     clouds_over,
     make_region,
@@ -115,7 +115,7 @@ def update(name: str = "web", /, **spec: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yard:
+class ServersEnvironment:
     """Everything."""
 
     world: World
@@ -124,10 +124,10 @@ class Yard:
     cloud: SimulatedCloud
     providers: dict[str, Provider]
     """What does the work in which region: another one may take over."""
-    networks: Room[Networks]
-    groups: Room[SecurityGroups]
-    authorities: Room[Authorities]
-    servers: Room[dict[str, Any]]
+    networks: RegionApi[Networks]
+    groups: RegionApi[SecurityGroups]
+    authorities: RegionApi[Authorities]
+    servers: RegionApi[dict[str, Any]]
     drivers: tuple[Controller, ...]
     finds: Finds
 
@@ -200,7 +200,7 @@ class Yard:
         """Return the names of what happened to a server, without the conditions."""
         page = await self.store.read("timeline", subject_of(SERVER.qualified, server), limit=1000)
         told = [msgspec.json.decode(entry.data)["event"] for entry in page.entries]
-        return [each for each in told if each not in {"ConditionChanged", "Held", "LetGo"}]
+        return [each for each in told if each not in {"ConditionChanged", "FinalizerAdded", "FinalizerRemoved"}]
 
     async def name_of(self, server: str, number: int = 0) -> str:
         """Return what a server is called at the cloud."""
@@ -250,9 +250,9 @@ def _id_of(reply: Reply) -> str:
 
 
 @asynccontextmanager
-async def open_yard(
+async def open_servers(
     world: World, *, identity: MemoryIdentity, cloud: SimulatedCloud, at_work: bool
-) -> AsyncIterator[Yard]:
+) -> AsyncIterator[ServersEnvironment]:
     """Open the store as it was left, and begin as a process does."""
     store, finds = open_simulated(world, registry()), Finds()
     providers = {REGION: cloud.provider}
@@ -275,23 +275,23 @@ async def open_yard(
     servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
     looking = Looking(store=store, clock=world.clock, clouds=clouds)
     actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
-    yard = Yard(
+    region_servers = ServersEnvironment(
         world=world,
         store=store,
         identity=identity,
         cloud=cloud,
         providers=providers,
-        networks=Room(world, store, networks, networks_api.ROUTES),
-        groups=Room(world, store, groups, groups_api.ROUTES),
-        authorities=Room(world, store, authorities, authorities_api.ROUTES),
-        servers=Room(world, store, {"servers": servers, "actions": actions}, servers_api.ROUTES),
+        networks=RegionApi(world, store, networks, networks_api.ROUTES),
+        groups=RegionApi(world, store, groups, groups_api.ROUTES),
+        authorities=RegionApi(world, store, authorities, authorities_api.ROUTES),
+        servers=RegionApi(world, store, {"servers": servers, "actions": actions}, servers_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
     )
     duties = BackgroundTasks(world.clock)
     await Recovery(operations, is_alone=True).recover()
     try:
-        for driver in yard.drivers:
+        for driver in region_servers.drivers:
             await driver.start()
         by_name = {driver.name: driver for driver in drivers}
         concerned: dict[Any, Controller] = {
@@ -303,19 +303,24 @@ async def open_yard(
         }
         if at_work:
             duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)
-        yield yard
-        for mounted in (yard.networks, yard.groups, yard.authorities, yard.servers):
+        yield region_servers
+        for mounted in (
+            region_servers.networks,
+            region_servers.groups,
+            region_servers.authorities,
+            region_servers.servers,
+        ):
             mounted.app.assert_documented()
     finally:
         await duties.stop()
-        for driver in yard.drivers:
+        for driver in region_servers.drivers:
             await driver.stop()
         await clouds.close(grace_s=0)
         await operations.stop()
         await store.close()
 
 
-def yard_cloud(
+def servers_cloud(
     world: World, *, is_instant: bool = True, bounds: FaultBounds | None = None, **catalogue: Any
 ) -> SimulatedCloud:
     """Return a cloud in memory whose faults are those of the world."""
@@ -324,13 +329,13 @@ def yard_cloud(
     return open_cloud(None, offered, clock=world.clock, randomness=world.randomness, faults=world.faults, bounds=bounds)
 
 
-def at_home() -> MemoryIdentity:
+def identity_of_project() -> MemoryIdentity:
     """Return an identity with two projects."""
     return MemoryIdentity({HOME, ProjectRef(ORG, OTHER_PROJECT)})
 
 
-def in_yard(
-    scenario: Callable[[Yard], Coroutine[Any, Any, None]],
+def run_servers(
+    scenario: Callable[[ServersEnvironment], Coroutine[Any, Any, None]],
     *,
     at_work: bool = False,
     is_instant: bool = True,
@@ -339,12 +344,14 @@ def in_yard(
     """Run a scenario with a region, and two projects; the settings are those of `yard_cloud`."""
 
     async def run(world: World) -> None:
-        cloud = yard_cloud(world, is_instant=is_instant, **cloud_settings)
+        cloud = servers_cloud(world, is_instant=is_instant, **cloud_settings)
         await cloud.start()
         try:
-            async with open_yard(world, identity=at_home(), cloud=cloud, at_work=at_work) as yard:
-                await make_region(yard.store)
-                await scenario(yard)
+            async with open_servers(
+                world, identity=identity_of_project(), cloud=cloud, at_work=at_work
+            ) as region_servers:
+                await make_region(region_servers.store)
+                await scenario(region_servers)
         finally:
             await cloud.stop()
 
