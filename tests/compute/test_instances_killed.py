@@ -16,6 +16,7 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
 from tests.cli.running import Running, running
+from tests.clients.both_transports import QUICK, free_port
 from tests.kit.asgi.client import Client
 from tests.kit.compute.apart import Certified, Ground, Reaching
 from tests.kit.compute.asking import DEBIAN, at, made
@@ -24,7 +25,6 @@ from tests.kit.compute.house import INSTANCES, SERVICE
 from tests.kit.identity.household import told
 from tests.kit.region.house import NORTH
 from tests.kit.simulation.store import SEALER
-from tests.links.ground import QUICK, free_port
 from tests.resources.room import with_machinery
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
