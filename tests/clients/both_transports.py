@@ -31,8 +31,8 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.quota.client import QuotaClient
 from remuda.region.app import TABLE as REGION
 from remuda.region.port import RegionApi
-from tests.kit.identity.proving import certified
-from tests.kit.region.house import RegionHouse, running
+from tests.kit.identity.service_credentials import certified
+from tests.kit.region.environment import RegionEnvironment, running
 
 PortT = TypeVar("PortT")
 SERVICE = "unikorn-compute"
@@ -112,7 +112,7 @@ class Following:
 class Ground:
     """Both services with a client of each."""
 
-    house: RegionHouse
+    house: RegionEnvironment
     identity: IdentityApi
     region: RegionApi
     servers: tuple["Serving", ...] = ()
@@ -169,7 +169,7 @@ async def followed(directory: Path, transport: str, *, service: str = SERVICE) -
 
 
 @asynccontextmanager
-async def _followed(house: RegionHouse, transport: str, service: str) -> AsyncIterator[Ground]:
+async def _followed(house: RegionEnvironment, transport: str, service: str) -> AsyncIterator[Ground]:
     if transport == "local":
         watch = LocalWatch(reader=principal_of(house, service), clock=SystemClock(), randomness=SystemRandomness())
         yield Ground(
@@ -206,9 +206,9 @@ def remote_of(port: type[PortT], table: Table, client: Client) -> PortT:
     return remote(port, table, client, clock=SystemClock(), randomness=SystemRandomness())
 
 
-def principal_of(house: RegionHouse, service: str) -> ServicePrincipal:
+def principal_of(house: RegionEnvironment, service: str) -> ServicePrincipal:
     async def principal() -> Principal:
-        standing = await house.identity.app.services.rights.of_system(service)
+        standing = await house.identity.app.services.permissions.of_system(service)
         return Principal(subject=service, type="system", access=standing.access)
 
     return principal

@@ -15,7 +15,7 @@ from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, N
 from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Amount, Charge, ProjectRef, StaleTokenError
 from tests.clients.both_transports import TRANSPORTS, Ground, followed, quota_client_of
-from tests.kit.identity.household import ORGANIZATIONS, told
+from tests.kit.identity.environment import ORGANIZATIONS, expect
 
 ABSENT = "f0000000-0000-4000-8000-0000000000ff"
 REFERENCE = "networks.region.unikorn-cloud.org/f0000000-0000-4000-8000-000000000001"
@@ -61,7 +61,7 @@ async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path
 
         root = ground.house.identity.client(ground.house.identity.root)
         path = f"{ORGANIZATIONS}/{place.organization}/projects/{place.project}"
-        told(await root.delete(path), 202)
+        expect(await root.delete(path), 202)
         with pytest.raises(Malformed, match="being deleted"):
             await client.refer(place, f"{REFERENCE}0")
         assert await client.has_project(place.organization, place.project), "it is kept"
@@ -127,7 +127,7 @@ async def test_no_more_is_held_than_there_may_be(tmp_path: Path, transport: str)
     async with asked(tmp_path, transport) as (ground, client, place):
         root = ground.house.identity.client(ground.house.identity.root)
         limits = {"quotas": [{"kind": "networks", "quantity": 2}]}
-        told(await root.put(f"{ORGANIZATIONS}/{place.organization}/quotas", limits), 200)
+        expect(await root.put(f"{ORGANIZATIONS}/{place.organization}/quotas", limits), 200)
         await client.allocate(charge(place))
         asker = Principal(subject="ann@example.com", type="user")
         with pytest.raises(Forbidden):
@@ -161,5 +161,5 @@ async def _lacks(client: QuotaClient, place: ProjectRef) -> bool:
 
 async def _used(ground: Ground, place: ProjectRef) -> int:
     root = ground.house.identity.client(ground.house.identity.root)
-    quotas: Any = told(await root.get(f"{ORGANIZATIONS}/{place.organization}/quotas"), 200)
+    quotas: Any = expect(await root.get(f"{ORGANIZATIONS}/{place.organization}/quotas"), 200)
     return next(int(each["used"]) for each in quotas["quotas"] if each["kind"] == "networks")

@@ -10,8 +10,8 @@ from remuda.identity.port import IdentityApi
 from remuda.kernel.randomness import SystemRandomness
 from remuda.quota.client import QuotaClient
 from tests.clients.both_transports import Serving, client_of, free_port, remote_of
-from tests.kit.region.house import running
-from tests.region.ending import end_project, left_of, until_project_is_gone
+from tests.kit.region.environment import running
+from tests.kit.region.project_deletion import end_project, left_of, until_project_is_gone
 
 REGION = Principal(subject="unikorn-region", type="system")
 WITHIN_S = 60.0

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 import pytest
@@ -21,11 +21,11 @@ from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Forbidden
 from remuda.region.kinds.networks import Network
 from tests.clients.both_transports import SERVICE, TRANSPORTS, Following, Ground, followed, quota_client_of, remote_of
-from tests.http.ranch_api import LIST, HorseRead
-from tests.http.riding import client_of
-from tests.http.test_calling import Scripted, answering
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, RegionHouse
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.region.environment import NORTH, RegionEnvironment
+from tests.kit.sample_api.client import client_of
+from tests.kit.sample_api.service import LIST, HorseQuery, HorseRead
+from tests.kit.scripted_transport import Scripted, answering
 
 each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
@@ -169,24 +169,24 @@ async def test_a_connection_that_was_broken_for_too_long_is_told_anew_what_is_th
         assert following.restarts == 2
 
 
-async def _end(house: RegionHouse, organization: str, project: str) -> None:
+async def _end(house: RegionEnvironment, organization: str, project: str) -> None:
     path = f"{ORGANIZATIONS}/{organization}/projects/{project}"
-    told(await house.identity.client(house.identity.root).delete(path), 202)
+    expect(await house.identity.client(house.identity.root).delete(path), 202)
 
 
-async def _until_gone(house: RegionHouse, project: str) -> None:
+async def _until_gone(house: RegionEnvironment, project: str) -> None:
     async def is_gone() -> bool:
         return project not in (await house.store.list_names(Project)).items
 
     await house.identity.eventually("the project is gone", is_gone)
 
 
-def _forget_changes(house: RegionHouse) -> None:
+def _forget_changes(house: RegionEnvironment) -> None:
     feed = house.store._reader.feed(house.store.registry.of(Project))
     feed.lose_history(feed.reached)
 
 
-async def _network_of_others(house: RegionHouse) -> str:
+async def _network_of_others(house: RegionEnvironment) -> str:
     other = await house.identity.organization("other")
     project = await house.identity.project(other)
     return await house.network("theirs", organizationId=other, projectId=project, regionId=NORTH)
@@ -211,7 +211,8 @@ async def _touch(ground: Ground, network: str) -> None:
 
 
 class Horses:
-    async def list(self, context: Context) -> Collection[Any, list[HorseRead]]: ...
+    async def all(self, context: Context, query: HorseQuery) -> Collection[Any, list[HorseRead]]:
+        raise NotImplementedError
 
 
 class StableApi(Protocol):
@@ -222,7 +223,7 @@ async def test_who_is_cut_off_before_everything_was_told_is_told_everything_anew
     head = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     one, other = (b'event: added\ndata: {"id":"%b","colour":"bay"}\n\n' % name for name in (b"one", b"other"))
     synced = b'id: 7-0\nevent: bookmark\ndata: {"synced":true}\n\n'
-    route = dataclasses.replace(LIST, handler=None, service=Horses, calls=Horses.list)
+    route: Any = dataclasses.replace(cast("Any", LIST), handler=None, service=Horses, calls=Horses.all)
     stable = Table("stable", title="Stable", description="One list.", routes=[route])
     async with (
         Scripted(answering(b"", head + one, head + one + other + synced)) as url,

@@ -15,8 +15,7 @@ from remuda.compute.ports import RegionClient
 from remuda.reconcile.reporter import NullReporter, ReconcileResult
 from remuda.reconcile.results import ReconcileContext
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import at
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     UNHURRIED,
     Counting,
     at_cloud,
@@ -32,8 +31,9 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.compute.region_api import server_read
+from tests.kit.compute.requests import at
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
 
@@ -44,7 +44,7 @@ tagged = pytest.mark.parametrize("names_incarnation", [True, False])
 
 @tagged
 async def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done_to_any(
-    compute: ComputeHouse, *, names_incarnation: bool
+    compute: ComputeEnvironment, *, names_incarnation: bool
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
@@ -68,7 +68,7 @@ async def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done
 
 @tagged
 async def test_c02_a_single_server_that_is_not_the_linked_one_is_not_taken_for_it(
-    compute: ComputeHouse, *, names_incarnation: bool
+    compute: ComputeEnvironment, *, names_incarnation: bool
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
@@ -87,7 +87,7 @@ async def test_c02_a_single_server_that_is_not_the_linked_one_is_not_taken_for_i
 
 
 async def test_c02_a_server_of_which_it_is_not_clear_whose_it_is_stays_when_the_instance_goes(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
@@ -100,7 +100,7 @@ async def test_c02_a_server_of_which_it_is_not_clear_whose_it_is_stays_when_the_
     assert metric(compute, "remuda_compute_findings", checker="server-without-instance") == 1
 
 
-async def test_m16_a_change_of_the_server_reaches_the_instance_at_once(compute: ComputeHouse) -> None:
+async def test_m16_a_change_of_the_server_reaches_the_instance_at_once(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     server = await compute.store.get(Server, instance)
     await compute.store.update_status(replace(server, status=replace(server.status, public_ip="203.0.113.9")))
@@ -108,7 +108,9 @@ async def test_m16_a_change_of_the_server_reaches_the_instance_at_once(compute: 
     assert (await stored(compute, instance)).status.public_ip == "203.0.113.9"
 
 
-async def test_m16_a_change_of_the_server_while_nobody_watched_is_seen_at_the_next_start(compute: ComputeHouse) -> None:
+async def test_m16_a_change_of_the_server_while_nobody_watched_is_seen_at_the_next_start(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await made(compute, await network_of(compute))
     server = await compute.store.get(Server, instance)
     following = _Woken(compute)
@@ -124,10 +126,10 @@ class _Woken:
 
     is_synced = True
 
-    def __init__(self, house: ComputeHouse) -> None:
+    def __init__(self, compute: ComputeEnvironment) -> None:
         self.woken: list[str] = []
-        self._house = house
-        ports = house.app.ports
+        self._compute = compute
+        ports = compute.app.ports
         fresh: Any = type(ports.metrics)()
         self._following = Following(_with(ports, metrics=fresh), self)
 
@@ -136,9 +138,9 @@ class _Woken:
 
     async def woken_by(self, instance: str) -> list[str]:
         """Return who is woken by the server of an instance, as it is now."""
-        found = await stored(self._house, instance)
+        found = await stored(self._compute, instance)
         self.woken.clear()
-        for server in await servers_naming(self._house.app.ports.region, found):
+        for server in await servers_naming(self._compute.app.ports.region, found):
             await self._following.notice(Changed("modified", server))
         return list(self.woken)
 
@@ -147,7 +149,9 @@ def _with(ports: Any, **changes: Any) -> Any:
     return dataclasses.replace(ports, **changes)
 
 
-async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_there_are(compute: ComputeHouse) -> None:
+async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_there_are(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute)
     instances = [await made(compute, network, f"i{number}") for number in range(5)]
     counting = Counting(compute.store)
@@ -168,7 +172,7 @@ async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_t
 
 
 async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobody_is_woken(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     await tagged_server(compute, network, "stray", instance=NOBODY, uid=NOBODY)
@@ -178,7 +182,9 @@ async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobo
     assert len(at_cloud(compute)) == 1, "the watch removes nothing"
 
 
-async def test_c04_everything_asks_region_through_the_one_port_that_compute_was_given(compute: ComputeHouse) -> None:
+async def test_c04_everything_asks_region_through_the_one_port_that_compute_was_given(
+    compute: ComputeEnvironment,
+) -> None:
     port = compute.app.ports.region
     counted: Counter[str] = Counter()
     plain = RegionClient.list_servers
@@ -196,7 +202,7 @@ async def test_c04_everything_asks_region_through_the_one_port_that_compute_was_
     assert counted.total() >= 6
 
 
-async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: ComputeHouse) -> None:
+async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     await rest(compute)
     before = await stored(compute, instance)
@@ -208,7 +214,7 @@ async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: C
 
 
 async def test_m16_a_start_wakes_nobody_without_a_reason_and_hurries_those_that_are_unsettled(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     resting = [await made(compute, network, f"i{number}") for number in range(5)]

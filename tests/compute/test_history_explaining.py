@@ -10,7 +10,7 @@ from remuda.compute.history.reasons import REASONS
 from remuda.compute.kinds import Protection
 from remuda.operations.kinds import Failure
 from remuda.resources.conventions import MODIFIED
-from tests.compute.explained import FINE, NOW, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, SINCE, instance, known, operation, said, server, showing
 from tests.kit.compute.region_api import network_read, server_read
 
 

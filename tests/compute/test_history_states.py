@@ -14,7 +14,7 @@ from remuda.compute.history.reasons import PowerAsked
 from remuda.compute.history.schema import ExplanationRead
 from remuda.compute.kinds import Applied, Protection
 from remuda.operations.kinds import Failure
-from tests.compute.explained import FINE, NOW, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, SINCE, instance, known, operation, said, server, showing
 from tests.kit.compute.region_api import network_read
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"

@@ -8,7 +8,7 @@ from remuda.kernel.errors import Invalid, Malformed, RemudaError
 from remuda.quota.ports import ProjectRef
 from remuda.region.networks.schema import NetworkRead
 from remuda.resources.schema import FlavorRead, ImageRead
-from tests.compute.offers import L4, flavor, image, region
+from tests.kit.compute.catalogue import L4, flavor, image, region
 from tests.kit.compute.region_api import network_read
 
 HOME = ProjectRef("org", "project")

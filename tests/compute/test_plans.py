@@ -18,7 +18,7 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
 from remuda.resources.schema import MetadataWrite, TagWire
-from tests.compute.planned import (
+from tests.kit.compute.plans import (
     BEFORE,
     BROKEN,
     CANNOT_KEEP_PORTS,
