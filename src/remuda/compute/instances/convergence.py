@@ -408,19 +408,17 @@ def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: Reco
 
 def _waiting(instance: ComputeInstance, server: ServerRead) -> Requeue:
     """Return what a server waits for, where that is more than its turn."""
-    reason = reason_of(server)
-    if reason not in _USUAL:
-        return Requeue(NET_S, reason, _message(server))
+    if reason_of(server) not in _USUAL:
+        return Requeue(NET_S, reason_of(server), _message(server))
     if not is_being_changed(instance, server):
         return Requeue(NET_S, message="its server is being made")
-    how_far = message_of(server) if reason == "Provisioning" else ""
+    how_far = message_of(server) if reason_of(server) == "Provisioning" else ""
     return Requeue(NET_S, message=how_far or _BEING_CHANGED)
 
 
 def _failure(server: ServerRead) -> Blocked:
     """Return why a server has failed, in region's own word where it has one."""
-    reason = reason_of(server)
-    return Blocked("Errored" if reason in _USUAL else reason, _message(server))
+    return Blocked("Errored" if reason_of(server) in _USUAL else reason_of(server), _message(server))
 
 
 def _message(server: ServerRead) -> str:
