@@ -142,7 +142,7 @@ class Operators:
 
     async def _user(self, subject: str) -> User:
         """Return who is meant. Whoever sits at the machine is told why it cannot be this one."""
-        user = await find(self.store, User, subject if is_id(subject) else user_id(subject), marked=False)
+        user = await find(self.store, User, subject if is_id(subject) else user_id(subject), include_deleting=False)
         if user is None:
             remedy = "give the e-mail address or the id of one that there is"
             raise Invalid("the subject", f"{subject!r} is no user", remedy=remedy)

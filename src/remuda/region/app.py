@@ -21,7 +21,7 @@ from remuda.region.consumers import ProjectConsumer, Waking
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as file_storage
 from remuda.region.filestorage import sagas as storage_sagas
-from remuda.region.filestorage.classes import ClassKeeper
+from remuda.region.filestorage.classes import StorageClassSync
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.images import controller as image_controllers
 from remuda.region.images import routes as images
@@ -121,7 +121,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         )
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
-        self._classes = ClassKeeper(ports.store, self.clouds, clock=ports.clock)
+        self._classes = StorageClassSync(ports.store, self.clouds, clock=ports.clock)
         self._monitor = monitor_of(ports, self.clouds, self.drivers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBound]:
@@ -174,11 +174,11 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         reconciling, identity, settings = ports.reconcile_ports, ports.identity, ports.controllers
         fetcher = fetcher_of(ports.settings, ports.web)
         return (
-            *network_controllers.drivers(reconciling, identity, clouds, settings=settings),
-            group_controllers.driver(reconciling, clouds, settings=settings),
-            authority_controllers.driver(reconciling, identity, settings=settings),
-            balancer_controllers.driver(reconciling, identity, clouds, settings=settings),
-            storage_controllers.driver(reconciling, identity, clouds, settings=settings),
+            *network_controllers.controllers(reconciling, identity, clouds, settings=settings),
+            group_controllers.controller(reconciling, clouds, settings=settings),
+            authority_controllers.controller(reconciling, identity, settings=settings),
+            balancer_controllers.controller(reconciling, identity, clouds, settings=settings),
+            storage_controllers.controller(reconciling, identity, clouds, settings=settings),
             image_controllers.driver(reconciling, clouds, fetcher, settings=settings),
             server_controllers.driver(
                 reconciling, clouds, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
@@ -192,7 +192,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 yield "provider events", Waking(provider, drivers, self.ports.clock).keep
         yield "monitor", self._monitor.keep
         yield "project consumer", self._consumer.keep
-        yield "file storage classes", self._classes.keep
+        yield "file storage classes", self._classes.run
 
     async def seed(self) -> None:
         """Store the regions of the configuration."""

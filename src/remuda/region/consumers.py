@@ -63,7 +63,7 @@ class ProjectConsumer:
         """Ask for everything in a project to go."""
         for kind in ROOTS:
             async for name in names(self._store, kind, labels={PROJECT: project}):
-                root = await find(self._store, kind, name, marked=False)
+                root = await find(self._store, kind, name, include_deleting=False)
                 if root is not None:
                     await self._store.delete(kind, root.name, uid=root.uid)
 

@@ -263,9 +263,9 @@ async def open_servers(
     bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        groups_controllers.driver(ports, clouds, settings=settings),
-        authorities_controllers.driver(ports, identity, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        groups_controllers.controller(ports, clouds, settings=settings),
+        authorities_controllers.controller(ports, identity, settings=settings),
         servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}

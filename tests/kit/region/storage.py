@@ -30,7 +30,7 @@ from remuda.region.consumers import Waking
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
-from remuda.region.filestorage.classes import ClassKeeper
+from remuda.region.filestorage.classes import StorageClassSync
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.loadbalancers import controller as balancers_controllers
 from remuda.region.loadbalancers import routes as balancers_api
@@ -84,7 +84,7 @@ class StorageEnvironment:
     identity: MemoryIdentity
     cloud: SimulatedCloud
     clouds: Clouds
-    keeper: ClassKeeper
+    keeper: StorageClassSync
     networks: RegionApi[Networks]
     balancers: RegionApi[LoadBalancers]
     storages: RegionApi[FileStorageService]
@@ -167,9 +167,9 @@ async def open_storage(
     ]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        balancers_controllers.driver(ports, identity, clouds, settings=settings),
-        storage_controllers.driver(ports, identity, clouds, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        balancers_controllers.controller(ports, identity, clouds, settings=settings),
+        storage_controllers.controller(ports, identity, clouds, settings=settings),
     )
     given: dict[str, Any] = {
         "store": store,
@@ -185,7 +185,7 @@ async def open_storage(
         identity=identity,
         cloud=cloud,
         clouds=clouds,
-        keeper=ClassKeeper(store, clouds, clock=world.clock),
+        keeper=StorageClassSync(store, clouds, clock=world.clock),
         networks=RegionApi(world, store, networks, networks_api.ROUTES),
         balancers=RegionApi(world, store, LoadBalancers(**given, networks=networks), balancers_api.ROUTES),
         storages=RegionApi(world, store, FileStorageService(**given), storage_api.ROUTES),

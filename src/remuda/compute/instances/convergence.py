@@ -296,7 +296,7 @@ class Making:
 
     async def _check_wanted(self, instance: ComputeInstance) -> None:
         """Raise Conflict if an instance goes by now, or is gone: who slept would make a server that is nobody's."""
-        found = await find(self.store, ComputeInstance, instance.name, marked=False)
+        found = await find(self.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.uid != instance.uid:
             raise Conflict("ComputeInstance", instance.name)
 

@@ -59,7 +59,7 @@ class GroupController:
     async def _missing(self, group: Group, kind: type[Resource], ids: Sequence[str]) -> Collection[str]:
         """Return those ids that nobody has. Of many, it is faster to read the names of all that there are."""
         if len(ids) <= _FEW:
-            return [each for each in ids if not await exists(self.store, kind, each, marked=False)]
+            return [each for each in ids if not await exists(self.store, kind, each, include_deleting=False)]
         where = {ORGANIZATION: organization_of(group)}
         return set(ids) - {name async for name in names(self.store, kind, labels=where)}
 
@@ -72,11 +72,11 @@ class ProjectController:
 
     async def __call__(self, key: str, run: ReconcileContext) -> Result:
         """Look after one project."""
-        project = await find(self.store, Project, key, marked=False)
+        project = await find(self.store, Project, key, include_deleting=False)
         if project is None:
             return Done()
         groups = project.spec.group_ids
-        kept = tuple([each for each in groups if await exists(self.store, Group, each, marked=False)])
+        kept = tuple([each for each in groups if await exists(self.store, Group, each, include_deleting=False)])
         if kept != groups:
             gone = sorted(set(groups) - set(kept))
             tidied = replace(project, spec=replace(project.spec, group_ids=kept))

@@ -107,7 +107,7 @@ class ImageController:
         if cloud.calls.is_unknown(image_key(image.name)):
             return Requeue(RECHECK_S, message="an earlier call to the provider has not ended")
         run.acted = True
-        is_wanted = partial(exists, self.store, ImageImport, image.name, marked=False)
+        is_wanted = partial(exists, self.store, ImageImport, image.name, include_deleting=False)
         self.transfers.begin(need(cloud.provider.images), to_cloud(image), image.spec.uri, is_wanted)
         return Requeue(cloud.wait_s, message="it waits for its turn to be fetched")
 

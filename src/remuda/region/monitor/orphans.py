@@ -28,7 +28,7 @@ from remuda.region.kinds.orphans import Orphan, Why, claimed, new_orphan
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.inventory import Holding, Owners, find_holding, holdings_of
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.networks.ipam import give_held_back
+from remuda.region.networks.ipam import release_address_of
 from remuda.resources.conventions import REGION
 from remuda.resources.crud import find
 from remuda.store.objects import Resource
@@ -135,7 +135,7 @@ class OrphanSearch:
         if not cloud.absences.record_missing(key):
             return False
         if not is_owned and record.spec.holds_address:  # else it is its object's, which gives it back itself
-            await give_held_back(self.ports.store, record.spec.object_id, record.spec.object_uid)
+            await release_address_of(self.ports.store, record.spec.object_id, record.spec.object_uid)
         return True
 
     async def _drop(self, record: Orphan) -> None:

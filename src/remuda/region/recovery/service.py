@@ -33,7 +33,7 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.monitor.inventory import Owners, find_holding
 from remuda.region.names import permission
-from remuda.region.networks.ipam import find_held
+from remuda.region.networks.ipam import find_address_of
 from remuda.region.recovery import rules
 from remuda.region.recovery.rules import KIND_OF, things_of
 from remuda.region.recovery.schema import (
@@ -167,12 +167,12 @@ class Recovery:
 
     async def _groups(self, names: Sequence[str]) -> list[str]:
         """Return those security groups of a port that are still ours."""
-        found = [(name, await find(self.store, SecurityGroup, id_in(name), marked=False)) for name in names]
+        found = [(name, await find(self.store, SecurityGroup, id_in(name), include_deleting=False)) for name in names]
         return [group.name for name, group in found if group is not None and group.uid == uid_in(name)]
 
     async def _check_forgettable(self, spec: OrphanSpec) -> None:
         """Refuse to forget what has an address of ours: it is by its record that the address is given back."""
-        if spec.holds_address and await find_held(self.store, spec.object_id, spec.object_uid) is not None:
+        if spec.holds_address and await find_address_of(self.store, spec.object_id, spec.object_uid) is not None:
             raise Invalid(
                 "orphan", "has an address of its network", remedy="remove it, and its record goes when it is gone"
             )

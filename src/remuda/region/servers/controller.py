@@ -41,8 +41,8 @@ from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
-from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
-from remuda.region.securitygroups.rules import handle_of
+from remuda.region.networks.ipam import allocate_address, allocate_specific_address, find_address, release_address
+from remuda.region.securitygroups.rules import group_handle
 from remuda.region.servers.capacity import Places
 from remuda.region.servers.provider_spec import number_in, port_handle, server_handle, wanted_port, wanted_server
 from remuda.region.servers.repair import counted, done_with, rebuild, settled, try_again, with_status
@@ -58,7 +58,7 @@ async def take_adopted_address(store: Store, network: Network, server: Server) -
     If it is still held for the object that was lost, it is this one's: both have the same uid at the provider.
     """
     assert server.spec.adopted is not None, "it was adopted"
-    return await take_this_address(store, network, server, IPv4Address(server.spec.adopted.address))
+    return await allocate_specific_address(store, network, server, IPv4Address(server.spec.adopted.address))
 
 
 _Find = Callable[[Handle], Awaitable[object | None]]
@@ -177,7 +177,7 @@ class ServerController:
             if left is not None:
                 run.acted = True
                 return left
-        await give_address_back(self.store, server)
+        await release_address(self.store, server)
         return Done()
 
     async def _site(self, server: Server) -> _Site | Blocked:
@@ -192,7 +192,7 @@ class ServerController:
         for group in groups:  # one that goes waits for this server, and is there until then if it ever was
             if (
                 group.is_deleting
-                and await need(cloud.provider.security_groups).find_group(handle_of(group, home)) is None
+                and await need(cloud.provider.security_groups).find_group(group_handle(group, home)) is None
             ):
                 return Blocked("DependencyNotReady", "a security group of it is being deleted: take it out of that")
         return _Site(cloud, home, network, groups)
@@ -202,7 +202,7 @@ class ServerController:
         address = await find_address(self.store, server)
         if address is None:
             run.acted = True
-            taking = take_address if server.spec.adopted is None else take_adopted_address
+            taking = allocate_address if server.spec.adopted is None else take_adopted_address
             address = await taking(self.store, site.network, server)
         if address is None:
             return Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: remove something, or use another")
