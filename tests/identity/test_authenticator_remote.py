@@ -12,8 +12,8 @@ from remuda.http.authentication import Credentials
 from remuda.http.errors import error_response
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
 from remuda.identity.kinds.users import Group
-from remuda.identity.rbac.remote_authenticator import RIGHTS_HOLD_S
-from remuda.identity.rbac.revocation_feed import OLDEST_S, IdentitySilent
+from remuda.identity.rbac.remote_authenticator import CACHE_S
+from remuda.identity.rbac.revocation_feed import MAX_AGE_S, IdentityUnavailable
 from remuda.identity.settings import GroupBinding
 from remuda.identity.tokens.jwt import ACCESS
 from remuda.kernel.errors import Malformed, Unauthenticated
@@ -113,7 +113,7 @@ async def test_what_was_revoked_before_the_service_began_is_known_to_it(tmp_path
         door = there.door
         token, session = await door.log_in(await door.user("ann@example.com"))
         await door.tokens.tokens.revoke(session.name, expires=door.clock.now() + timedelta(hours=1))
-        assert isinstance(await there.refusal(token), IdentitySilent), "what it does not know it does not believe"
+        assert isinstance(await there.refusal(token), IdentityUnavailable), "what it does not know it does not believe"
         await there.identity.start()
         await there.until_believed()
         assert isinstance(await there.refusal(token), Unauthenticated)
@@ -130,10 +130,10 @@ async def test_rights_are_asked_for_again_after_two_seconds(tmp_path: Path) -> N
         await door.remove(Group, group)
         assert await there.let_in(token) is before
         assert there.asked["acl"] == 1
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert not (await there.let_in(token)).access.organizations[acme].permissions
         await door.suspend(ann)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert isinstance(await there.refusal(token), Unauthenticated)
 
 
@@ -153,13 +153,13 @@ async def test_an_answer_that_was_asked_for_too_long_ago_is_asked_for_again(tmp_
         group = await door.group(acme, "reader", users=[ann])
         token, _ = await door.log_in(ann)
         await there.let_in(token)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         there.may_answer.clear()
         early = asyncio.create_task(there.let_in(token))
         await until(lambda: there.asked["acl"] == 2)
         await asyncio.sleep(0.1)  # identity has answered by now
         await door.remove(Group, group)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         late = asyncio.create_task(there.let_in(token))
         await until(lambda: there.asked["acl"] == 3)
         there.may_answer.set()
@@ -184,16 +184,16 @@ async def test_a_feed_that_is_cut_off_is_believed_for_ten_seconds(tmp_path: Path
         token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
         await there.let_in(token)
         await there.stop_following()
-        there.clock.ahead_s += OLDEST_S - 2
+        there.clock.ahead_s += MAX_AGE_S - 2
         assert await there.refusal(token) is None, "identity itself is well, and has answered"
         there.clock.ahead_s += 2.1
-        assert isinstance(await there.refusal(token), IdentitySilent)
+        assert isinstance(await there.refusal(token), IdentityUnavailable)
 
 
 async def test_a_feed_lives_by_its_heartbeats_alone(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
         for _ in range(3):
-            there.clock.ahead_s += OLDEST_S + 1
+            there.clock.ahead_s += MAX_AGE_S + 1
             assert not there.is_believed()
             await there.until_believed()
 
@@ -206,11 +206,11 @@ async def test_without_identity_nobody_is_let_in_and_it_passes_when_it_is_back(t
         await there.let_in(token)
         await there.identity.stop()
         assert await there.refusal(token) is None, "it was told a moment ago"
-        there.clock.ahead_s += RIGHTS_HOLD_S
-        assert isinstance(await there.refusal(token), IdentitySilent)
-        there.clock.ahead_s += OLDEST_S
+        there.clock.ahead_s += CACHE_S
+        assert isinstance(await there.refusal(token), IdentityUnavailable)
+        there.clock.ahead_s += MAX_AGE_S
         silent = await there.refusal(token)
-        assert isinstance(silent, IdentitySilent)
+        assert isinstance(silent, IdentityUnavailable)
         answer = error_response(silent, trace_id="0" * 32)
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"2")
 
@@ -225,7 +225,7 @@ async def test_a_service_that_may_not_follow_what_is_revoked_lets_nobody_in(tmp_
     async with apart(tmp_path, service="stranger") as there:
         token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
         await asyncio.sleep(0.2)
-        assert isinstance(await there.refusal(token), IdentitySilent)
+        assert isinstance(await there.refusal(token), IdentityUnavailable)
 
 
 async def test_garbage_never_leaves_the_process(tmp_path: Path) -> None:
@@ -279,12 +279,12 @@ async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_
         assert (await there.let_in(good)).subject == "ann@example.com"
         await door.remove(type(provider), provider.name)
         assert await there.refusal(good) is None
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert isinstance(await there.refusal(good), Unauthenticated)
         await door.store.create(trusted())
         await there.let_in(good)
         await door.suspend(ann)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert isinstance(await there.refusal(good), Unauthenticated)
 
 

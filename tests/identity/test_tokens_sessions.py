@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAssertion, UsedAssertionSpec
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
 from remuda.identity.kinds.users import User
-from remuda.identity.tokens.controller import drivers
+from remuda.identity.tokens.controller import controllers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import RefreshToken, ReusedError
 from remuda.kernel.errors import NotFound
@@ -39,7 +39,7 @@ async def access_token(desk: Desk, user: User, session: Session) -> str:
 async def settle(desk: Desk, *, seconds: float) -> None:
     """Let the controllers work for a while."""
     ports = ReconcilePorts(store=desk.store, clock=desk.clock, randomness=desk.world.randomness, log=desk.store)
-    working = drivers(ports, desk.room.sessions, desk.room.keys)
+    working = controllers(ports, desk.room.sessions, desk.room.keys)
     for driver in working:
         await driver.start()
     await desk.clock.sleep(seconds)

@@ -24,8 +24,8 @@ from remuda.identity.quotas.schema import (
     AllocationSpecWire,
     AllocationWrite,
     AmountWire,
-    LastTurnQuery,
-    TurnQuery,
+    FencingQuery,
+    ReleaseQuery,
     UsageQuery,
 )
 from remuda.identity.tenancy.rules import read_project
@@ -96,7 +96,7 @@ class IdentityLink:
 
     async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Hold nothing any more; what is not held is fine. Going is a turn of its own, and the last."""
-        path, query = await self._row(charge), LastTurnQuery(turn=charge.fencing_token + 1 if permanently else None)
+        path, query = await self._row(charge), ReleaseQuery(turn=charge.fencing_token + 1 if permanently else None)
         try:
             await self.send.ask("delete_allocation", path, await self._context(path), None, query)
         except NotFound:
@@ -140,7 +140,7 @@ class IdentityLink:
         return self.watch()
 
     async def _in_turn(self, name: str, charge: Charge, body: AllocationWrite | None = None) -> None:
-        path, query = await self._row(charge), TurnQuery(turn=charge.fencing_token)
+        path, query = await self._row(charge), FencingQuery(turn=charge.fencing_token)
         try:
             await self.send.ask(name, path, await self._context(path), body, query)
         except PreconditionFailed:
