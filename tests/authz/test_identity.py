@@ -62,7 +62,7 @@ async def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.Monke
 
 async def test_the_trial_finds_a_role_that_allows_too_much() -> None:
     async with identity() as subject:
-        store = subject.house.store
+        store = subject.identity.store
         role = await store.get(Role, role_id("user"))
         more = (*role.spec.scopes.project, Grant(name="identity:allocations", operations=("create",)))
         scopes = msgspec.structs.replace(role.spec.scopes, project=more)

@@ -10,8 +10,8 @@ from tests.kit.proofs.authorization.matrix import (
     NEXT_DOOR,
     NO_PROJECT,
     NOWHERE,
-    Place,
     Row,
+    Scope,
     Target,
     expected,
 )
@@ -26,12 +26,12 @@ WHOLE = Row(operation="whole", method="GET", path="", scope="organization", righ
 SYSTEM = Row(operation="system", method="GET", path="", scope="everywhere", right=("x:system", "read"))
 
 
-def at(place: Place) -> Target:
-    return Target(label="named", named=place)
+def at(scope: Scope) -> Target:
+    return Target(label="named", named=scope)
 
 
-def held(place: Place | None) -> Target:
-    return Target(label="held", holder=place)
+def held(scope: Scope | None) -> Target:
+    return Target(label="held", holder=scope)
 
 
 CELLS = [

@@ -204,8 +204,8 @@ def test_an_image_is_asked_for_and_waited_for(last: str, code: int, terminal: Te
     region = {"metadata": {"id": "r-1", "name": "moon"}, "spec": {}}
     answers = [told([region]), told(image("pending")), told([image("creating")]), told([image(last)])]
     with Server(*answers).running() as server:
-        here = Named(id="o-1", name="acme")
-        context = Context(endpoints={"region": server.url}, tokens=Tokens(access=Secret("x")), organization=here)
+        farm = Named(id="o-1", name="acme")
+        context = Context(endpoints={"region": server.url}, tokens=Tokens(access=Secret("x")), organization=farm)
         ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
         words = ("image", "import", "mine", "--region", "moon", "--url", "https://there/disk", "--distro", "ubuntu")
         got, shown, said = terminal.typed(*words, "--release", "24.04", "--tag", "a=b", "--wait")

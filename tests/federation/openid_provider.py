@@ -38,7 +38,7 @@ from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.contract import contract_of
 from tests.kit.asgi.validating import Validated
-from tests.kit.identity.login import CONSOLE, CONSOLE_SECRET, ROUTES, house
+from tests.kit.identity.login import CONSOLE, CONSOLE_SECRET, ROUTES, new_services
 from tests.kit.identity.resource_api import ByName, registry
 from tests.kit.simulation.store import SEALER
 
@@ -133,7 +133,9 @@ async def serving(directory: Path) -> AsyncIterator[Ours]:
     world: Any = _World(clock, randomness)
     table = Table("identity", title="Identity", description="For a federation.", routes=ROUTES)
     ports = api_ports(store, ByName(), clock=clock, randomness=randomness)
-    validated = Validated(Api(table, house(world, store, fetch=fetcher, issuer=issuer), ports), contract_of(table))
+    validated = Validated(
+        Api(table, new_services(world, store, fetch=fetcher, issuer=issuer), ports), contract_of(table)
+    )
     later.app = validated
     try:
         yield Ours(issuer, store)

@@ -20,14 +20,14 @@ class ComputeLending(Lender):
     """A hook that is called before each request, and one after it."""
 
     def __init__(self, target: ComputeTarget) -> None:
-        super().__init__(target, target.ground.ids)
-        self._target, self._ground = target, target.ground
+        super().__init__(target, target.setup.ids)
+        self._target, self._setup = target, target.setup
 
     def lent(self, case: Case[Any], name: str) -> str:
         """Return something real for a place in a path."""
         fixed = {
-            "organizationID": self._ground.organization,
-            "projectID": self._ground.policed,
+            "organizationID": self._setup.organization,
+            "projectID": self._setup.policed,
             "regionID": NORTH,
         }
         if name in fixed:

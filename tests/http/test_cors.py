@@ -48,7 +48,7 @@ async def test_a_preflight_is_answered_for_every_route(tmp_path: Path) -> None:
         )
         assert reply.headers["access-control-max-age"] == "60"
         assert reply.headers["access-control-allow-origin"] == "https://console.example.com"
-        assert api.paddock.calls == []
+        assert api.service.calls == []
 
 
 async def test_a_preflight_names_a_method_that_the_path_has(tmp_path: Path) -> None:

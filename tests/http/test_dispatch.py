@@ -120,7 +120,7 @@ async def test_a_reference_with_a_slash_arrives_whole(tmp_path: Any) -> None:
     async with running(tmp_path) as api:
         for encoded in ("horses.test.remuda%252Fbella", "horses.test.remuda%2Fbella"):
             assert (await api.client.put(f"/api/v1/references/{encoded}")).status == 201
-        assert [call.path.reference for call in api.paddock.calls] == ["horses.test.remuda/bella"] * 2
+        assert [call.path.reference for call in api.service.calls] == ["horses.test.remuda/bella"] * 2
 
 
 async def _unused(_service: object, _call: object) -> None:

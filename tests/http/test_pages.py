@@ -18,7 +18,7 @@ def tell(tack: Open, reply: Any) -> None:
             raise reply
         return reply
 
-    tack.room.reply = act
+    tack.service.reply = act
 
 
 async def test_a_page_says_what_keeps_it_safe(tmp_path: Path) -> None:

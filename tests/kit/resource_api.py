@@ -15,19 +15,19 @@ from remuda.http.authentication import Credentials
 from remuda.http.routes import AnyRoute, Table
 from remuda.kernel.errors import Unauthenticated
 from remuda.operations.kinds import OPERATION
-from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.store.kinds import Kind, Registry
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
 ServiceT = TypeVar("ServiceT")
-RoomT = TypeVar("RoomT", bound="Room[Any]")
+ResourceApiT = TypeVar("ResourceApiT", bound="ResourceApi[Any]")
 
 ORG = "a0000000-0000-4000-8000-000000000001"
 PROJECT = "a0000000-0000-4000-8000-00000000000a"
@@ -36,7 +36,7 @@ OTHER_ORG = "b0000000-0000-4000-8000-000000000002"
 
 def with_machinery(kinds: Iterable[Kind[Any]]) -> Registry:
     """Return a service's kinds, and those that every service needs."""
-    return Registry([*kinds, OPERATION, LEASE, BREAKER])
+    return Registry([*kinds, OPERATION, LEASE, DELETION_GUARD])
 
 
 def rights(text: str) -> frozenset[Permission]:
@@ -79,25 +79,25 @@ class ByName:
         return self.known[credentials.token]
 
 
-class Room(Generic[ServiceT]):
-    """A room's service, mounted."""
+class ResourceApi(Generic[ServiceT]):
+    """Routes of a resource package, mounted over its service."""
 
     of: ClassVar[str]
-    """The service whose room it is."""
+    """The service behind the routes."""
 
     def __init__(self, world: World, store: SqliteStore, service: ServiceT, routes: Iterable[AnyRoute]) -> None:
         self.world, self.store, self.service = world, store, service
-        self._door = ByName()
+        self._asgi = ByName()
         table = _table(self.of, tuple(routes))
-        ports = api_ports(store, self._door, clock=world.clock, randomness=world.randomness)
-        self.app = Validated(Api(table, service, ports), judge_of(table))
+        ports = api_ports(store, self._asgi, clock=world.clock, randomness=world.randomness)
+        self.app = Validated(Api(table, service, ports), response_contract(table))
 
     def ask(self, principal: Principal | None) -> Client:
         """Return the client of somebody."""
         if principal is None:
             return Client(app=self.app)
         token = principal.caller.replace("@", ".").replace(" ", "-")
-        self._door.known[token] = principal
+        self._asgi.known[token] = principal
         return Client(app=self.app, token=token)
 
 
@@ -106,7 +106,7 @@ def _table(service: str, routes: tuple[AnyRoute, ...]) -> Table:
     made = _tables(service)
     found = next((table for table in made if table.routes == routes), None)
     if found is None:
-        found = Table(service, title=service.title(), description="One room of it.", routes=routes)
+        found = Table(service, title=service.title(), description="One resource package.", routes=routes)
         made.append(found)
     return found
 
@@ -117,10 +117,10 @@ def _tables(_service: str) -> list[Table]:
     return []
 
 
-def run_in_room(
+def run_resource_api(
     registry: Registry,
-    room: Callable[[World, SqliteStore], RoomT],
-    scenario: Callable[[RoomT], Coroutine[Any, Any, None]],
+    mounted: Callable[[World, SqliteStore], ResourceApiT],
+    scenario: Callable[[ResourceApiT], Coroutine[Any, Any, None]],
     *,
     seeds: int = 1,
 ) -> None:
@@ -129,7 +129,7 @@ def run_in_room(
     async def run(world: World) -> None:
         store = open_simulated(world, registry)
         try:
-            entered = room(world, store)
+            entered = mounted(world, store)
             await scenario(entered)
             entered.app.assert_documented()
         finally:

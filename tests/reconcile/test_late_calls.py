@@ -17,8 +17,8 @@ TAKES_S = 1000.0
 
 def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
+        async with farm(world) as environment:
+            await scenario(environment)
 
     with capture_logs():
         simulate(run, 5)

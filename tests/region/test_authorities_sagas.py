@@ -4,7 +4,8 @@ import pytest
 
 from remuda.access.principal import Principal, requester_of
 from remuda.quota.ports import ProjectRef
-from remuda.region.authorities.sagas import CREATE_AUTHORITY, AuthorityPorts, NewAuthority
+from remuda.quota.sagas import CreatePorts
+from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.resources.schema import MetadataWrite
@@ -30,9 +31,9 @@ class Home:
     async def prepare(self, store: Store) -> None:
         """Nothing has to be there."""
 
-    def ports(self, store: Store) -> AuthorityPorts:
+    def ports(self, store: Store) -> CreatePorts:
         """Return what the steps work on."""
-        return AuthorityPorts(store=store, identity=self.identity)
+        return CreatePorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""

@@ -4,8 +4,9 @@ import pytest
 
 from remuda.access.principal import Principal, requester_of
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
+from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
@@ -31,9 +32,9 @@ class Country:
     async def prepare(self, store: Store) -> None:
         """Nothing has to be there."""
 
-    def ports(self, store: Store) -> NetworkPorts:
+    def ports(self, store: Store) -> CreatePorts:
         """Return what the steps work on."""
-        return NetworkPorts(store=store, identity=self.identity)
+        return CreatePorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""

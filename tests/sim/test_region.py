@@ -7,15 +7,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.store.sqlite import writer as writing
-from tests.kit.sim_region.checker import Watchdog
+from tests.kit.sim_region.checker import RegionChecker
 from tests.kit.sim_region.customers import Drivers, Holders, Landlords, Networkers, Readers
 from tests.kit.sim_region.faults import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
-from tests.kit.sim_region.history import RegionBook
+from tests.kit.sim_region.history import RegionHistory
 from tests.kit.sim_region.images import Imagers
 from tests.kit.sim_region.lifecycles import Keepers
 from tests.kit.sim_region.operators import Operators, Services, help_out
 from tests.kit.sim_region.planted_bugs import PLANTED
-from tests.kit.sim_region.system import House
+from tests.kit.sim_region.system import RegionSystem
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.slices import Coverage, slice_name, sliced
@@ -58,32 +58,32 @@ LONG_RUN = 100
 """So many seeds, as `make prove` has: each of these succeeds under one seed of fifteen or more."""
 
 
-async def live(world: World) -> RegionBook:
+async def live(world: World) -> RegionHistory:
     """Serve on a bad machine, and come to rest on a good one; return what customers were told."""
     machine = SimMachine(world, REGISTRY)
-    house = House(machine)
-    world.invariants[:] = [Watchdog(house, lambda: house.store._writer.version).check]
-    await house.open()
+    system = RegionSystem(machine)
+    world.invariants[:] = [RegionChecker(system, lambda: system.store._writer.version).check]
+    await system.open()
     with capture_logs() as lines:
         for _ in range(1 + world.seed % 2):
-            await house.boot(processes=2 if world.faults.fires("leader.two") else 1)
-            await Landlords(house).begin()
-            await house.serve(CROWD, acts=ACTS, pause_s=PAUSE_S, trouble=lambda: trouble(house, machine))
-            await house.halt()
+            await system.boot(processes=2 if world.faults.fires("leader.two") else 1)
+            await Landlords(system).begin()
+            await system.serve(CROWD, acts=ACTS, pause_s=PAUSE_S, trouble=lambda: trouble(system, machine))
+            await system.halt()
         world.faults.stop()
         world.power_cut()
-        await house.boot(is_calm=True)
-        await house.come_to_rest(meanwhile=lambda: help_out(house))
-        await Landlords(house).remove_everything()
-        await house.come_to_rest(is_empty=True, meanwhile=lambda: leave(house))
-        await house.halt()
-    await house.close()
+        await system.boot(is_calm=True)
+        await system.come_to_rest(meanwhile=lambda: help_out(system))
+        await Landlords(system).remove_everything()
+        await system.come_to_rest(is_empty=True, meanwhile=lambda: leave(system))
+        await system.halt()
+    await system.close()
     check_log(lines)
-    lines_of_keys = [key.splitlines()[1] for key in house.book.private_keys]
-    check_secrets([*house.book.private_keys, *lines_of_keys, *SIGNATURES], world.disk.directory, lines)
+    lines_of_keys = [key.splitlines()[1] for key in system.history.private_keys]
+    check_secrets([*system.history.private_keys, *lines_of_keys, *SIGNATURES], world.disk.directory, lines)
     with looking_into(world.disk.directory / "remuda.db") as content:
         replace(content, registry=REGISTRY).check()
-    return house.book
+    return system.history
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +97,8 @@ def test_region_keeps_its_promises_on_a_bad_machine(seeds: range, run_directory:
     coverage = Coverage()
 
     async def scenario(world: World) -> None:
-        book = await live(world)
-        coverage.add(outcomes=book.outcomes, operations=book.operations)
+        history = await live(world)
+        coverage.add(outcomes=history.outcomes, operations=history.operations)
 
     menus = simulate(scenario, seeds, rates=RATES, must_fire=False)
     whole = coverage.unite(menus, seeds, SLICES, run_directory)

@@ -18,7 +18,7 @@ def process_contract() -> Contract:
     return Contract(plain, {**PAGES, "/": "text/html", "/metrics": "text/plain"})
 
 
-def judged(response: httpx2.Response) -> httpx2.Response:
+def validated(response: httpx2.Response) -> httpx2.Response:
     """Return an answer of a process about itself, if it is documented."""
     request = response.request
     reply = Reply(response.status_code, dict(response.headers), response.content)
@@ -28,4 +28,4 @@ def judged(response: httpx2.Response) -> httpx2.Response:
 
 def ask(url: str, **options: Any) -> httpx2.Response:
     """Read what a process says about itself."""
-    return judged(httpx2.get(url, **options))
+    return validated(httpx2.get(url, **options))

@@ -31,7 +31,7 @@ _ITEMS = frozenset({"added", "modified", "deleted"})
 """Events that tell of an item."""
 
 
-class Judge(Contract):
+class ResponseContract(Contract):
     """Judges answers by our own document, then by the wire contract."""
 
     def __init__(self, ours: Document, wire: WireContract) -> None:
@@ -105,15 +105,15 @@ class Judge(Contract):
 
 
 @lru_cache(maxsize=64)
-def judge_of(table: Table) -> Judge:
+def response_contract(table: Table) -> ResponseContract:
     """Return what every answer of a service is held against, or of a part of it."""
     return _judge(table.service, msgspec.json.encode(document(table, version="0")))
 
 
 @cache
-def _judge(service: str, ours: bytes) -> Judge:
+def _judge(service: str, ours: bytes) -> ResponseContract:
     """Judge by content: a room makes its table anew for each test, and each judge keeps many validators."""
-    return Judge(msgspec.json.decode(ours), wire_contract(service))
+    return ResponseContract(msgspec.json.decode(ours), wire_contract(service))
 
 
 def _demand(holds: bool, sentence: str) -> None:  # noqa: FBT001  reads as an assertion

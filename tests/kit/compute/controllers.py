@@ -23,7 +23,7 @@ from remuda.resources.crud import find
 from remuda.store.logs import subject_of
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.environment import SERVICE, ComputeHouse
+from tests.kit.compute.environment import SERVICE, ComputeEnvironment
 from tests.kit.compute.requests import DEBIAN, at
 
 SMALL = "a1f0c0de-0001-4000-8000-000000000001"
@@ -31,7 +31,7 @@ SMALL = "a1f0c0de-0001-4000-8000-000000000001"
 UNHURRIED = ControllerSettings(resync=ResyncSettings(keys_per_s=0.001, chunk=1, interval_s=100_000))
 """After a start only the first of those at rest is looked at."""
 SERVERS = "/api/v2/servers"
-_USUAL = {"ConditionChanged", "Held", "LetGo"}
+_USUAL = {"ConditionChanged", "FinalizerAdded", "FinalizerRemoved"}
 
 
 class Counting:
@@ -46,78 +46,78 @@ class Counting:
         return getattr(self._store, name)
 
 
-async def network_of(house: ComputeHouse, name: str = "net", **spec: Any) -> str:
+async def network_of(compute: ComputeEnvironment, name: str = "net", **spec: Any) -> str:
     """Make a network, and wait until it is there."""
-    network = await house.region.network(name, **spec)
-    await house.region.until(f"/api/v2/networks/{network}", "provisioned")
+    network = await compute.region.network(name, **spec)
+    await compute.region.until(f"/api/v2/networks/{network}", "provisioned")
     return network
 
 
-async def made(house: ComputeHouse, network: str, name: str = "instance", **spec: Any) -> str:
+async def made(compute: ComputeEnvironment, network: str, name: str = "instance", **spec: Any) -> str:
     """Make an instance, and wait until it is there."""
-    instance = await house.instance(network, name, **{"imageId": DEBIAN} | spec)
-    await house.until(instance, "provisioned")
+    instance = await compute.instance(network, name, **{"imageId": DEBIAN} | spec)
+    await compute.until(instance, "provisioned")
     return instance
 
 
-async def stored(house: ComputeHouse, instance: str) -> ComputeInstance:
+async def stored(compute: ComputeEnvironment, instance: str) -> ComputeInstance:
     """Return an instance as it is stored."""
-    return await house.store.get(ComputeInstance, instance)
+    return await compute.store.get(ComputeInstance, instance)
 
 
-async def said(house: ComputeHouse, instance: str, kind: str = "Available") -> Condition:
+async def said(compute: ComputeEnvironment, instance: str, kind: str = "Available") -> Condition:
     """Return what is said of an instance."""
-    found = find_condition((await stored(house, instance)).status.conditions, kind)
+    found = find_condition((await stored(compute, instance)).status.conditions, kind)
     assert found is not None
     return found
 
 
-async def server_of(house: ComputeHouse, instance: str) -> Server | None:
+async def server_of(compute: ComputeEnvironment, instance: str) -> Server | None:
     """Return the server of an instance, if it is there."""
-    return await find(house.store, Server, instance)
+    return await find(compute.store, Server, instance)
 
 
-def at_cloud(house: ComputeHouse) -> list[CloudServer]:
+def at_cloud(compute: ComputeEnvironment) -> list[CloudServer]:
     """Return all servers that the cloud has."""
-    return house.region.north.operator.servers()
+    return compute.region.north.operator.servers()
 
 
-async def timeline(house: ComputeHouse, instance: str) -> list[dict[str, Any]]:
+async def timeline(compute: ComputeEnvironment, instance: str) -> list[dict[str, Any]]:
     """Return what our side has done to an instance, but for what it always does."""
-    page = await house.store.read("timeline", subject_of(INSTANCE.qualified, instance), limit=1000)
+    page = await compute.store.read("timeline", subject_of(INSTANCE.qualified, instance), limit=1000)
     told: list[dict[str, Any]] = [msgspec.json.decode(entry.data) for entry in page.entries]
     return [each for each in told if "controller" in each and each["event"] not in _USUAL]
 
 
-async def events(house: ComputeHouse, instance: str) -> list[str]:
+async def events(compute: ComputeEnvironment, instance: str) -> list[str]:
     """Return the names of what happened to an instance."""
-    return [each["event"] for each in await timeline(house, instance)]
+    return [each["event"] for each in await timeline(compute, instance)]
 
 
-async def change(house: ComputeHouse, instance: str, *, description: str | None = None, **spec: Any) -> Reply:
+async def change(compute: ComputeEnvironment, instance: str, *, description: str | None = None, **spec: Any) -> Reply:
     """Change an instance: what is not said stays as it is, and what is None is left out."""
-    read = await house.read(instance)
+    read = await compute.read(instance)
     metadata = {"name": read["metadata"]["name"]} | ({} if description is None else {"description": description})
     wanted = {key: value for key, value in (read["spec"] | spec).items() if value is not None}
-    reply = await house.root.put(at(instance), {"metadata": metadata, "spec": wanted})
+    reply = await compute.root.put(at(instance), {"metadata": metadata, "spec": wanted})
     assert reply.status == 202, reply
     return reply
 
 
-async def choose(house: ComputeHouse, instance: str, **spec: Any) -> None:
+async def choose(compute: ComputeEnvironment, instance: str, **spec: Any) -> None:
     """Have something else wanted of an instance, without asking whether that may be."""
-    found = await stored(house, instance)
-    await house.store.update(replace(found, spec=replace(found.spec, **spec)))
+    found = await stored(compute, instance)
+    await compute.store.update(replace(found, spec=replace(found.spec, **spec)))
 
 
-def as_compute(house: ComputeHouse) -> Client:
+def as_compute(compute: ComputeEnvironment) -> Client:
     """Return a client of region that is the compute service."""
-    region = house.region
+    region = compute.region
     return region.service(SERVICE, actor="ann@example.com", organization=region.organization, project=region.project)
 
 
 async def tagged_server(
-    house: ComputeHouse, network: str, name: str, *, instance: str, uid: str = "", **more: str
+    compute: ComputeEnvironment, network: str, name: str, *, instance: str, uid: str = "", **more: str
 ) -> str:
     """Make a server that says it belongs to an instance, as compute would; return its id."""
     tags = {INSTANCE_TAG: instance} | ({INCARNATION: uid} if uid else {}) | more
@@ -125,41 +125,41 @@ async def tagged_server(
         "metadata": {"name": name, "tags": [{"name": key, "value": value} for key, value in tags.items()]},
         "spec": {"networkId": network, "flavorId": SMALL, "imageId": DEBIAN},
     }
-    reply = await as_compute(house).post(SERVERS, body)
+    reply = await as_compute(compute).post(SERVERS, body)
     assert reply.status == 201, reply
     return str(reply.json["metadata"]["id"])
 
 
-async def delete_server(house: ComputeHouse, server: str) -> None:
+async def delete_server(compute: ComputeEnvironment, server: str) -> None:
     """Delete a server behind compute's back, and wait until it is gone."""
-    assert (await house.region.root.delete(f"{SERVERS}/{server}")).status == 202
-    while (found := await find(house.store, Server, server)) is not None and found.is_deleting:
-        await house.clock.sleep(0.05)
+    assert (await compute.region.root.delete(f"{SERVERS}/{server}")).status == 202
+    while (found := await find(compute.store, Server, server)) is not None and found.is_deleting:
+        await compute.clock.sleep(0.05)
 
 
-async def rest(house: ComputeHouse, seconds: float = 60.0) -> None:
+async def rest(compute: ComputeEnvironment, seconds: float = 60.0) -> None:
     """Let everything come to rest."""
-    await house.clock.sleep(seconds)
+    await compute.clock.sleep(seconds)
 
 
 @asynccontextmanager
 async def begun_anew(
-    house: ComputeHouse, meanwhile: Callable[[], Awaitable[None]], **more: Any
+    compute: ComputeEnvironment, meanwhile: Callable[[], Awaitable[None]], **more: Any
 ) -> AsyncIterator[ComputeApp]:
     """End compute, do something that nobody is told of, and run another one in its place, maybe with other ports."""
-    await house.app.stop()
+    await compute.app.stop()
     await meanwhile()
-    await rest(house)
+    await rest(compute)
     fresh: dict[str, Any] = {"metrics": CollectorRegistry(), "closing": asyncio.Event()}
-    ports = dataclasses.replace(house.app.ports, **fresh | more)
-    house.app = ComputeApp(ports)
-    await house.app.start()
+    ports = dataclasses.replace(compute.app.ports, **fresh | more)
+    compute.app = ComputeApp(ports)
+    await compute.app.start()
     try:
-        yield house.app
+        yield compute.app
     finally:
-        await house.app.stop()
+        await compute.app.stop()
 
 
-def metric(house: ComputeHouse, name: str, **labels: str) -> float:
+def metric(compute: ComputeEnvironment, name: str, **labels: str) -> float:
     """Return what a metric of compute shows."""
-    return house.app.ports.metrics.get_sample_value(name, labels) or 0.0
+    return compute.app.ports.metrics.get_sample_value(name, labels) or 0.0

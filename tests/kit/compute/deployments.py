@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.kit.compute.apart import apart_in
-from tests.kit.compute.environment import WAY, ComputeHouse, Given
+from tests.kit.compute.environment import WAY, ComputeEnvironment, ComputeOptions
 from tests.kit.simulation.runner import World
 
 APART = pytest.param("apart", marks=pytest.mark.thorough)
@@ -39,10 +39,10 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
     houses = []
 
     @asynccontextmanager
-    async def seen(world: World, given: Given) -> AsyncIterator[ComputeHouse]:
-        async with apart_in(world, given) as house:
-            houses.append(house)
-            yield house
+    async def seen(world: World, given: ComputeOptions) -> AsyncIterator[ComputeEnvironment]:
+        async with apart_in(world, given) as compute:
+            houses.append(compute)
+            yield compute
 
     before = WAY.set(seen)
     yield chosen

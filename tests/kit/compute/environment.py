@@ -29,11 +29,11 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
-from tests.kit.identity.environment import Carrying, told
+from tests.kit.identity.environment import Carrying, expect
 from tests.kit.identity.service_credentials import certified
-from tests.kit.region.environment import PATIENCE_S, STANDARD, RegionHouse, housed
+from tests.kit.region.environment import PATIENCE_S, STANDARD, RegionEnvironment, region_environment
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import SEALER, open_simulated
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class ComputeOptions:
     """What a test wants otherwise."""
 
     is_instant: bool = False
@@ -59,17 +59,17 @@ class Given:
     """Those of `RegionPorts`."""
 
 
-Way = Callable[[World, Given], AbstractAsyncContextManager["ComputeHouse"]]
+Way = Callable[[World, ComputeOptions], AbstractAsyncContextManager["ComputeEnvironment"]]
 """How the services of a simulated machine are put together."""
 
 
-class ComputeHouse:
+class ComputeEnvironment:
     """All three services, and what a test needs to begin with."""
 
-    def __init__(self, region: RegionHouse, app: ComputeApp) -> None:
+    def __init__(self, region: RegionEnvironment, app: ComputeApp) -> None:
         self.region, self.app = region, app
         self.store, self.clock = region.store, region.clock
-        self.asgi = Validated(app.api, judge_of(TABLE))
+        self.asgi = Validated(app.api, response_contract(TABLE))
 
     @property
     def root(self) -> Client:
@@ -78,12 +78,12 @@ class ComputeHouse:
 
     def client(self, token: str | None) -> Client:
         """Return the client of whoever has this token."""
-        return Client(app=self.asgi, token=token, contract=judge_of(TABLE))
+        return Client(app=self.asgi, token=token, contract=response_contract(TABLE))
 
     def service(self, name: str, *, impersonates: bool = False, **claim: Any) -> Client:
         """Return the client of a service that has a certificate; the claim says for whom it acts (`actor=…`)."""
         headers = certified(name, claim, impersonates=impersonates, now=self.clock.now())
-        return Client(app=Carrying(self.asgi, headers), token=None, contract=judge_of(TABLE))
+        return Client(app=Carrying(self.asgi, headers), token=None, contract=response_contract(TABLE))
 
     def wanted(self, network: str, name: str = "instance", **spec: Any) -> dict[str, Any]:
         """Return how an instance is asked for."""
@@ -99,11 +99,11 @@ class ComputeHouse:
     async def instance(self, network: str, name: str = "instance", **spec: Any) -> str:
         """Make an instance and return its id."""
         reply = await self.root.post(INSTANCES, self.wanted(network, name, **spec))
-        return str(told(reply, 201)["metadata"]["id"])
+        return str(expect(reply, 201)["metadata"]["id"])
 
     async def read(self, instance: str) -> Any:
         """Return an instance as clients read it."""
-        return told(await self.root.get(f"{INSTANCES}/{instance}"), 200)
+        return expect(await self.root.get(f"{INSTANCES}/{instance}"), 200)
 
     async def until(self, instance: str, status: str) -> Any:
         """Wait until an instance has this provisioning status, and return it."""
@@ -130,7 +130,7 @@ class ComputeHouse:
 
 
 @asynccontextmanager
-async def with_compute(region: RegionHouse, more: dict[str, Any]) -> AsyncIterator[ComputeHouse]:
+async def with_compute(region: RegionEnvironment, more: dict[str, Any]) -> AsyncIterator[ComputeEnvironment]:
     """Run compute beside the other two; `more` are ports of compute to be otherwise."""
     given, identity = region.app.ports, region.identity.app
     ports: dict[str, Any] = {
@@ -148,9 +148,9 @@ async def with_compute(region: RegionHouse, more: dict[str, Any]) -> AsyncIterat
     app = ComputeApp(ComputePorts(**ports | more))
     await app.start()
     try:
-        house = ComputeHouse(region, app)
-        yield house
-        house.asgi.assert_documented()
+        compute = ComputeEnvironment(region, app)
+        yield compute
+        compute.asgi.assert_documented()
     finally:
         await app.stop()
 
@@ -158,14 +158,14 @@ async def with_compute(region: RegionHouse, more: dict[str, Any]) -> AsyncIterat
 @asynccontextmanager
 async def running(
     directory: Path, *, is_instant: bool = True, regional: dict[str, Any] | None = None, **ports: Any
-) -> AsyncIterator[ComputeHouse]:
+) -> AsyncIterator[ComputeEnvironment]:
     """Run everything in real time for the time of a block.
 
     `ports` are those of `ComputePorts`, and `regional` those of `RegionPorts`, to be otherwise.
     """
     store = open_store(directory / "remuda.db", registry(), SEALER)
     async with (
-        housed(
+        region_environment(
             store,
             SystemClock(),
             SystemRandomness(),
@@ -174,17 +174,17 @@ async def running(
             aside={},
             more=regional or {},
         ) as region,
-        with_compute(region, ports) as house,
+        with_compute(region, ports) as compute,
     ):
-        yield house
+        yield compute
 
 
 @asynccontextmanager
-async def together(world: World, given: Given) -> AsyncIterator[ComputeHouse]:
+async def together(world: World, given: ComputeOptions) -> AsyncIterator[ComputeEnvironment]:
     """Run everything in one process, over one store, in simulated time for the time of a block."""
     store = open_simulated(world, registry())
     async with (
-        housed(
+        region_environment(
             store,
             world.clock,
             world.randomness,
@@ -193,9 +193,9 @@ async def together(world: World, given: Given) -> AsyncIterator[ComputeHouse]:
             aside={"aside": at_once},
             more=dict(given.regional),
         ) as region,
-        with_compute(region, dict(given.ports)) as house,
+        with_compute(region, dict(given.ports)) as compute,
     ):
-        yield house
+        yield compute
 
 
 async def at_once(work: Callable[[], T]) -> T:
@@ -207,8 +207,8 @@ WAY: ContextVar[Way] = ContextVar("WAY", default=together)
 """In which way scenarios are run."""
 
 
-def in_a_compute(
-    scenario: Callable[[ComputeHouse], Coroutine[Any, Any, None]],
+def run_compute(
+    scenario: Callable[[ComputeEnvironment], Coroutine[Any, Any, None]],
     *,
     seed: int = 5,
     is_instant: bool = False,
@@ -221,8 +221,8 @@ def in_a_compute(
     """
 
     async def run(world: World) -> None:
-        given = Given(is_instant=is_instant, ports=ports, regional=regional or {})
-        async with WAY.get()(world, given) as house:
-            await scenario(house)
+        given = ComputeOptions(is_instant=is_instant, ports=ports, regional=regional or {})
+        async with WAY.get()(world, given) as compute:
+            await scenario(compute)
 
     simulate(run, [seed], max_steps=_MOST_STEPS)

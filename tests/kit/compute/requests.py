@@ -11,7 +11,7 @@ from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import RESOURCE_KIND
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.environment import INSTANCES, ComputeHouse
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 
 ABSENT = "f0000000-0000-4000-8000-0000000000ff"
 """Nothing has this id."""
@@ -43,54 +43,54 @@ def forbidden(verb: str, why: str = " is not permitted", endpoint: str = "comput
 
 
 @dataclass(frozen=True)
-class Home:
+class Tenant:
     """A project with a network, and one who may do everything in it and nothing elsewhere."""
 
     client: Client
     project: str
     network: str
 
-    def wanted(self, house: ComputeHouse, name: str = "instance", **spec: Any) -> dict[str, Any]:
+    def wanted(self, compute: ComputeEnvironment, name: str = "instance", **spec: Any) -> dict[str, Any]:
         """Return how an instance is asked for here."""
-        return house.wanted(self.network, name, **{"projectId": self.project, "imageId": DEBIAN} | spec)
+        return compute.wanted(self.network, name, **{"projectId": self.project, "imageId": DEBIAN} | spec)
 
 
-async def settle(house: ComputeHouse, name: str = "ann", role: str = "user") -> Home:
+async def settle(compute: ComputeEnvironment, name: str = "ann", role: str = "user") -> Tenant:
     """Make a project with a network, and somebody in it."""
-    region, identity = house.region, house.region.identity
+    region, identity = compute.region, compute.region.identity
     subject = f"{name}@example.com"
     group = await identity.group(region.organization, role, name=f"{name}s")
     await identity.user(subject, region.organization, group)
     project = await identity.project(region.organization, group, name=f"{name}-project")
     network = await region.network(f"{name}-net", projectId=project)
     await region.until(f"/api/v2/networks/{network}", "provisioned")
-    return Home(house.client(await identity.log_in(subject)), project, network)
+    return Tenant(compute.client(await identity.log_in(subject)), project, network)
 
 
-async def make_group(house: ComputeHouse, network: str, name: str = "group") -> str:
+async def make_group(compute: ComputeEnvironment, network: str, name: str = "group") -> str:
     """Make a security group and return its id."""
-    return await house.region.made("/api/v2/securitygroups", name, {"networkId": network, "rules": []})
+    return await compute.region.made("/api/v2/securitygroups", name, {"networkId": network, "rules": []})
 
 
-async def make_authority(house: ComputeHouse, project: str, name: str = "ca") -> str:
+async def make_authority(compute: ComputeEnvironment, project: str, name: str = "ca") -> str:
     """Make an SSH certificate authority and return its id."""
-    spec = {"organizationId": house.region.organization, "projectId": project, "publicKey": KEY}
-    return await house.region.made("/api/v2/sshcertificateauthorities", name, spec)
+    spec = {"organizationId": compute.region.organization, "projectId": project, "publicKey": KEY}
+    return await compute.region.made("/api/v2/sshcertificateauthorities", name, spec)
 
 
-async def held(house: ComputeHouse) -> list[dict[str, int]]:
+async def held(compute: ComputeEnvironment) -> list[dict[str, int]]:
     """Return what each allocation for an instance holds."""
-    rows = [row for row in (await house.store.list(Allocation)).items if row.spec.life != "released"]
+    rows = [row for row in (await compute.store.list(Allocation)).items if row.spec.life != "released"]
     living = [row for row in rows if row.metadata.labels[RESOURCE_KIND] == INSTANCE.qualified]
     return [{each.kind: each.committed for each in row.spec.allocations} for row in living]
 
 
-async def is_nothing(house: ComputeHouse) -> None:
+async def is_nothing(compute: ComputeEnvironment) -> None:
     """See that there is no instance, no server, nothing held, and nothing under way."""
-    assert not (await house.store.list(ComputeInstance)).items
-    assert not (await house.store.list(Server)).items
-    assert await held(house) == []
-    assert not (await house.store.list(Operation, index=OPEN)).items
+    assert not (await compute.store.list(ComputeInstance)).items
+    assert not (await compute.store.list(Server)).items
+    assert await held(compute) == []
+    assert not (await compute.store.list(Operation, index=OPEN)).items
 
 
 def made(reply: Reply) -> str:

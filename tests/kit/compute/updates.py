@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.environment import ComputeHouse
-from tests.kit.compute.requests import Home, at
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.requests import Tenant, at
 
 SMALL = "a1f0c0de-0001-4000-8000-000000000001"
 """A flavor of one CPU."""
@@ -15,17 +15,17 @@ ROCKY = "b1f0c0de-0004-4000-8000-000000000004"
 """An image."""
 
 
-def wanted(home: Home, house: ComputeHouse, *, metadata: Any = None, **spec: Any) -> dict[str, Any]:
+def wanted(tenant: Tenant, compute: ComputeEnvironment, *, metadata: Any = None, **spec: Any) -> dict[str, Any]:
     """Return how the instance that `Home.wanted` asks for is changed: all of it, with some of it otherwise."""
-    asked = home.wanted(house, **spec)
+    asked = tenant.wanted(compute, **spec)
     for name in ("organizationId", "projectId", "networkId"):
         del asked["spec"][name]
     return {"metadata": asked["metadata"] | (metadata or {}), "spec": asked["spec"]}
 
 
-async def as_it_is(house: ComputeHouse, instance: str, **spec: Any) -> dict[str, Any]:
+async def as_it_is(compute: ComputeEnvironment, instance: str, **spec: Any) -> dict[str, Any]:
     """Return how an instance is changed that is to stay as it is, with some of it otherwise."""
-    read = await house.read(instance)
+    read = await compute.read(instance)
     return {"metadata": {"name": read["metadata"]["name"]}, "spec": read["spec"] | spec}
 
 

@@ -21,13 +21,13 @@ from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import External
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.permissions import Ground, on_any_ground
+from tests.kit.identity.permissions import PermissionEnvironment, run_environment
 from tests.kit.simulation.runner import World
 
 YEAR = timedelta(days=365)
 
 
-class Door(Ground):
+class AuthenticatorEnvironment(PermissionEnvironment):
     """A store, and an authenticator over it."""
 
     def __init__(
@@ -96,8 +96,8 @@ def claim(actor: str = "", **more: Any) -> Claim:
     return Claim(actor=actor, **more)
 
 
-def at_the_door(
-    scenario: Callable[[Door], Coroutine[Any, Any, None]],
+def run_authenticator(
+    scenario: Callable[[AuthenticatorEnvironment], Coroutine[Any, Any, None]],
     *,
     seed: int = 5,
     external: External | None = None,
@@ -105,7 +105,7 @@ def at_the_door(
 ) -> None:
     """Run a scenario in simulated time; `settings` are those of identity that it wants otherwise."""
 
-    def make(world: World, store: SqliteStore, chosen: IdentitySettings) -> Door:
-        return Door(world, store, chosen, external)
+    def make(world: World, store: SqliteStore, chosen: IdentitySettings) -> AuthenticatorEnvironment:
+        return AuthenticatorEnvironment(world, store, chosen, external)
 
-    on_any_ground(make, scenario, seed=seed, **settings)
+    run_environment(make, scenario, seed=seed, **settings)

@@ -14,7 +14,7 @@ from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.asgi.client import Client
 from tests.kit.identity.canaries import Canaries, Heard
-from tests.kit.identity.launch import ISSUER, ORGANIZATIONS, House, told
+from tests.kit.identity.environment import ISSUER, ORGANIZATIONS, IdentityEnvironment, expect
 from tests.kit.identity.login import Browser, request, sent_to
 from tests.kit.identity.oauth import CHALLENGE, VERIFIER
 from tests.kit.identity.service_credentials import assertion
@@ -33,7 +33,7 @@ EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 class Scene:
     """Identity with an ear to everything it says."""
 
-    house: House
+    identity: IdentityEnvironment
     heard: Heard
     canaries: Canaries
 
@@ -44,7 +44,7 @@ class Scene:
     @property
     def root(self) -> Client:
         """The client of a platform administrator."""
-        return self.ask(self.house.root)
+        return self.ask(self.identity.root)
 
     @asynccontextmanager
     async def watching(self, *paths: str) -> AsyncIterator[None]:
@@ -61,7 +61,7 @@ class Scene:
 
     async def token(self, form: Mapping[str, str], status: int = 200) -> Any:
         """Ask the token endpoint, and look out for what comes."""
-        reply = told(await self.ask().post(TOKEN, form=form), status)
+        reply = expect(await self.ask().post(TOKEN, form=form), status)
         for name in reply.keys() & {"access_token", "refresh_token", "id_token"}:
             self.canaries.add(reply[name], f"POST {TOKEN}")
             self.canaries.add(reply[name].split(".")[-1], f"POST {TOKEN}")
@@ -69,7 +69,7 @@ class Scene:
 
     async def bootstrap(self, directory: Path) -> None:
         """Go through a first start, with a password of the configuration's and one that is made."""
-        app, welcomes = self.house.app, list[FirstLogin]()
+        app, welcomes = self.identity.app, list[FirstLogin]()
         first = BootstrapRun(
             store=app.ports.store,
             clock=app.ports.clock,
@@ -92,12 +92,12 @@ class Scene:
 
     async def accounts_and_clients(self) -> dict[str, str]:
         """Make everything that has a secret, and rotate what can be; return a client."""
-        organization = await self.house.organization()
+        organization = await self.identity.organization()
         accounts = f"{ORGANIZATIONS}/{organization}/serviceaccounts"
         robot = {"metadata": {"name": "robot"}, "spec": {"groupIDs": []}}
-        made = told(await self.root.post(accounts, robot, idempotency_key="once"), 201)
+        made = expect(await self.root.post(accounts, robot, idempotency_key="once"), 201)
         await self.root.post(accounts, robot, idempotency_key="once")
-        rotated = told(await self.root.post(f"{accounts}/{made['metadata']['id']}/rotate"), 200)
+        rotated = expect(await self.root.post(f"{accounts}/{made['metadata']['id']}/rotate"), 200)
         self.canaries.add(made["status"]["accessToken"], f"POST {accounts}")
         self.canaries.add(rotated["status"]["accessToken"], f"POST {accounts}/{made['metadata']['id']}/rotate")
         await self.ask(made["status"]["accessToken"]).get(accounts)
@@ -108,26 +108,26 @@ class Scene:
             "clientSecret": self.canaries.add("provider-canary-1"),
         }
         async with self.watching(providers):
-            provider = told(await self.root.post(providers, {"metadata": {"name": "idp"}, "spec": spec}), 201)
+            provider = expect(await self.root.post(providers, {"metadata": {"name": "idp"}, "spec": spec}), 201)
             spec["clientSecret"] = self.canaries.add("provider-canary-2")
             path = f"{providers}/{provider['metadata']['id']}"
-            told(await self.root.put(path, {"metadata": {"name": "idp"}, "spec": spec}), 200)
-        told(await self.root.get(providers), 200)
+            expect(await self.root.put(path, {"metadata": {"name": "idp"}, "spec": spec}), 200)
+        expect(await self.root.get(providers), 200)
         return await self._client()
 
     async def _client(self) -> dict[str, str]:
         wanted = {"metadata": {"name": "app"}, "spec": {"redirectUris": [CALLBACK]}}
-        made = told(await self.root.post(CLIENTS, wanted), 201)
+        made = expect(await self.root.post(CLIENTS, wanted), 201)
         path = f"{CLIENTS}/{made['metadata']['id']}"
         self.canaries.add(made["status"]["clientSecret"], f"POST {CLIENTS}")
-        rotated = told(await self.root.post(f"{path}/rotate"), 200)["status"]["clientSecret"]
+        rotated = expect(await self.root.post(f"{path}/rotate"), 200)["status"]["clientSecret"]
         self.canaries.add(rotated, f"POST {path}/rotate")
-        told(await self.root.get(path), 200)
+        expect(await self.root.get(path), 200)
         return {"client_id": made["metadata"]["id"], "client_secret": rotated}
 
     async def log_in(self, client: dict[str, str]) -> Browser:
         """Log in by password after some wrong attempts, and use all that comes of it."""
-        await self.house.local(ANN, self.canaries.add(PASSWORD))
+        await self.identity.local(ANN, self.canaries.add(PASSWORD))
         browser = Browser(self.ask())
         asked = {"code_challenge": CHALLENGE, "code_challenge_method": "S256", "redirect_uri": CALLBACK}
         page = await browser.get("/oauth2/v2/authorization", request(client_id=client["client_id"], **asked))
@@ -154,17 +154,17 @@ class Scene:
         kind = "urn:ietf:params:oauth:token-type:access_token"
         shown = {"subject_token": newer["access_token"], "subject_token_type": kind}
         await self.token({"grant_type": EXCHANGE, **shown})
-        told(await self.ask(newer["access_token"]).get("/oauth2/v2/userinfo"), 200)
+        expect(await self.ask(newer["access_token"]).get("/oauth2/v2/userinfo"), 200)
         for path in ("introspect", "revoke"):
             shown = {"token": newer["access_token"], **client}
-            told(await self.ask().post(f"/oauth2/v2/{path}", form=shown), 200)
-        told(await self.ask(newer["access_token"]).get("/api/v1/acl"), 401)
+            expect(await self.ask().post(f"/oauth2/v2/{path}", form=shown), 200)
+        expect(await self.ask(newer["access_token"]).get("/api/v1/acl"), 401)
         await self.token({**refresh, "refresh_token": tokens["refresh_token"]}, 400)
 
     async def connect_device(self, browser: Browser, client: dict[str, str]) -> None:
         """Let a device in."""
         path = "/oauth2/v2/device_authorization"
-        device = told(await self.ask().post(path, form=client), 200)
+        device = expect(await self.ask().post(path, form=client), 200)
         self.canaries.add(device["device_code"], f"POST {path}")
         self.canaries.add(device["user_code"], f"POST {path}", "POST /oauth2/v2/device")
         page = await browser.submit(await browser.get("/oauth2/v2/device"), user_code=device["user_code"])
@@ -174,7 +174,7 @@ class Scene:
 
     async def choose_password(self) -> None:
         """Choose another password by a link, and change that one."""
-        made = told(await self.root.post("/api/v1/passwords", {"subject": ANN}), 201)
+        made = expect(await self.root.post("/api/v1/passwords", {"subject": ANN}), 201)
         link = self.canaries.add(
             made["link"].partition("link=")[2], "POST /api/v1/passwords", "GET /oauth2/v2/password"
         )
@@ -187,7 +187,7 @@ class Scene:
 
     async def break_glass(self) -> None:
         """Be an operator on the machine."""
-        path, clock = "/api/v1/operator/tokens", self.house.clock
+        path, clock = "/api/v1/operator/tokens", self.identity.clock
         asked = new_request(
             clock=clock,
             randomness=SystemRandomness(),
@@ -197,14 +197,14 @@ class Scene:
             reason="because",
         )
         sealed = self.canaries.add(seal_request(asked, SEALER).reveal())
-        made = told(await self.ask().post(path, {"request": sealed}), 200)
+        made = expect(await self.ask().post(path, {"request": sealed}), 200)
         self.canaries.add(made["accessToken"], f"POST {path}")
-        told(await self.ask(made["accessToken"]).get("/api/v1/acl"), 200)
-        told(await self.ask().post(path, {"request": sealed}), 401)
+        expect(await self.ask(made["accessToken"]).get("/api/v1/acl"), 200)
+        expect(await self.ask().post(path, {"request": sealed}), 401)
 
     async def be_a_service(self) -> None:
         """Prove who one is, twice with the same assertion."""
-        proof = self.canaries.add(assertion("unikorn-region", audience=ISSUER, now=self.house.clock.now()))
+        proof = self.canaries.add(assertion("unikorn-region", audience=ISSUER, now=self.identity.clock.now()))
         form = {
             "grant_type": "client_credentials",
             "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
@@ -225,19 +225,19 @@ class Scene:
         for name in ("code", "refresh_token", "client_secret", "subject_token", "device_code", "client_assertion"):
             await self.token({"grant_type": canary, name: canary}, 400)
         body = {"metadata": {"name": canary}, "spec": {"issuer": [canary], "clientSecret": {"a": canary}}}
-        refused = await self.root.post(f"{ORGANIZATIONS}/{await self.house.organization()}/oauth2providers", body)
+        refused = await self.root.post(f"{ORGANIZATIONS}/{await self.identity.organization()}/oauth2providers", body)
         assert refused.status == 400
         assert (await self.ask().post("/api/v1/operator/tokens", {"request": canary})).status == 401
 
     async def read_all(self) -> None:
         """Read what was written down about all of it."""
-        told(await self.root.get("/api/v1/audit", {"limit": "1000"}), 200)
-        for organization in told(await self.root.get(ORGANIZATIONS), 200):
+        expect(await self.root.get("/api/v1/audit", {"limit": "1000"}), 200)
+        for organization in expect(await self.root.get(ORGANIZATIONS), 200):
             path = f"{ORGANIZATIONS}/{organization['metadata']['id']}"
             for list_ in ("audit", "users", "serviceaccounts", "groups", "oauth2providers"):
-                told(await self.root.get(f"{path}/{list_}"), 200)
-        told(await self.root.get(CLIENTS), 200)
-        told(await self.root.get("/api/v1/revocations"), 200)
+                expect(await self.root.get(f"{path}/{list_}"), 200)
+        expect(await self.root.get(CLIENTS), 200)
+        expect(await self.root.get("/api/v1/revocations"), 200)
 
 
 async def _told(chunks: AsyncIterator[bytes], *events: bytes) -> None:

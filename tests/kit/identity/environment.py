@@ -1,4 +1,4 @@
-"""Who is in the house of `house`: everybody that a test needs, made over identity's own API."""
+"""Running identity, with the organizations, users and accounts that a test creates over its API."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.http_server import Lines
 from tests.kit.identity.service_credentials import assertion, certified
@@ -42,7 +42,7 @@ class Account:
     token: str
 
 
-class House:
+class IdentityEnvironment:
     """Identity, and everybody in it."""
 
     def __init__(self, app: IdentityApp, store: SqliteStore) -> None:
@@ -53,7 +53,7 @@ class House:
         observed = AccessLog(
             app.api, clock=self.clock, randomness=app.ports.randomness, metrics=self.metrics, sink=self.lines
         )
-        self.asgi = Validated(observed, judge_of(TABLE))
+        self.asgi = Validated(observed, response_contract(TABLE))
         self.root = ""
         """The token of a platform administrator."""
 
@@ -77,7 +77,7 @@ class House:
             "client_assertion_type": _ASSERTED,
             "client_assertion": assertion(name, audience=ISSUER, now=self.clock.now()),
         }
-        return str(told(await self.client().post("/oauth2/v2/token", form=form), 200)["access_token"])
+        return str(expect(await self.client().post("/oauth2/v2/token", form=form), 200)["access_token"])
 
     async def organization(self, name: str = "acme") -> str:
         """Make an organization and return its id."""
@@ -118,7 +118,7 @@ class House:
         """Make a service account in these groups."""
         body = {"metadata": {"name": name}, "spec": {"groupIDs": groups}}
         reply = await self.client(self.root).post(f"{ORGANIZATIONS}/{organization}/serviceaccounts", body)
-        made = told(reply, 201)
+        made = expect(reply, 201)
         return Account(made["metadata"]["id"], made["status"]["accessToken"])
 
     async def log_in(self, subject: str) -> str:
@@ -152,7 +152,7 @@ class House:
             return await self.store.create(User(metadata=Metadata(name=user_id(subject)), spec=spec))
 
     async def _made(self, path: str, body: Any, status: int) -> str:
-        return str(told(await self.client(self.root).post(path, body), status)["metadata"]["id"])
+        return str(expect(await self.client(self.root).post(path, body), status)["metadata"]["id"])
 
 
 class Carrying:
@@ -166,7 +166,7 @@ class Carrying:
         await self._app({**scope, "headers": [*scope["headers"], *self._headers]}, receive, send)
 
 
-def told(reply: Reply, status: int) -> Any:
+def expect(reply: Reply, status: int) -> Any:
     """Return what an answer says, if it has this status."""
     assert reply.status == status, (reply.status, reply.body.decode())
     return reply.json if reply.body else None

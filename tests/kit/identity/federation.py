@@ -6,7 +6,7 @@ from joserfc.jwk import RSAKey
 
 from remuda.kernel.secrets import Secret
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login import Browser, Home, at_home
+from tests.kit.identity.login import Browser, LoginEnvironment, run_login
 from tests.kit.identity.openid_provider import CLIENT, IDP, SECRET, Provider
 
 GOOGLE = "d1111111-0000-4000-8000-000000000001"
@@ -21,16 +21,16 @@ def federated(scenario: Any, *, provider: Provider | None = None, **settings: An
     """Run a scenario with a provider of the whole system that knows Jo."""
     upstream = provider or Provider(key=KEY)
 
-    async def run(home: Home) -> None:
-        upstream.clock = home.world.clock
-        await home.provider(GOOGLE, type="google", **THEIRS)
-        await scenario(home, upstream)
+    async def run(logins: LoginEnvironment) -> None:
+        upstream.clock = logins.world.clock
+        await logins.provider(GOOGLE, type="google", **THEIRS)
+        await scenario(logins, upstream)
 
-    at_home(run, fetch=upstream, **settings)
+    run_login(run, fetch=upstream, **settings)
 
 
-async def depart(home: Home, provider: str = GOOGLE, **asked: str) -> tuple[Browser, Reply]:
-    browser = home.browser()
+async def depart(logins: LoginEnvironment, provider: str = GOOGLE, **asked: str) -> tuple[Browser, Reply]:
+    browser = logins.browser()
     return browser, await browser.submit(await browser.authorize(**asked), email="", password="", provider=provider)
 
 
@@ -38,6 +38,6 @@ async def come_back(browser: Browser, upstream: Provider, gone: Reply) -> Reply:
     return await browser.get("/oidc/callback", upstream.authorize(gone.headers["location"]))
 
 
-async def log_in(home: Home, upstream: Provider, provider: str = GOOGLE) -> Reply:
-    browser, gone = await depart(home, provider)
+async def log_in(logins: LoginEnvironment, upstream: Provider, provider: str = GOOGLE) -> Reply:
+    browser, gone = await depart(logins, provider)
     return await come_back(browser, upstream, gone)

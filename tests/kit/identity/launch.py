@@ -2,15 +2,15 @@
 
 ::
 
-    async with running(tmp_path) as house:
-        acme = await house.organization("acme")
-        ann = await house.member("ann@example.com", acme, "administrator")
-        reply = await house.client(ann).get(f"/api/v1/organizations/{acme}")
+    async with running(tmp_path) as identity:
+        acme = await identity.organization("acme")
+        ann = await identity.member("ann@example.com", acme, "administrator")
+        reply = await identity.client(ann).get(f"/api/v1/organizations/{acme}")
 
     def test_…() -> None:
         in_a_house(scenario)
 
-Every answer is held against identity's own document and against the wire contract. `house.root` is the token of a
+Every answer is held against identity's own document and against the wire contract. `identity.root` is the token of a
 platform administrator.
 """
 
@@ -32,26 +32,12 @@ from remuda.identity.settings import IdentitySettings, RoleBinding
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.kit.identity.environment import ISSUER, LOOKER, ORGANIZATIONS, ROOT, Account, House, told
+from tests.kit.identity.environment import ISSUER, LOOKER, ROOT, IdentityEnvironment
 from tests.kit.identity.login import nobody_answers
 from tests.kit.identity.resource_api import registry
 from tests.kit.identity.service_credentials import system_accounts
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import SEALER, open_simulated
-
-__all__ = [
-    "ISSUER",
-    "LOOKER",
-    "ORGANIZATIONS",
-    "ROOT",
-    "Account",
-    "House",
-    "in_a_house",
-    "running",
-    "serving",
-    "settings",
-    "told",
-]
 
 T = TypeVar("T")
 
@@ -69,9 +55,9 @@ def settings(**more: Any) -> IdentitySettings:
 
 
 @asynccontextmanager
-async def _housed(
+async def _identity_environment(
     store: SqliteStore, clock: Clock, randomness: Randomness, more: dict[str, Any], *, is_quiet: bool = False
-) -> AsyncIterator[House]:
+) -> AsyncIterator[IdentityEnvironment]:
     given: dict[str, Any] = {
         "settings": settings(),
         "fetch": nobody_answers,
@@ -81,12 +67,12 @@ async def _housed(
     app = IdentityApp(
         IdentityPorts(store=store, log=store, clock=clock, randomness=randomness, sealer=SEALER, **given | more)
     )
-    house = House(app, store)
+    identity = IdentityEnvironment(app, store)
     await (_furnish(store) if is_quiet else app.start())
     try:
-        house.root = await house.log_in(ROOT)
-        yield house
-        house.asgi.assert_documented()
+        identity.root = await identity.log_in(ROOT)
+        yield identity
+        identity.asgi.assert_documented()
     finally:
         await app.stop()
         await store.close()
@@ -99,21 +85,23 @@ async def _furnish(store: SqliteStore) -> None:
 
 
 @asynccontextmanager
-async def running(directory: Path, *, is_quiet: bool = False, **ports: Any) -> AsyncIterator[House]:
+async def running(directory: Path, *, is_quiet: bool = False, **ports: Any) -> AsyncIterator[IdentityEnvironment]:
     """Run identity for the time of a block; `ports` are those of `IdentityPorts` that a test wants otherwise.
 
-    In a quiet house nobody is at work but the callers: no controllers, no duties.
+    With `is_quiet`, only callers act: no controllers and no background tasks run.
     """
     store = open_store(directory / "identity.db", registry(), SEALER)
-    async with _housed(store, SystemClock(), SystemRandomness(), ports, is_quiet=is_quiet) as house:
-        yield house
+    async with _identity_environment(store, SystemClock(), SystemRandomness(), ports, is_quiet=is_quiet) as identity:
+        yield identity
 
 
 @asynccontextmanager
-async def serving(house: House) -> AsyncIterator[ListenAddress]:
+async def serving(identity: IdentityEnvironment) -> AsyncIterator[ListenAddress]:
     """Answer on a socket for the time of a block; yields where."""
-    ports = house.app.ports
-    server = Server(house.asgi, clock=ports.clock, randomness=ports.randomness, count_closed=house.metrics.count_closed)
+    ports = identity.app.ports
+    server = Server(
+        identity.asgi, clock=ports.clock, randomness=ports.randomness, count_closed=identity.metrics.count_closed
+    )
     address = await server.start(ListenAddress("127.0.0.1", 0))
     try:
         yield address
@@ -123,7 +111,9 @@ async def serving(house: House) -> AsyncIterator[ListenAddress]:
         await server.stop()
 
 
-def in_a_house(scenario: Callable[[House], Coroutine[Any, Any, None]], *, seed: int = 5, **ports: Any) -> None:
+def run_identity(
+    scenario: Callable[[IdentityEnvironment], Coroutine[Any, Any, None]], *, seed: int = 5, **ports: Any
+) -> None:
     """Run a scenario in simulated time; `ports` are those of `IdentityPorts` that a test wants otherwise."""
 
     async def at_once(work: Callable[[], T]) -> T:
@@ -131,7 +121,7 @@ def in_a_house(scenario: Callable[[House], Coroutine[Any, Any, None]], *, seed: 
 
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
-        async with _housed(store, world.clock, world.randomness, {"aside": at_once} | ports) as house:
-            await scenario(house)
+        async with _identity_environment(store, world.clock, world.randomness, {"aside": at_once} | ports) as identity:
+            await scenario(identity)
 
     simulate(run, [seed])

@@ -1,4 +1,4 @@
-"""Ground for the tests of logging in: the pages and the token endpoint over one store, and people with browsers.
+"""Login pages and the token endpoint over one store, and users with browsers.
 
 A `Browser` keeps its cookies, sends the forms of the pages that it is shown, and goes where it is sent, as long as that
 is here. Passwords cost next to nothing here, and every argon2 run is counted.
@@ -35,7 +35,7 @@ from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.resource_api import Room, in_a_room
+from tests.kit.identity.resource_api import IdentityApi, run_identity_api
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
 
@@ -70,8 +70,8 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
-    """The rooms for browsers and for programs, and what is behind them."""
+class LoginServices:
+    """Login pages and OAuth endpoints with their services."""
 
     login: LoginPages
     logout: LogoutPages
@@ -85,7 +85,7 @@ class House:
     argon2: Counted
 
 
-def house(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **settings: Any) -> House:
+def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **settings: Any) -> LoginServices:
     given: dict[str, Any] = {"issuer": ISSUER, "logins_per_minute": 1000, **settings}
     chosen = IdentitySettings(**given)
     counted = Counted()
@@ -116,7 +116,7 @@ def house(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **
         hashing=CHEAP,
     )
     pages = login_services(ports, tokens=tokens, oauth=oauth, passwords=passwords)
-    return House(
+    return LoginServices(
         login=pages.login,
         logout=pages.logout,
         account=pages.account,
@@ -133,28 +133,28 @@ def house(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **
 ROUTES: list[AnyRoute] = [*login_api.ROUTES, *oauth_api.ROUTES]
 
 
-def at_home(
-    scenario: Callable[["Home"], Coroutine[Any, Any, None]],
+def run_login(
+    scenario: Callable[["LoginEnvironment"], Coroutine[Any, Any, None]],
     *,
     fetch: Fetch = nobody_answers,
     seeds: int = 1,
     **settings: Any,
 ) -> None:
-    """Run a scenario in a house with two clients and Jo in it."""
+    """Run a scenario with two OAuth clients and one user, Jo."""
 
-    async def run(room: Room[House]) -> None:
-        home = Home(room)
-        await home.furnish()
-        await scenario(home)
+    async def run(api: IdentityApi[LoginServices]) -> None:
+        logins = LoginEnvironment(api)
+        await logins.furnish()
+        await scenario(logins)
 
-    in_a_room(lambda world, store: house(world, store, fetch=fetch, **settings), ROUTES, run, seeds=seeds)
+    run_identity_api(lambda world, store: new_services(world, store, fetch=fetch, **settings), ROUTES, run, seeds=seeds)
 
 
-class Home:
-    """The house, and how tests move in it."""
+class LoginEnvironment:
+    """Login pages and OAuth endpoints, with users and browsers to drive them."""
 
-    def __init__(self, room: Room[House]) -> None:
-        self.room, self.house, self.store, self.world = room, room.service, room.store, room.world
+    def __init__(self, api: IdentityApi[LoginServices]) -> None:
+        self.api, self.services, self.store, self.world = api, api.service, api.store, api.world
 
     async def furnish(self) -> None:
         await self.client(
@@ -175,7 +175,7 @@ class Home:
         name = user_id(subject)
         await self.store.create(User(metadata=Metadata(name=name), spec=UserSpec(subject=subject, state=state)))
         if password:
-            await self.house.passwords.set_password(name, Secret(password))
+            await self.services.passwords.set_password(name, Secret(password))
         return name
 
     async def organization(self, name: str, **spec: Any) -> None:
@@ -196,7 +196,7 @@ class Home:
         )
 
     def browser(self, peer: str = "192.0.2.1") -> "Browser":
-        return Browser(Client(app=self.room.app, contract=None, peer=(peer, 4711)))
+        return Browser(Client(app=self.api.app, contract=None, peer=(peer, 4711)))
 
     async def logged_in(self, subject: str = JO, password: str = PASSWORD) -> "Browser":
         """Return a browser in which somebody has logged in to the console and got tokens."""
@@ -216,7 +216,7 @@ class Home:
             "redirect_uri": CONSOLE_URI,
             **more,
         }
-        return await self.room.ask(None).post("/oauth2/v2/token", form=form)
+        return await self.api.ask(None).post("/oauth2/v2/token", form=form)
 
 
 def request(**more: str) -> dict[str, str]:

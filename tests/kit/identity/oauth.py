@@ -1,8 +1,8 @@
-"""The rooms tokens and oauth for tests: their routes over a real store, with tenants, people and clients to order.
+"""Token and OAuth APIs over a real store, with tenants, users and clients.
 
 ::
 
-    async def test_…(oauth: Desk) -> None:
+    async def test_…(oauth: OAuthEnvironment) -> None:
         ann = await oauth.user("ann@example.com")
         app = await oauth.client()
         reply = await oauth.token(grant_type="authorization_code", …)
@@ -32,8 +32,8 @@ from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.permissions import Ground
-from tests.kit.identity.resource_api import Room, registry
+from tests.kit.identity.permissions import PermissionEnvironment
+from tests.kit.identity.resource_api import IdentityApi, registry
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -81,26 +81,26 @@ class Later:
         await self._clock.sleep(seconds)
 
 
-class Desk(Ground):
-    """Both rooms over one store."""
+class OAuthEnvironment(PermissionEnvironment):
+    """Token and OAuth APIs over one store."""
 
     def __init__(self, world: World, store: SqliteStore, settings: IdentitySettings) -> None:
         super().__init__(world, store, settings)
         self.clock = Later(world.clock)
-        self.room: TokenServices = self.new_room()
+        self.api: TokenServices = self.new_api()
         self.oauth: OAuth = oauth_service(
             store=store,
             clock=self.clock,
             randomness=world.randomness,
             settings=settings,
-            services=self.room,
+            services=self.api,
             permissions=self.rights,
         )
-        self.mounted: Room[OAuth] = Room(world, store, self.oauth, ROUTES)
+        self.mounted: IdentityApi[OAuth] = IdentityApi(world, store, self.oauth, ROUTES)
         self.anybody: Client = self.mounted.ask(None)
 
-    def new_room(self) -> TokenServices:
-        """Return the tokens room as another process would have it."""
+    def new_api(self) -> TokenServices:
+        """Return the token services of another process."""
         return token_services(
             store=self.store, clock=self.clock, randomness=self.world.randomness, settings=self.settings
         )
@@ -189,16 +189,18 @@ def said(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return msgspec.json.decode(parts[0]), msgspec.json.decode(parts[1])
 
 
-def at_a_desk(scenario: Callable[[Desk], Coroutine[Any, Any, None]], *, seeds: int = 1, **settings: Any) -> None:
+def run_oauth(
+    scenario: Callable[[OAuthEnvironment], Coroutine[Any, Any, None]], *, seeds: int = 1, **settings: Any
+) -> None:
     """Run a scenario in simulated time; `settings` are those of identity that it wants otherwise."""
 
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
         try:
             await seed_roles(store)
-            desk = Desk(world, store, IdentitySettings(**{"issuer": ISSUER, **settings}))
-            await scenario(desk)
-            desk.mounted.app.assert_documented()
+            oauth = OAuthEnvironment(world, store, IdentitySettings(**{"issuer": ISSUER, **settings}))
+            await scenario(oauth)
+            oauth.mounted.app.assert_documented()
         finally:
             await store.close()
 

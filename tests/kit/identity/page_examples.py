@@ -1,4 +1,4 @@
-"""Requests and answers as the pages show them, held against a real house.
+"""Requests and responses as the documentation shows them, checked against a running identity.
 
 A block of a page is a conversation, line by line::
 

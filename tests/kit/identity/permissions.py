@@ -2,7 +2,7 @@
 
 ::
 
-    async def test_…(rights: Ground) -> None:
+    async def test_…(rights: PermissionEnvironment) -> None:
         acme = await rights.organization("acme")
         ...
         assert (await rights.standing(ann)).access == …
@@ -41,7 +41,7 @@ from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
 
-class Ground:
+class PermissionEnvironment:
     """A store with the built-in roles, and what can be put into it."""
 
     def __init__(self, world: World, store: SqliteStore, settings: IdentitySettings) -> None:
@@ -119,22 +119,24 @@ class Ground:
         return await self.rights.of_user(user, **more)
 
 
-GroundT = TypeVar("GroundT", bound=Ground)
+EnvironmentT = TypeVar("EnvironmentT", bound=PermissionEnvironment)
 
 
-def on_ground(scenario: Callable[[Ground], Coroutine[Any, Any, None]], *, seed: int = 5, **settings: Any) -> None:
+def run_permissions(
+    scenario: Callable[[PermissionEnvironment], Coroutine[Any, Any, None]], *, seed: int = 5, **settings: Any
+) -> None:
     """Run a scenario in simulated time; `settings` are those of identity that it wants otherwise."""
-    on_any_ground(Ground, scenario, seed=seed, **settings)
+    run_environment(PermissionEnvironment, scenario, seed=seed, **settings)
 
 
-def on_any_ground(
-    make: Callable[[World, SqliteStore, IdentitySettings], GroundT],
-    scenario: Callable[[GroundT], Coroutine[Any, Any, None]],
+def run_environment(
+    make: Callable[[World, SqliteStore, IdentitySettings], EnvironmentT],
+    scenario: Callable[[EnvironmentT], Coroutine[Any, Any, None]],
     *,
     seed: int,
     **settings: Any,
 ) -> None:
-    """Run a scenario on some sort of ground."""
+    """Run a scenario in an environment that `make` returns."""
 
     async def run(world: World) -> None:
         store = open_simulated(world, registry())

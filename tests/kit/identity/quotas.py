@@ -1,4 +1,4 @@
-"""The room of quotas for tests over HTTP: an organization with two projects, and somebody who may do everything."""
+"""Quota API for tests over HTTP: an organization with two projects, and a user with all permissions."""
 
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
@@ -6,8 +6,8 @@ from typing import Any
 
 from remuda.identity.quotas.routes import ROUTES
 from tests.kit.asgi.client import Client
-from tests.kit.identity.resource_api import ORG, PROJECT, Room, everywhere, in_a_room
-from tests.kit.proofs.linearizability.invariants import law_of
+from tests.kit.identity.resource_api import ORG, PROJECT, IdentityApi, everywhere, run_identity_api
+from tests.kit.proofs.linearizability.invariants import invariant_of
 from tests.kit.proofs.linearizability.quota_clients import OWNERS, Quotas, furnish, service
 
 OTHER_PROJECT = "a0000000-0000-4000-8000-00000000000b"
@@ -18,16 +18,18 @@ ROWS = f"{BASE}/projects/{PROJECT}/allocations"
 ALL = "identity:quotas CRUD, identity:allocations CRUD, identity:projects CRUD"
 SERVICE = everywhere("unikorn-compute", ALL)
 
-Scenario = Callable[[Room[Quotas]], Coroutine[Any, Any, None]]
+Scenario = Callable[[IdentityApi[Quotas]], Coroutine[Any, Any, None]]
 
 
-def in_quotas(scenario: Scenario) -> None:
-    async def furnished(room: Room[Quotas]) -> None:
-        await furnish(room.store, ORG, PROJECT, OTHER_PROJECT)
-        room.world.invariants.append(law_of(room.store, ORG))
-        await scenario(room)
+def run_quotas(scenario: Scenario) -> None:
+    async def furnished(api: IdentityApi[Quotas]) -> None:
+        await furnish(api.store, ORG, PROJECT, OTHER_PROJECT)
+        api.world.invariants.append(invariant_of(api.store, ORG))
+        await scenario(api)
 
-    in_a_room(lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), ROUTES, furnished)
+    run_identity_api(
+        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), ROUTES, furnished
+    )
 
 
 def asked(owner: str = "owner-1", /, **amounts: int | tuple[int, int]) -> dict[str, Any]:

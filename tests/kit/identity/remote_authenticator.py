@@ -42,11 +42,11 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.store.sqlite.store import open_store
 from tests.kit.asgi.api_ports import api_ports
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.clocks import SkippingClock
 from tests.kit.http_server import until
-from tests.kit.identity.authenticator import Door
+from tests.kit.identity.authenticator import AuthenticatorEnvironment
 from tests.kit.identity.external_issuer import Issuer
 from tests.kit.identity.resource_api import registry
 from tests.kit.simulation.runner import World
@@ -60,22 +60,22 @@ OF_OAUTH = {"read_keys", "read_userinfo"}
 class Identity:
     """The part of identity that others ask, on a port of its own that stays the same when it is started again."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, authentication: AuthenticatorEnvironment) -> None:
+        self._socket = authentication
         self._server: Server | None = None
         self.address = ListenAddress("127.0.0.1", 0)
 
     async def start(self) -> None:
-        clock, closing, door = SystemClock(), asyncio.Event(), self._door
+        clock, closing, authentication = SystemClock(), asyncio.Event(), self._socket
         oauth = oauth_service(
-            store=door.store,
+            store=authentication.store,
             clock=clock,
             randomness=SystemRandomness(),
-            settings=door.settings,
-            services=door.tokens,
-            permissions=door.rights,
+            settings=authentication.settings,
+            services=authentication.tokens,
+            permissions=authentication.rights,
         )
-        service = {"rights": door.rights, "oauth": oauth}
+        service = {"rights": authentication.rights, "oauth": oauth}
         table = Table(
             "identity",
             title="Identity",
@@ -86,15 +86,15 @@ class Identity:
             ],
         )
         ports = api_ports(
-            door.store,
-            door.authenticator,
+            authentication.store,
+            authentication.authenticator,
             clock=clock,
             randomness=SystemRandomness(),
             watch=WatchPorts(clock=clock, closing=closing, heartbeat_s=HEARTBEAT_S),
             settings=ApiSettings(proxies=TrustedProxies(["127.0.0.1"])),
         )
         self._server = Server(
-            Validated(Api(table, service, ports), judge_of(table)),
+            Validated(Api(table, service, ports), response_contract(table)),
             clock=clock,
             randomness=SystemRandomness(),
             count_closed=lambda _: None,
@@ -113,7 +113,7 @@ class Identity:
 class There:
     """A service in another process, as far as its callers can tell."""
 
-    door: Door
+    environment: AuthenticatorEnvironment
     elsewhere: Issuer
     """An issuer of others' tokens, whom identity may trust."""
     identity: Identity
@@ -167,12 +167,12 @@ async def apart(
     external = ExternalBearers(
         store=store, clock=machine.clock, settings=wanted, fetch=elsewhere, metrics=CollectorRegistry()
     )
-    door = Door(machine, store, wanted, external)
-    identity = Identity(door)
+    authentication = AuthenticatorEnvironment(machine, store, wanted, external)
+    identity = Identity(authentication)
     await identity.start()
     if not is_up:
         await identity.stop()
-    own, server = Secret(await door.service_token(service)), f"http://{identity.address}"
+    own, server = Secret(await authentication.service_token(service)), f"http://{identity.address}"
     clock, fetcher, asked, may_answer = SkippingClock(), Fetcher(allow_loopback=True), Counter[str](), asyncio.Event()
     may_answer.set()
     client = Client(
@@ -187,9 +187,9 @@ async def apart(
         issuer=ISSUER, server=server, fetch=counting(fetcher, asked, may_answer), feed=feed, clock=clock
     )
     following = asyncio.create_task(feed.run())
-    there = There(door, elsewhere, identity, clock, feed, authenticator, asked, may_answer, following)
+    there = There(authentication, elsewhere, identity, clock, feed, authenticator, asked, may_answer, following)
     try:
-        if is_up and service in door.settings.system_accounts:
+        if is_up and service in authentication.settings.system_accounts:
             await there.until_believed()
         yield there
     finally:

@@ -1,10 +1,10 @@
-"""One room of identity for tests: its routes over a real store, on the simulated machine, with principals to order.
+"""API of one resource package of identity: its routes over a real store, on the simulated machine, with any principal.
 
 ::
 
     def test_…() -> None:
-        async def scenario(room: Room) -> None:
-            reply = await room.ask(administrator(ORG)).post("/api/v1/…", {…})
+        async def scenario(api: IdentityApi[Groups]) -> None:
+            reply = await api.ask(administrator(ORG)).post("/api/v1/…", {…})
 
         in_a_room(lambda world, store: Tenancy(…), tenancy.ROUTES, scenario)
 
@@ -28,7 +28,7 @@ from tests.kit.resource_api import (
     everywhere,
     member,
     rights,
-    run_in_room,
+    run_resource_api,
     with_machinery,
 )
 from tests.kit.simulation.runner import World
@@ -38,12 +38,12 @@ __all__ = [
     "OTHER_ORG",
     "PROJECT",
     "ByName",
-    "Room",
+    "IdentityApi",
     "everywhere",
-    "in_a_room",
     "member",
     "registry",
     "rights",
+    "run_identity_api",
 ]
 
 
@@ -52,20 +52,20 @@ def registry() -> Registry:
     return with_machinery(KINDS)
 
 
-class Room(common.Room[ServiceT], Generic[ServiceT]):
-    """A room of identity, mounted."""
+class IdentityApi(common.ResourceApi[ServiceT], Generic[ServiceT]):
+    """Routes of a resource package, mounted."""
 
     of = "identity"
 
 
-def in_a_room(
+def run_identity_api(
     service: Callable[[World, SqliteStore], ServiceT],
     routes: Iterable[AnyRoute],
-    scenario: Callable[[Room[ServiceT]], Coroutine[Any, Any, None]],
+    scenario: Callable[[IdentityApi[ServiceT]], Coroutine[Any, Any, None]],
     *,
     seeds: int = 1,
 ) -> None:
     """Run a scenario in simulated time on a store of its own."""
-    run_in_room(
-        registry(), lambda world, store: Room(world, store, service(world, store), routes), scenario, seeds=seeds
+    run_resource_api(
+        registry(), lambda world, store: IdentityApi(world, store, service(world, store), routes), scenario, seeds=seeds
     )

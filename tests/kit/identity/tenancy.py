@@ -1,4 +1,4 @@
-"""The tenancy room for tests: who comes to it, what they send, and the room itself."""
+"""Organization, project and provider APIs for tests, with their callers and request bodies."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from remuda.resources.conventions import NAME, ORGANIZATION, USER
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.resource_api import Room, everywhere, in_a_room, member, rights
+from tests.kit.identity.resource_api import IdentityApi, everywhere, member, rights, run_identity_api
 
 ORGANIZATIONS = "/api/v1/organizations"
 ABSENT = "c0000000-0000-4000-8000-0000000000ff"
@@ -50,7 +50,7 @@ class Tenancy:
     version: ServiceVersion
 
 
-TenancyRoom = Room[Tenancy]
+TenancyApi = IdentityApi[Tenancy]
 
 
 def tenancy_of(store: Store, clock: Clock, release: str = "1.2.3") -> Tenancy:
@@ -63,9 +63,9 @@ def tenancy_of(store: Store, clock: Clock, release: str = "1.2.3") -> Tenancy:
     )
 
 
-def in_tenancy(scenario: Callable[[TenancyRoom], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario in the room."""
-    in_a_room(lambda world, store: tenancy_of(store, world.clock), ROUTES, scenario)
+def run_tenancy(scenario: Callable[[TenancyApi], Coroutine[Any, Any, None]]) -> None:
+    """Run a scenario over the tenancy APIs."""
+    run_identity_api(lambda world, store: tenancy_of(store, world.clock), ROUTES, scenario)
 
 
 def administrator(organization: str, subject: str = "admin@example.com") -> Principal:
@@ -117,17 +117,17 @@ def provider(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "login"}, "spec": wanted | spec}
 
 
-async def made(room: TenancyRoom, path: str, body: dict[str, Any], who: Principal = PLATFORM) -> str:
+async def made(tenancy: TenancyApi, path: str, body: dict[str, Any], who: Principal = PLATFORM) -> str:
     """Make something and return its id."""
-    reply = await room.ask(who).post(path, body)
+    reply = await tenancy.ask(who).post(path, body)
     assert reply.status in {201, 202}, reply
     found: str = reply.json["metadata"]["id"]
     return found
 
 
-async def make_organization(room: TenancyRoom, name: str = "acme") -> str:
+async def make_organization(tenancy: TenancyApi, name: str = "acme") -> str:
     """Make an organization and return its id."""
-    return await made(room, ORGANIZATIONS, organization(name))
+    return await made(tenancy, ORGANIZATIONS, organization(name))
 
 
 async def make_platform_provider(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""The tenancy room with its controllers, on the simulated machine: time passes, and the power may go."""
+"""Tenancy APIs with their controllers on the simulated machine, where time passes and power may fail."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -24,11 +24,11 @@ from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RES
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.resource_api import Room, registry
+from tests.kit.identity.resource_api import IdentityApi, registry
 from tests.kit.identity.tenancy import (
     ORGANIZATIONS,
     PLATFORM,
-    TenancyRoom,
+    TenancyApi,
     made,
     organization,
     project,
@@ -52,12 +52,12 @@ class Finds(NullReporter):
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A room whose controllers are at work. Nothing is looked at again but by an event."""
+class TenancyControllers:
+    """Tenancy APIs with running controllers, which reconcile only on events."""
 
     world: World
     store: SqliteStore
-    room: TenancyRoom
+    api: TenancyApi
     controllers: tuple[Controller, ...]
     finds: Finds
 
@@ -67,29 +67,29 @@ class Stage:
 
     async def make(self, wanted: dict[str, Any] | None = None) -> tuple[str, str]:
         """Make an organization with a project, wait, and return their ids."""
-        home = await made(self.room, ORGANIZATIONS, wanted or organization())
-        inside = await made(self.room, f"{ORGANIZATIONS}/{home}/projects", project())
+        home = await made(self.api, ORGANIZATIONS, wanted or organization())
+        inside = await made(self.api, f"{ORGANIZATIONS}/{home}/projects", project())
         await self.rest()
         return home, inside
 
     async def read(self, path: str, who: Principal = PLATFORM) -> dict[str, Any]:
         """Return the metadata of what is at a path."""
-        reply = await self.room.ask(who).get(path)
+        reply = await self.api.ask(who).get(path)
         assert reply.status == 200, reply
         metadata: dict[str, Any] = reply.json["metadata"]
         return metadata
 
     async def is_gone(self, path: str) -> bool:
         """Tell whether there is nothing at a path."""
-        return (await self.room.ask(PLATFORM).get(path)).status == 404
+        return (await self.api.ask(PLATFORM).get(path)).status == 404
 
     async def put_reference(self, path: str, name: str) -> Reply:
         """Have something keep a project."""
-        return await self.room.ask(PLATFORM).put(f"{path}/references/{SERVERS}%252F{name}")
+        return await self.api.ask(PLATFORM).put(f"{path}/references/{SERVERS}%252F{name}")
 
     async def drop_reference(self, path: str, name: str) -> Reply:
         """Have something keep a project no longer."""
-        return await self.room.ask(PLATFORM).delete(f"{path}/references/{SERVERS}%252F{name}")
+        return await self.api.ask(PLATFORM).delete(f"{path}/references/{SERVERS}%252F{name}")
 
     async def allocate(self, home: str, inside: str, name: str, life: Life = "confirmed") -> None:
         """Store an allocation, or set its state."""
@@ -123,7 +123,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(world: World, wrapped: Callable[[SqliteStore], Any] = lambda store: store) -> AsyncIterator[Stage]:
+async def tenancy_controllers(
+    world: World, wrapped: Callable[[SqliteStore], Any] = lambda store: store
+) -> AsyncIterator[TenancyControllers]:
     """Open the store as it was left, and begin; controllers have it as `wrapped` gives it to them."""
     store, finds = open_simulated(world, registry()), Finds()
     seen = wrapped(store)
@@ -131,12 +133,12 @@ async def stage(world: World, wrapped: Callable[[SqliteStore], Any] = lambda sto
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     heads = QuotaWriter(seen, world.clock, world.randomness)
     made_now = tuple(controllers(ports, heads, settings=settings))
-    room = Room(world, store, tenancy_of(store, world.clock), ROUTES)
+    tenancy = IdentityApi(world, store, tenancy_of(store, world.clock), ROUTES)
     for driver in made_now:
         await driver.start()
     try:
-        yield Stage(world, store, room, made_now, finds)
-        room.app.assert_documented()
+        yield TenancyControllers(world, store, tenancy, made_now, finds)
+        tenancy.app.assert_documented()
     finally:
         for driver in made_now:
             await driver.stop()

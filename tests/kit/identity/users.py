@@ -1,4 +1,4 @@
-"""The people's room for tests, with the real rights and tokens, two organizations and the built-in roles."""
+"""User, group and service account APIs for tests, with real permissions, two organizations and the built-in roles."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ from remuda.resources import conventions as labels
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, Room, everywhere, in_a_room, member
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, IdentityApi, everywhere, member, run_identity_api
 from tests.kit.simulation.runner import World
 
 SETTINGS = IdentitySettings(issuer="https://identity.example.com")
@@ -138,27 +138,27 @@ def refusal(reply: Reply, status: int) -> str:
     return text
 
 
-def in_the_house(
-    scenario: Callable[[Room[People]], Coroutine[Any, Any, None]],
+def run_users(
+    scenario: Callable[[IdentityApi[People]], Coroutine[Any, Any, None]],
     make: Callable[[World, Store], People] = service,
     *,
     seeds: int = 1,
 ) -> None:
-    """Run a scenario in a furnished room; where several things happen at once, under several seeds."""
+    """Run a scenario over two organizations with the built-in roles, under several seeds if it is concurrent."""
 
-    async def run(room: Room[People]) -> None:
-        await furnish(room.store)
-        await scenario(room)
+    async def run(api: IdentityApi[People]) -> None:
+        await furnish(api.store)
+        await scenario(api)
 
-    in_a_room(make, ROUTES, run, seeds=seeds)
+    run_identity_api(make, ROUTES, run, seeds=seeds)
 
 
 @asynccontextmanager
-async def tidying(room: Room[People]) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
+async def tidying(api: IdentityApi[People]) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
     """Have the controllers at work, and return what waits for them."""
-    world = room.world
-    ports = ReconcilePorts(store=room.store, clock=world.clock, randomness=world.randomness, log=room.store)
-    started = controllers(ports, room.service.accounts.tokens)
+    world = api.world
+    ports = ReconcilePorts(store=api.store, clock=world.clock, randomness=world.randomness, log=api.store)
+    started = controllers(ports, api.service.accounts.tokens)
     for driver in started:
         await driver.start()
 

@@ -30,17 +30,17 @@ def say(text: str) -> None:
 class Service:
     """Becomes ready when it is asked to, and answers `/wait` when the process begins to stop, and a little later."""
 
-    def __init__(self, ground: ProcessPorts) -> None:
-        self._ground = ground
-        self._waits = Counter("waits", "Requests that waited.", registry=ground.metrics)
+    def __init__(self, ports: ProcessPorts) -> None:
+        self._ports = ports
+        self._waits = Counter("waits", "Requests that waited.", registry=ports.metrics)
         self._is_ready = False
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["path"].endswith("/wait"):
             self._waits.inc()
-            await self._ground.closing.wait()
+            await self._ports.closing.wait()
             await asyncio.sleep(0.2)
-            await self._ground.store.create(horse("late"))
+            await self._ports.store.create(horse("late"))
         self._is_ready = True
         await Response(200, b"done").send(send)
 
@@ -49,11 +49,11 @@ class Service:
 
 
 @asynccontextmanager
-async def services(ground: ProcessPorts) -> AsyncIterator[ProcessServices]:
+async def services(ports: ProcessPorts) -> AsyncIterator[ProcessServices]:
     say("entered")
-    service = Service(ground)
+    service = Service(ports)
     yield ProcessServices(mounted=[Mounted("/slow", TABLE, service)], checks=[service.check])
-    found = await ground.store.get(Horse, "late")
+    found = await ports.store.get(Horse, "late")
     say(f"left with {found.name}")
 
 

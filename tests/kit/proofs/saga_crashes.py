@@ -4,7 +4,7 @@ from itertools import count
 
 from remuda.operations.saga import AnySaga
 from tests.kit.proofs.crashing_store import CrashError, Fuse, Moment
-from tests.kit.proofs.saga_environment import FIRST, Process, Proof, Stage, result_of, staged
+from tests.kit.proofs.saga_environment import FIRST, Process, Proof, SagaEnvironment, result_of, saga_environment
 from tests.kit.proofs.saga_hooks import Point, failing, hooked
 from tests.kit.simulation.runner import World, simulate
 
@@ -46,26 +46,26 @@ def crash_in_recovery(proof: Proof, moment: Moment) -> None:
 
 async def _crash_once(world: World, proof: Proof, saga: AnySaga, fuse: Fuse) -> bool:
     done = await result_of(world, proof, (FIRST, proof.input))
-    async with staged(world, proof) as stage:
-        clean = await stage.observe()
-        was_told = await _run_until_crash(stage.start(saga, fuse))
+    async with saga_environment(world, proof) as sagas:
+        clean = await sagas.observe()
+        was_told = await _run_until_crash(sagas.start(saga, fuse))
         if fuse.has_blown:
-            await _restart(stage)
-        await _assert_whole(stage, done=done, clean=clean)
-        assert not was_told or await stage.phase() == "done", "what was told is so"
+            await _restart(sagas)
+        await _assert_whole(sagas, done=done, clean=clean)
+        assert not was_told or await sagas.phase() == "done", "what was told is so"
         return fuse.has_blown
 
 
 async def _crash_twice(world: World, proof: Proof, first: Fuse, second: Fuse) -> int:
     done = await result_of(world, proof, (FIRST, proof.input))
-    async with staged(world, proof) as stage:
-        clean = await stage.observe()
-        await _run_until_crash(stage.start(proof.saga, first))
+    async with saga_environment(world, proof) as sagas:
+        clean = await sagas.observe()
+        await _run_until_crash(sagas.start(proof.saga, first))
         if first.has_blown:
-            await _restart(stage, second)
+            await _restart(sagas, second)
         if second.has_blown:
-            await _restart(stage)
-        await _assert_whole(stage, done=done, clean=clean)
+            await _restart(sagas)
+        await _assert_whole(sagas, done=done, clean=clean)
         return first.has_blown + second.has_blown
 
 
@@ -79,10 +79,10 @@ async def _run_until_crash(process: Process) -> bool:
     return error is None
 
 
-async def _restart(stage: Stage, fuse: Fuse | None = None) -> None:
+async def _restart(sagas: SagaEnvironment, fuse: Fuse | None = None) -> None:
     """Start again after a crash and recover, unless the next fuse blows."""
-    await stage.crash()
-    process = stage.start(fuse=fuse)
+    await sagas.crash()
+    process = sagas.start(fuse=fuse)
     try:
         await process.recovery.recover()
         await process.settle()
@@ -90,9 +90,9 @@ async def _restart(stage: Stage, fuse: Fuse | None = None) -> None:
         return
 
 
-async def _assert_whole(stage: Stage, *, done: object, clean: object) -> None:
-    await stage.assert_closed()
-    phase = await stage.phase()
+async def _assert_whole(sagas: SagaEnvironment, *, done: object, clean: object) -> None:
+    await sagas.assert_closed()
+    phase = await sagas.phase()
     assert phase in {"done", "undone"}
-    seen = await stage.observe()
+    seen = await sagas.observe()
     assert seen == (done if phase == "done" else clean), f"it is {phase}, and there is {seen}"

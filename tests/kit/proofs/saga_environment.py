@@ -63,21 +63,21 @@ class Process:
     """One boot."""
 
     def __init__(
-        self, stage: "Stage", saga: AnySaga, fuse: Fuse, *, is_alone: bool, reporter: Reporter | None = None
+        self, sagas: "SagaEnvironment", saga: AnySaga, fuse: Fuse, *, is_alone: bool, reporter: Reporter | None = None
     ) -> None:
         self.fuse = fuse
-        self.store = FusedStore(stage.store, fuse)
-        bound = Bound(saga, stage.surroundings.ports(self.store))
+        self.store = FusedStore(sagas.store, fuse)
+        bound = Bound(saga, sagas.surroundings.ports(self.store))
         self.operations = Operations(
             self.store,
             [bound],
-            clock=stage.world.clock,
-            randomness=stage.world.randomness,
+            clock=sagas.world.clock,
+            randomness=sagas.world.randomness,
             settings=SETTINGS,
             reporter=reporter,
         )
         self.recovery = Recovery(self.operations, is_alone=is_alone)
-        self._saga, self._input = saga, stage.proof.input
+        self._saga, self._input = saga, sagas.proof.input
 
     async def run(self, operation: str = FIRST, work: msgspec.Struct | None = None) -> Operation:
         """Run the saga."""
@@ -109,7 +109,7 @@ class Process:
 SETTINGS = OperationSettings(stuck_after=3, longest_pause_s=20)
 
 
-class Stage:
+class SagaEnvironment:
     """A store, the world around it, and the processes that work on them one after the other."""
 
     def __init__(self, world: World, proof: Proof, name: str) -> None:
@@ -174,14 +174,14 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(world: World, proof: Proof, name: str = "stage") -> AsyncIterator[Stage]:
-    """Set the stage, and clear it afterwards."""
-    stage = Stage(world, proof, name)
+async def saga_environment(world: World, proof: Proof, name: str = "stage") -> AsyncIterator[SagaEnvironment]:
+    """Open the environment of a proof, and close it afterwards."""
+    sagas = SagaEnvironment(world, proof, name)
     try:
-        await stage.surroundings.prepare(stage.store)
-        yield stage
+        await sagas.surroundings.prepare(sagas.store)
+        yield sagas
     finally:
-        await stage.store.close()
+        await sagas.store.close()
 
 
 Asked = tuple[str, msgspec.Struct]
@@ -189,12 +189,12 @@ Asked = tuple[str, msgspec.Struct]
 
 
 async def result_of(world: World, proof: Proof, *asked: Asked) -> object:
-    """Return what there is after these were run one after the other, without trouble, on a stage of their own."""
-    async with staged(world, proof, "reference") as stage:
-        process = stage.start()
+    """Return what there is after these were run one after the other, without faults, in an environment of their own."""
+    async with saga_environment(world, proof, "reference") as sagas:
+        process = sagas.start()
         for operation, work in asked:
             await process.run(operation, work)
-        seen = await stage.observe()
+        seen = await sagas.observe()
     for file in world.disk.directory.glob("reference.db*"):
         file.unlink()
     return seen

@@ -8,104 +8,113 @@ from itertools import permutations
 import msgspec
 
 from remuda.kernel.errors import RemudaError, Unavailable
-from tests.kit.proofs.saga_environment import FIRST, SECOND, SETTINGS, Process, Proof, Stage, result_of, staged
+from tests.kit.proofs.saga_environment import (
+    FIRST,
+    SECOND,
+    SETTINGS,
+    Process,
+    Proof,
+    SagaEnvironment,
+    result_of,
+    saga_environment,
+)
 from tests.kit.proofs.saga_hooks import Hook, InjectedError, Point, both, failing, hooked, meanwhile
 from tests.kit.simulation.runner import World
 
 
 async def meet_at(world: World, proof: Proof, at: Point) -> None:
     """Another operation on the same subject runs from start to end at some point of the first."""
-    async with staged(world, proof) as stage:
-        await _meet(stage, lambda act: meanwhile(at, act))
-        await assert_untouched(world, stage)
+    async with saga_environment(world, proof) as sagas:
+        await _meet(sagas, lambda act: meanwhile(at, act))
+        await assert_untouched(world, sagas)
 
 
 async def meet_then_fail(world: World, proof: Proof, at: Point) -> None:
     """The first then fails, so that it is undone last; what the other made stays."""
-    async with staged(world, proof) as stage:
-        error = await _meet(stage, lambda act: both(meanwhile(at, act), failing(at)))
+    async with saga_environment(world, proof) as sagas:
+        error = await _meet(sagas, lambda act: both(meanwhile(at, act), failing(at)))
         assert isinstance(error, InjectedError), error
-        assert await stage.phase(FIRST) == "undone"
-        await assert_untouched(world, stage)
+        assert await sagas.phase(FIRST) == "undone"
+        await assert_untouched(world, sagas)
 
 
 async def meet_in_undoing(world: World, proof: Proof, at: Point) -> None:
     """The other runs while the first is being undone."""
     last = Point("do", proof.saga.steps[-1].name, "after")
-    async with staged(world, proof) as stage:
-        await _meet(stage, lambda act: both(failing(last), meanwhile(at, act)))
-        assert await stage.phase(FIRST) == "undone"
-        await assert_untouched(world, stage)
+    async with saga_environment(world, proof) as sagas:
+        await _meet(sagas, lambda act: both(failing(last), meanwhile(at, act)))
+        assert await sagas.phase(FIRST) == "undone"
+        await assert_untouched(world, sagas)
 
 
 async def meet_freely(world: World, proof: Proof) -> None:
     """Both run at once, in an order that the seed decides."""
-    async with staged(world, proof) as stage:
-        process = stage.start()
+    async with saga_environment(world, proof) as sagas:
+        process = sagas.start()
         await asyncio.gather(process.try_to_run(), process.try_to_run(SECOND, _rival(proof)))
         await process.settle()
-        await assert_untouched(world, stage)
+        await assert_untouched(world, sagas)
 
 
 async def cancel_at(world: World, proof: Proof, at: Point) -> None:
     """The caller goes away, and what was begun is undone all the same."""
-    async with staged(world, proof) as stage:
-        clean = await stage.observe()
+    async with saga_environment(world, proof) as sagas:
+        clean = await sagas.observe()
         callers: list[asyncio.Task[object]] = []
 
         async def go_away() -> None:
             callers[0].cancel()
             await world.clock.sleep(1)
 
-        process = stage.start(hooked(proof.saga, meanwhile(at, go_away)))
+        process = sagas.start(hooked(proof.saga, meanwhile(at, go_away)))
         callers.append(asyncio.create_task(process.run()))
         await asyncio.wait(callers)
         assert callers[0].cancelled()
         await process.settle()
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-        await stage.assert_closed()
+        assert await sagas.phase() == "undone"
+        assert await sagas.observe() == clean
+        await sagas.assert_closed()
 
 
 async def overtake_at(world: World, proof: Proof, at: Point) -> None:
     """The process sleeps past deadline and grace, recovery undoes it, and it wakes up: it is told no success."""
-    async with staged(world, proof) as stage:
-        clean = await stage.observe()
-        other = stage.start(is_alone=False)
+    async with saga_environment(world, proof) as sagas:
+        clean = await sagas.observe()
+        other = sagas.start(is_alone=False)
 
         async def sleep_through() -> None:
             world.clock.jump(timedelta(seconds=SETTINGS.run_s + SETTINGS.grace_s + 1))
             await other.recovery.recover()
-            assert await stage.phase() == "undone"
+            assert await sagas.phase() == "undone"
 
-        process = stage.start(hooked(proof.saga, meanwhile(at, sleep_through)), is_alone=False)
+        process = sagas.start(hooked(proof.saga, meanwhile(at, sleep_through)), is_alone=False)
         error = await process.try_to_run()
         assert isinstance(error, Unavailable), error
         await process.settle()
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-        await stage.assert_closed()
+        assert await sagas.phase() == "undone"
+        assert await sagas.observe() == clean
+        await sagas.assert_closed()
 
 
-async def assert_untouched(world: World, stage: Stage) -> None:
+async def assert_untouched(world: World, sagas: SagaEnvironment) -> None:
     """There is what those that are done would have made without the others, in one order or another."""
-    await stage.assert_closed()
-    asked = {FIRST: stage.proof.input, SECOND: _rival(stage.proof)}
-    done = [(name, work) for name, work in asked.items() if await stage.phase(name) == "done"]
-    seen = await stage.observe()
-    wanted = [await _result_of(world, stage.proof, order) for order in permutations(done)]
+    await sagas.assert_closed()
+    asked = {FIRST: sagas.proof.input, SECOND: _rival(sagas.proof)}
+    done = [(name, work) for name, work in asked.items() if await sagas.phase(name) == "done"]
+    seen = await sagas.observe()
+    wanted = [await _result_of(world, sagas.proof, order) for order in permutations(done)]
     assert seen in wanted, f"{seen} is not one of {wanted}"
 
 
-async def _meet(stage: Stage, hook: Callable[[Callable[[], Awaitable[None]]], Hook]) -> Exception | None:
+async def _meet(sagas: SagaEnvironment, hook: Callable[[Callable[[], Awaitable[None]]], Hook]) -> Exception | None:
     met: list[str] = []
     processes: list[Process] = []
 
     async def run_other() -> None:
-        await processes[0].try_to_run(SECOND, _rival(stage.proof))
-        met.append(await stage.phase(SECOND))
+        await processes[0].try_to_run(SECOND, _rival(sagas.proof))
+        met.append(await sagas.phase(SECOND))
 
-    processes.append(stage.start(hooked(stage.proof.saga, hook(run_other))))
+    processes.append(sagas.start(hooked(sagas.proof.saga, hook(run_other))))
     error = await processes[0].try_to_run()
     await processes[0].settle()
     assert met, "they met"

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-class Hands:
+class ManualTime:
     """A clock moved by hand."""
 
     def __init__(self) -> None:

@@ -38,9 +38,9 @@ from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
-from tests.kit.identity.environment import ROOT, Carrying, House, told
+from tests.kit.identity.environment import ROOT, Carrying, IdentityEnvironment, expect
 from tests.kit.identity.launch import settings as identity_settings
 from tests.kit.identity.login import nobody_answers
 from tests.kit.identity.service_credentials import certified
@@ -73,13 +73,13 @@ class Clouds:
         return [cloud.provider for cloud in self.clouds.values()]
 
 
-class RegionHouse:
+class RegionEnvironment:
     """Both services, and what a test needs to begin with."""
 
-    def __init__(self, identity: House, app: RegionApp, clouds: Clouds) -> None:
+    def __init__(self, identity: IdentityEnvironment, app: RegionApp, clouds: Clouds) -> None:
         self.identity, self.app, self.clouds = identity, app, clouds
         self.store, self.clock = identity.store, identity.clock
-        self.asgi = Validated(app.api, judge_of(TABLE))
+        self.asgi = Validated(app.api, response_contract(TABLE))
         self.organization = self.project = ""
 
     @property
@@ -120,7 +120,7 @@ class RegionHouse:
     async def made(self, path: str, name: str, spec: Any) -> str:
         """Make something and return its id."""
         reply = await self.root.post(path, {"metadata": {"name": name}, "spec": spec})
-        return str(told(reply, 201)["metadata"]["id"])
+        return str(expect(reply, 201)["metadata"]["id"])
 
     async def until(self, path: str, status: str) -> Any:
         """Wait until something has this provisioning status, and return it."""
@@ -156,7 +156,7 @@ def unwatched() -> RegionSettings:
 
 
 @asynccontextmanager
-async def housed(
+async def region_environment(
     store: SqliteStore,
     clock: Clock,
     randomness: Randomness,
@@ -165,7 +165,7 @@ async def housed(
     is_instant: bool,
     aside: dict[str, Any],
     more: dict[str, Any],
-) -> AsyncIterator[RegionHouse]:
+) -> AsyncIterator[RegionEnvironment]:
     """Run both services over a store; `aside` and `more` are ports of identity and of region to be otherwise."""
     api, rate = ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])), RateLimit(quota=10_000_000)
     common: dict[str, Any] = {
@@ -204,12 +204,12 @@ async def housed(
     await identity.start()
     await app.start()
     try:
-        house = RegionHouse(House(identity, store), app, clouds)
-        house.identity.root = await house.identity.log_in(ROOT)
-        house.organization = await house.identity.organization()
-        house.project = await house.identity.project(house.organization)
-        yield house
-        house.asgi.assert_documented()
+        region = RegionEnvironment(IdentityEnvironment(identity, store), app, clouds)
+        region.identity.root = await region.identity.log_in(ROOT)
+        region.organization = await region.identity.organization()
+        region.project = await region.identity.project(region.organization)
+        yield region
+        region.asgi.assert_documented()
     finally:
         await app.stop()
         await identity.stop()
@@ -219,17 +219,17 @@ async def housed(
 
 
 @asynccontextmanager
-async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> AsyncIterator[RegionHouse]:
+async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> AsyncIterator[RegionEnvironment]:
     """Run both services in real time for the time of a block; `ports` are those of `RegionPorts` to be otherwise."""
     store = open_store(directory / "remuda.db", registry(), SEALER)
-    async with housed(
+    async with region_environment(
         store, SystemClock(), SystemRandomness(), directory=directory, is_instant=is_instant, aside={}, more=ports
-    ) as house:
-        yield house
+    ) as region:
+        yield region
 
 
-def in_a_region(
-    scenario: Callable[[RegionHouse], Coroutine[Any, Any, None]],
+def run_region(
+    scenario: Callable[[RegionEnvironment], Coroutine[Any, Any, None]],
     *,
     seed: int = 5,
     is_instant: bool = False,
@@ -242,7 +242,7 @@ def in_a_region(
 
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
-        async with housed(
+        async with region_environment(
             store,
             world.clock,
             world.randomness,
@@ -250,7 +250,7 @@ def in_a_region(
             is_instant=is_instant,
             aside={"aside": at_once},
             more=ports,
-        ) as house:
-            await scenario(house)
+        ) as region:
+            await scenario(region)
 
     simulate(run, [seed])

@@ -9,7 +9,7 @@ from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.networks import Network
 from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, member
-from tests.kit.region.storage import TENANT, Site
+from tests.kit.region.storage import TENANT, StorageEnvironment
 
 STANDARD = class_id(REGION, "c1f0c0de-0001-4000-8000-000000000001")
 """The class of the simulated cloud that has four addresses on each network."""
@@ -52,22 +52,22 @@ def forbidden(verb: str, why: str = OUTSIDE, endpoint: str = "filestorage:v2") -
     return 403, f"operation is not allowed by rbac: operation '{verb}' on endpoint 'region:{endpoint}'{why}"
 
 
-async def nothing_was_made(site: Site) -> None:
-    assert not (await site.store.list(FileStorage)).items
+async def nothing_was_made(region_storage: StorageEnvironment) -> None:
+    assert not (await region_storage.store.list(FileStorage)).items
     ours = "filestorages"
-    assert not [held for held in site.identity.held.values() if held.kind.startswith(ours)]
-    assert not [name for each in site.identity.references.values() for name in each if name.startswith(ours)]
+    assert not [held for held in region_storage.identity.held.values() if held.kind.startswith(ours)]
+    assert not [name for each in region_storage.identity.references.values() for name in each if name.startswith(ours)]
 
 
-async def read(site: Site, storage: str) -> Any:
-    reply = await site.storages.ask(TENANT).get(f"{FILE_STORAGE}/{storage}")
+async def read(region_storage: StorageEnvironment, storage: str) -> Any:
+    reply = await region_storage.storages.ask(TENANT).get(f"{FILE_STORAGE}/{storage}")
     assert reply.status == 200, reply
     return reply.json
 
 
-async def spoil(site: Site, network: str, **at_cloud: Any) -> None:
+async def spoil(region_storage: StorageEnvironment, network: str, **at_cloud: Any) -> None:
     """Have a network say something else about what it has at the cloud; nothing at all, if nothing is said."""
-    found = await site.store.get(Network, network)
+    found = await region_storage.store.get(Network, network)
     assert found.status.openstack is not None
     changed = replace(found.status.openstack, **at_cloud) if at_cloud else None
-    await site.store.update_status(replace(found, status=replace(found.status, openstack=changed)))
+    await region_storage.store.update_status(replace(found, status=replace(found.status, openstack=changed)))

@@ -43,7 +43,7 @@ WAYS_OUT = (CloudExternalNetwork(id="e2", name="wide"), CloudExternalNetwork(id=
 
 
 @dataclass
-class Shop:
+class FlavorProvider:
     """What it sells, and how it is doing."""
 
     clock: Clock

@@ -29,9 +29,18 @@ from remuda.region.servers.provider_spec import server_handle
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
 from tests.kit.outbound_servers import Names
-from tests.kit.region.flavor_provider import Shop
+from tests.kit.region.flavor_provider import FlavorProvider
 from tests.kit.region.networks import Finds, simulated_cloud
-from tests.kit.region.resource_api import ORG, OTHER_REGION, REGION, Room, clouds_over, make_region, member, registry
+from tests.kit.region.resource_api import (
+    ORG,
+    OTHER_REGION,
+    REGION,
+    RegionApi,
+    clouds_over,
+    make_region,
+    member,
+    registry,
+)
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -105,7 +114,7 @@ def image(uri: str = URI, **spec: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class ImagesEnvironment:
     """Everything."""
 
     world: World
@@ -113,7 +122,7 @@ class Ground:
     cloud: SimulatedCloud
     clouds: Clouds
     web: Web
-    room: Room[dict[str, Any]]
+    api: RegionApi[dict[str, Any]]
     driver: control.ImageDriver
     finds: Finds
 
@@ -130,14 +139,14 @@ class Ground:
 
     async def begin(self, who: Principal = ANN, **spec: Any) -> str:
         """Ask for an image and return its id."""
-        reply = await self.room.ask(who).post(OWN, image(**spec))
+        reply = await self.api.ask(who).post(OWN, image(**spec))
         assert reply.status == 200, reply
         name: str = reply.json["metadata"]["id"]
         return name
 
     async def states(self) -> list[str]:
         """Return how far the organization's images are."""
-        reply = await self.room.ask(ANN).get(SECOND, [("organizationID", ORG), ("scope", "owned")])
+        reply = await self.api.ask(ANN).get(SECOND, [("organizationID", ORG), ("scope", "owned")])
         return [each["status"]["state"] for each in read(reply)]
 
     async def available(self, name: str) -> Condition:
@@ -173,12 +182,12 @@ def read(reply: Reply) -> list[Any]:
 
 
 @asynccontextmanager
-async def open_ground(
+async def open_images(
     world: World, *, cloud: SimulatedCloud, web: Web, at_work: bool, attempts: int = 3, most: int = 4
-) -> AsyncIterator[Ground]:
+) -> AsyncIterator[ImagesEnvironment]:
     """Open the store as it was left, and begin as a process does."""
     store, finds = open_simulated(world, registry()), Finds()
-    providers: dict[str, Provider] = {REGION: cloud.provider, OTHER_REGION: Shop(world.clock).bare}
+    providers: dict[str, Provider] = {REGION: cloud.provider, OTHER_REGION: FlavorProvider(world.clock).bare}
     clouds = clouds_over(world, store, providers, CallSettings())
     fetcher = ImageFetcher(source=web, limits=Limits(longest=1_000_000, total_s=3000))
     services = {
@@ -191,13 +200,13 @@ async def open_ground(
     if at_work:
         await driver.start()
     try:
-        yield Ground(
+        yield ImagesEnvironment(
             world=world,
             store=store,
             cloud=cloud,
             clouds=clouds,
             web=web,
-            room=Room(world, store, services, api.ROUTES),
+            api=RegionApi(world, store, services, api.ROUTES),
             driver=driver,
             finds=finds,
         )
@@ -206,8 +215,8 @@ async def open_ground(
         await clouds.close(0)
 
 
-def on_ground(
-    scenario: Callable[[Ground], Coroutine[Any, Any, None]],
+def run_images(
+    scenario: Callable[[ImagesEnvironment], Coroutine[Any, Any, None]],
     *,
     at_work: bool = True,
     seeds: int = 1,
@@ -218,12 +227,12 @@ def on_ground(
 
     async def run(world: World) -> None:
         cloud = simulated_cloud(world, faults=world.faults) if rates else simulated_cloud(world)
-        async with open_ground(world, cloud=cloud, web=Web(world.clock), at_work=at_work, **settings) as ground:
-            await make_region(ground.store)
-            await make_region(ground.store, OTHER_REGION, called="cluster")
-            await scenario(ground)
-            ground.room.app.assert_documented()
-        await ground.store.close()
+        async with open_images(world, cloud=cloud, web=Web(world.clock), at_work=at_work, **settings) as region_images:
+            await make_region(region_images.store)
+            await make_region(region_images.store, OTHER_REGION, called="cluster")
+            await scenario(region_images)
+            region_images.api.app.assert_documented()
+        await region_images.store.close()
         await cloud.stop()
 
     simulate(run, seeds, rates=rates)

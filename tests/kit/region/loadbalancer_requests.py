@@ -5,7 +5,7 @@ from typing import Any
 from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from tests.kit.region.resource_api import ORG, OTHER_ORG, member
-from tests.kit.region.storage import Site
+from tests.kit.region.storage import StorageEnvironment
 
 ALL = "region:networks:v2 CRUD, region:loadbalancers:v2 CRUD"
 STRANGER = member("eve@example.com", OTHER_ORG, ALL)
@@ -41,6 +41,6 @@ def forbidden(verb: str, why: str = " is not permitted", endpoint: str = "loadba
     return 403, f"operation is not allowed by rbac: operation '{verb}' on endpoint 'region:{endpoint}'{why}"
 
 
-async def nothing_was_made(site: Site) -> None:
-    assert not (await site.store.list(LoadBalancer)).items
-    assert not [held for held in site.identity.held.values() if held.kind.startswith("loadbalancers")]
+async def nothing_was_made(region_storage: StorageEnvironment) -> None:
+    assert not (await region_storage.store.list(LoadBalancer)).items
+    assert not [held for held in region_storage.identity.held.values() if held.kind.startswith("loadbalancers")]

@@ -26,9 +26,9 @@ from remuda.store.contract import Store
 from remuda.store.logs import Log
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
-from tests.kit.region.environment import NORTH, RegionHouse
+from tests.kit.region.environment import NORTH, RegionEnvironment
 from tests.kit.resource_api import ByName, everywhere
 
 QUICK = MonitorSettings(first_looks_per_s=1000, judged_per_s=100_000)
@@ -46,13 +46,13 @@ def monitor_over(
 class Monitored:
     """A region, and what looks at it."""
 
-    house: RegionHouse
+    region: RegionEnvironment
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     woken: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        ports = self.house.app.ports
-        clouds = self.house.app.clouds
+        ports = self.region.app.ports
+        clouds = self.region.app.clouds
         self.monitor = monitor_over(ports.reconcile_ports, ports.log, clouds, self.registry, self.woken.append)
         self.watch: Watch = self.monitor.watch(NORTH)
         self.recovery = Recovery(
@@ -63,19 +63,19 @@ class Monitored:
             breaker=orphan_breaker(ports.reconcile_ports),
         )
         table = Table("region", title="Region", description="One room of it.", routes=ROUTES)
-        self._door, self._contract = ByName(), judge_of(table)
-        given = api_ports(self.house.store, self._door, clock=ports.clock, randomness=ports.randomness)
+        self._api, self._contract = ByName(), response_contract(table)
+        given = api_ports(self.region.store, self._api, clock=ports.clock, randomness=ports.randomness)
         self._app = Validated(Api(table, self.recovery, given), self._contract)
 
     @property
     def store(self) -> Store:
         """What is stored."""
-        return self.house.store
+        return self.region.store
 
     @property
     def provider(self) -> Provider:
         """The cloud itself, past all that we do about its calls."""
-        return self.house.north.provider
+        return self.region.north.provider
 
     @property
     def operator(self) -> Client:
@@ -85,17 +85,17 @@ class Monitored:
     def asking(self, principal: Any) -> Client:
         """Return the client of somebody."""
         token = principal.caller.replace("@", ".")
-        self._door.known[token] = principal
+        self._api.known[token] = principal
         return Client(app=self._app, token=token, contract=self._contract)
 
     async def cloud(self) -> Cloud:
         """Return the region that is looked at."""
-        return await self.house.app.clouds.get(NORTH)
+        return await self.region.app.clouds.get(NORTH)
 
     async def look(self, times: int = 1) -> list[tuple[str, str]]:
         """Look for orphans some times, as far apart as the monitor does; return what is recorded, and why."""
         for _ in range(times):
-            await self.house.clock.sleep(300)
+            await self.region.clock.sleep(300)
             await self.watch.orphans.look(await self.cloud())
         return sorted((each.spec.subject, each.spec.why) for each in await self.orphans())
 
@@ -124,4 +124,4 @@ class Monitored:
 
     async def settled(self, server: str) -> Any:
         """Wait until a server runs, and return it."""
-        return await self.house.until(f"/api/v2/servers/{server}", "provisioned")
+        return await self.region.until(f"/api/v2/servers/{server}", "provisioned")

@@ -9,7 +9,7 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.controller import new_key_pair
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
-from tests.kit.region.networks import TENANT, Ground
+from tests.kit.region.networks import TENANT, NetworksEnvironment
 from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, member
 
 __all__ = [
@@ -52,33 +52,35 @@ def forbidden(verb: str, why: str, endpoint: str = "region:networks:v2") -> tupl
     return 403, f"operation is not allowed by rbac: operation '{verb}' on endpoint '{endpoint}'{why}"
 
 
-async def nothing_was_made(ground: Ground) -> None:
-    assert not (await ground.store.list(Network)).items
-    assert not (await ground.store.list(Identity)).items
-    assert ground.identity.everything() == ({}, {}, frozenset())
+async def nothing_was_made(region_networks: NetworksEnvironment) -> None:
+    assert not (await region_networks.store.list(Network)).items
+    assert not (await region_networks.store.list(Identity)).items
+    assert region_networks.identity.everything() == ({}, {}, frozenset())
 
 
-async def make_group(ground: Ground, network: str, *rules: dict[str, Any]) -> str:
+async def make_group(region_networks: NetworksEnvironment, network: str, *rules: dict[str, Any]) -> str:
     """Make a security group and return its id."""
     body = {"metadata": {"name": "sg"}, "spec": {"networkId": network, "rules": list(rules)}}
-    reply = await ground.groups.ask(TENANT).post(SECURITY_GROUPS, body)
+    reply = await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, body)
     assert reply.status == 201, reply
     name: str = reply.json["metadata"]["id"]
     return name
 
 
-async def make_authority(ground: Ground, **spec: Any) -> str:
+async def make_authority(region_networks: NetworksEnvironment, **spec: Any) -> str:
     """Make an authority and return its id."""
     fields = {"organizationId": ORG, "projectId": PROJECT, "publicKey": KEY} | spec
-    reply = await ground.authorities.ask(TENANT).post(AUTHORITIES, {"metadata": {"name": "ca"}, "spec": fields})
+    reply = await region_networks.authorities.ask(TENANT).post(
+        AUTHORITIES, {"metadata": {"name": "ca"}, "spec": fields}
+    )
     assert reply.status == 201, reply
     name: str = reply.json["metadata"]["id"]
     return name
 
 
-async def all_is_gone(ground: Ground) -> None:
+async def all_is_gone(region_networks: NetworksEnvironment) -> None:
     """See that nothing is left of any network, anywhere."""
-    assert await ground.at_cloud() == NOTHING
+    assert await region_networks.at_cloud() == NOTHING
     for kind in (Network, Identity, OpenstackIdentity, SecurityGroup):
-        assert not (await ground.store.list(kind)).items
-    assert ground.identity.everything() == ({}, {}, frozenset())
+        assert not (await region_networks.store.list(kind)).items
+    assert region_networks.identity.everything() == ({}, {}, frozenset())

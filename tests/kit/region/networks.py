@@ -15,11 +15,13 @@ from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.reporter import NullReporter
@@ -44,7 +46,7 @@ from tests.kit.region.resource_api import (
     OTHER_REGION,
     PROJECT,
     REGION,
-    Room,
+    RegionApi,
     catalogues,
     clouds_over,
     make_region,
@@ -59,10 +61,10 @@ __all__ = [
     "HOME",
     "OTHER_PROJECT",
     "TENANT",
-    "Ground",
+    "NetworksEnvironment",
     "network",
-    "on_ground",
-    "open_ground",
+    "open_networks",
+    "run_networks",
     "simulated_cloud",
 ]
 
@@ -102,7 +104,7 @@ class Finds(NullReporter):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class NetworksEnvironment:
     """Everything."""
 
     world: World
@@ -112,9 +114,9 @@ class Ground:
     providers: dict[str, Provider]
     """What does the work in which region: another one may take over."""
     operations: Operations
-    networks: Room[Networks]
-    groups: Room[SecurityGroups]
-    authorities: Room[Authorities]
+    networks: RegionApi[Networks]
+    groups: RegionApi[SecurityGroups]
+    authorities: RegionApi[Authorities]
     drivers: tuple[Controller, ...]
     finds: Finds
 
@@ -145,7 +147,7 @@ class Ground:
         """Return what was witnessed in the organization: what was asked, about what, and how it ended."""
         page = await self.store.read(STREAM, subject_of_organization(ORG))
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
-        return [(each.operation.verb, each.resource.type, each.resource.id, each.result.status) for each in records]
+        return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]
 
     async def at_cloud(self) -> dict[str, list[str]]:
         """Return the names of all that the cloud has."""
@@ -177,9 +179,9 @@ class Ground:
 
 
 @asynccontextmanager
-async def open_ground(
+async def open_networks(
     world: World, *, identity: MemoryIdentity, cloud: SimulatedCloud, at_work: bool, wrapped: Any = None
-) -> AsyncIterator[Ground]:
+) -> AsyncIterator[NetworksEnvironment]:
     """Open the store as it was left, and begin as a process does; requests and controllers have it as it is wrapped."""
     store, finds = open_simulated(world, registry()), Finds()
     seen = store if wrapped is None else wrapped(store)
@@ -187,10 +189,8 @@ async def open_ground(
     clouds = clouds_over(world, seen, providers)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    bound = [
-        *networks_sagas.bound(networks_sagas.NetworkPorts(store=seen, identity=identity)),
-        *authorities_sagas.bound(authorities_sagas.AuthorityPorts(store=seen, identity=identity)),
-    ]
+    create_ports = CreatePorts(store=seen, identity=identity)
+    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.drivers(ports, identity, clouds, settings=settings),
@@ -199,29 +199,29 @@ async def open_ground(
     )
     common: dict[str, Any] = {"store": seen, "identity": identity}
     networks = Networks(**common, clock=world.clock, clouds=clouds, operations=operations)
-    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds)
-    ground = Ground(
+    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds, networks=networks)
+    region_networks = NetworksEnvironment(
         world=world,
         store=store,
         identity=identity,
         cloud=cloud,
         providers=providers,
         operations=operations,
-        networks=Room(world, store, networks, networks_api.ROUTES),
-        groups=Room(world, store, groups, groups_api.ROUTES),
-        authorities=Room(world, store, Authorities(**common, operations=operations), authorities_api.ROUTES),
+        networks=RegionApi(world, store, networks, networks_api.ROUTES),
+        groups=RegionApi(world, store, groups, groups_api.ROUTES),
+        authorities=RegionApi(world, store, Authorities(**common, operations=operations), authorities_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
     )
     await Recovery(operations, is_alone=True).recover()
-    for driver in ground.drivers:
+    for driver in region_networks.drivers:
         await driver.start()
     try:
-        yield ground
-        for room in (ground.networks, ground.groups, ground.authorities):
-            room.app.assert_documented()
+        yield region_networks
+        for api in (region_networks.networks, region_networks.groups, region_networks.authorities):
+            api.app.assert_documented()
     finally:
-        for driver in ground.drivers:
+        for driver in region_networks.drivers:
             await driver.stop()
         await operations.stop()
         await store.close()
@@ -233,8 +233,8 @@ def simulated_cloud(world: World, **settings: Any) -> SimulatedCloud:
     return open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness, **settings)
 
 
-def on_ground(
-    scenario: Callable[[Ground], Coroutine[Any, Any, None]],
+def run_networks(
+    scenario: Callable[[NetworksEnvironment], Coroutine[Any, Any, None]],
     *,
     limits: Mapping[str, int] | None = None,
     at_work: bool = False,
@@ -246,10 +246,10 @@ def on_ground(
     async def run(world: World) -> None:
         identity = MemoryIdentity({HOME, ProjectRef(ORG, OTHER_PROJECT)}, limits=limits)
         cloud = simulated_cloud(world, faults=world.faults) if rates else simulated_cloud(world)
-        async with open_ground(world, identity=identity, cloud=cloud, at_work=at_work) as ground:
-            await make_region(ground.store)
-            await make_region(ground.store, OTHER_REGION, called="hidden", organizations=[ABSENT])
-            await scenario(ground)
+        async with open_networks(world, identity=identity, cloud=cloud, at_work=at_work) as region_networks:
+            await make_region(region_networks.store)
+            await make_region(region_networks.store, OTHER_REGION, called="hidden", organizations=[ABSENT])
+            await scenario(region_networks)
         await cloud.stop()
 
     simulate(run, seeds, rates=rates)

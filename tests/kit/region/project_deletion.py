@@ -15,7 +15,7 @@ from remuda.region.kinds import KINDS
 from remuda.store.kinds import Kind
 from remuda.store.logs import subject_of
 from tests.kit.identity.environment import ORGANIZATIONS
-from tests.kit.region.environment import NORTH, RegionHouse
+from tests.kit.region.environment import NORTH, RegionEnvironment
 
 STAYS = {"regions", "filestorageclasses", "filestorageprovisioners"}
 """What belongs to no project."""
@@ -23,37 +23,37 @@ _FILES = class_id(NORTH, "c1f0c0de-0001-4000-8000-000000000001")
 _KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop ca@example.com"
 
 
-def project_path(house: RegionHouse) -> str:
+def project_path(region: RegionEnvironment) -> str:
     """Return where identity has the project."""
-    return f"{ORGANIZATIONS}/{house.organization}/projects/{house.project}"
+    return f"{ORGANIZATIONS}/{region.organization}/projects/{region.project}"
 
 
-async def end_project(house: RegionHouse) -> None:
+async def end_project(region: RegionEnvironment) -> None:
     """Delete the project: one call."""
-    reply = await house.identity.client(house.identity.root).delete(project_path(house))
+    reply = await region.identity.client(region.identity.root).delete(project_path(region))
     assert reply.status == 202, reply
 
 
-async def until_project_is_gone(house: RegionHouse, *, within_s: float) -> None:
+async def until_project_is_gone(region: RegionEnvironment, *, within_s: float) -> None:
     """Wait until identity has the project no more."""
-    root, deadline = house.identity.client(house.identity.root), house.clock.monotonic() + within_s
-    while (await root.get(project_path(house))).status != 404:
-        assert house.clock.monotonic() < deadline, f"not gone in {within_s:g} s: {await left_of(house)}"
-        await house.clock.sleep(0.5)
+    root, deadline = region.identity.client(region.identity.root), region.clock.monotonic() + within_s
+    while (await root.get(project_path(region))).status != 404:
+        assert region.clock.monotonic() < deadline, f"not gone in {within_s:g} s: {await left_of(region)}"
+        await region.clock.sleep(0.5)
 
 
-async def left_of(house: RegionHouse) -> dict[str, list[str]]:
+async def left_of(region: RegionEnvironment) -> dict[str, list[str]]:
     """Return all that is left of any project: our objects, what they cost, and what the cloud has."""
     ours = {kind.plural: kind.type for kind in KINDS if kind.plural not in STAYS}
-    found = {name: list((await house.store.list_names(kind)).items) for name, kind in ours.items()}
-    rows = (await house.store.list(Allocation)).items
+    found = {name: list((await region.store.list_names(kind)).items) for name, kind in ours.items()}
+    rows = (await region.store.list(Allocation)).items
     found["allocations"] = [row.name for row in rows if row.spec.life != "released"]
-    found |= {f"cloud: {what}": names for what, names in (await _at_cloud(house)).items()}
+    found |= {f"cloud: {what}": names for what, names in (await _at_cloud(region)).items()}
     return {name: left for name, left in found.items() if left}
 
 
-async def _at_cloud(house: RegionHouse) -> Mapping[str, list[str]]:
-    provider = house.north.provider
+async def _at_cloud(region: RegionEnvironment) -> Mapping[str, list[str]]:
+    provider = region.north.provider
     assert provider.tenancies is not None
     assert provider.networks is not None
     assert provider.security_groups is not None
@@ -94,9 +94,9 @@ class Told:
 
 
 @asynccontextmanager
-async def listening(house: RegionHouse) -> AsyncIterator[Told]:
+async def listening(region: RegionEnvironment) -> AsyncIterator[Told]:
     """Hear all that the cloud tells while the block runs."""
-    told, events = Told(), house.north.provider.events
+    told, events = Told(), region.north.provider.events
     assert events is not None
 
     async def listen() -> None:
@@ -111,39 +111,39 @@ async def listening(house: RegionHouse) -> AsyncIterator[Told]:
         task.cancel()
 
 
-async def let_go(house: RegionHouse, kind: Kind[Any], name: str) -> int:
+async def let_go(region: RegionEnvironment, kind: Kind[Any], name: str) -> int:
     """Return where in the timeline a controller let go of an object."""
-    entries = (await house.store.read("timeline", subject_of(kind.qualified, name), limit=1000)).entries
-    (position,) = [each.position for each in entries if msgspec.json.decode(each.data)["event"] == "LetGo"]
+    entries = (await region.store.read("timeline", subject_of(kind.qualified, name), limit=1000)).entries
+    (position,) = [each.position for each in entries if msgspec.json.decode(each.data)["event"] == "FinalizerRemoved"]
     return position
 
 
 async def furnish(
-    house: RegionHouse, network: str, *, servers: Sequence[int], parts: int, at_once: int = 1
+    region: RegionEnvironment, network: str, *, servers: Sequence[int], parts: int, at_once: int = 1
 ) -> list[str]:
     """Ask for security groups, load balancers, file storage and servers on a network; return the servers' ids.
 
     So many customers ask for servers `at_once`.
     """
-    await house.until(f"/api/v2/networks/{network}", "provisioned")
-    place = {"organizationId": house.organization, "projectId": house.project}
+    await region.until(f"/api/v2/networks/{network}", "provisioned")
+    place = {"organizationId": region.organization, "projectId": region.project}
     groups = [
-        await house.made("/api/v2/securitygroups", f"group-{number}", {"networkId": network, "rules": []})
+        await region.made("/api/v2/securitygroups", f"group-{number}", {"networkId": network, "rules": []})
         for number in range(parts)
     ]
     listener = {"name": "web", "protocol": "tcp", "port": 80, "pool": {"members": []}}
     for number in range(parts):
         spec: dict[str, Any] = {"networkId": network, "listeners": [listener]}
-        await house.made("/api/v2/loadbalancers", f"balancer-{number}", spec)
+        await region.made("/api/v2/loadbalancers", f"balancer-{number}", spec)
     files = {"regionId": NORTH, "storageClassId": _FILES, "sizeGiB": 10, "storageType": {}}
     for number in range(parts):
         spec = place | files | {"attachments": {"networkIds": [network]}}
-        await house.made("/api/v2/filestorage", f"files-{number}", spec)
-    authority = await house.made("/api/v2/sshcertificateauthorities", "authority", place | {"publicKey": _KEY})
+        await region.made("/api/v2/filestorage", f"files-{number}", spec)
+    authority = await region.made("/api/v2/sshcertificateauthorities", "authority", place | {"publicKey": _KEY})
 
     async def ask(numbers: Iterable[int]) -> list[str]:
         return [
-            await house.server(
+            await region.server(
                 network,
                 f"server-{number}",
                 networking={"securityGroups": [groups[number % parts]]},

@@ -42,7 +42,7 @@ from tests.kit.resource_api import (
     member,
     refusal,
     rights,
-    run_in_room,
+    run_resource_api,
     with_machinery,
 )
 from tests.kit.simulation.runner import World
@@ -53,17 +53,17 @@ __all__ = [
     "OTHER_REGION",
     "PROJECT",
     "REGION",
-    "Room",
+    "RegionApi",
     "Setup",
     "catalogues",
     "clouds_over",
     "everywhere",
-    "in_a_room",
     "make_region",
     "member",
     "refusal",
     "registry",
     "rights",
+    "run_region_api",
 ]
 
 REGION = "c0000000-0000-4000-8000-000000000001"
@@ -75,7 +75,7 @@ def registry() -> Registry:
     return with_machinery(KINDS)
 
 
-class Room(common.Room[ServiceT], Generic[ServiceT]):
+class RegionApi(common.ResourceApi[ServiceT], Generic[ServiceT]):
     """A room of region, mounted."""
 
     of = "region"
@@ -137,14 +137,14 @@ async def make_region(
     return await store.create(Region(metadata=Metadata(name=name, labels={NAME: called}), spec=wanted))
 
 
-def in_a_room(
+def run_region_api(
     service: Callable[[World, SqliteStore], ServiceT],
     routes: Iterable[AnyRoute],
-    scenario: Callable[[Room[ServiceT]], Coroutine[Any, Any, None]],
+    scenario: Callable[[RegionApi[ServiceT]], Coroutine[Any, Any, None]],
     *,
     seeds: int = 1,
 ) -> None:
     """Run a scenario in simulated time on a store of its own."""
-    run_in_room(
-        registry(), lambda world, store: Room(world, store, service(world, store), routes), scenario, seeds=seeds
+    run_resource_api(
+        registry(), lambda world, store: RegionApi(world, store, service(world, store), routes), scenario, seeds=seeds
     )

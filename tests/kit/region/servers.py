@@ -22,6 +22,7 @@ import msgspec
 from remuda.access.principal import AccessList, Principal
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import server_name
@@ -31,6 +32,7 @@ from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -65,7 +67,7 @@ from tests.kit.region.resource_api import (
     ORG,
     PROJECT,
     REGION,
-    Room,
+    RegionApi,
     catalogues,
     clouds_over,
     make_region,
@@ -113,7 +115,7 @@ def update(name: str = "web", /, **spec: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yard:
+class ServersEnvironment:
     """Everything."""
 
     world: World
@@ -122,10 +124,10 @@ class Yard:
     cloud: SimulatedCloud
     providers: dict[str, Provider]
     """What does the work in which region: another one may take over."""
-    networks: Room[Networks]
-    groups: Room[SecurityGroups]
-    authorities: Room[Authorities]
-    servers: Room[dict[str, Any]]
+    networks: RegionApi[Networks]
+    groups: RegionApi[SecurityGroups]
+    authorities: RegionApi[Authorities]
+    servers: RegionApi[dict[str, Any]]
     drivers: tuple[Controller, ...]
     finds: Finds
 
@@ -198,7 +200,7 @@ class Yard:
         """Return the names of what happened to a server, without the conditions."""
         page = await self.store.read("timeline", subject_of(SERVER.qualified, server), limit=1000)
         told = [msgspec.json.decode(entry.data)["event"] for entry in page.entries]
-        return [each for each in told if each not in {"ConditionChanged", "Held", "LetGo"}]
+        return [each for each in told if each not in {"ConditionChanged", "FinalizerAdded", "FinalizerRemoved"}]
 
     async def name_of(self, server: str, number: int = 0) -> str:
         """Return what a server is called at the cloud."""
@@ -248,19 +250,17 @@ def _id_of(reply: Reply) -> str:
 
 
 @asynccontextmanager
-async def open_yard(
+async def open_servers(
     world: World, *, identity: MemoryIdentity, cloud: SimulatedCloud, at_work: bool
-) -> AsyncIterator[Yard]:
+) -> AsyncIterator[ServersEnvironment]:
     """Open the store as it was left, and begin as a process does."""
     store, finds = open_simulated(world, registry()), Finds()
     providers = {REGION: cloud.provider}
     clouds = clouds_over(world, store, providers, CallSettings(deadline_s=20.0))
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    bound = [
-        *networks_sagas.bound(networks_sagas.NetworkPorts(store=store, identity=identity)),
-        *authorities_sagas.bound(authorities_sagas.AuthorityPorts(store=store, identity=identity)),
-    ]
+    create_ports = CreatePorts(store=store, identity=identity)
+    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.drivers(ports, identity, clouds, settings=settings),
@@ -269,27 +269,29 @@ async def open_yard(
         servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
-    servers = Servers(**common)
+    networks = Networks(**common, operations=operations)
+    groups = SecurityGroups(**common, networks=networks)
+    authorities = Authorities(store=store, identity=identity, operations=operations)
+    servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
     looking = Looking(store=store, clock=world.clock, clouds=clouds)
     actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
-    authorities = Authorities(store=store, identity=identity, operations=operations)
-    yard = Yard(
+    region_servers = ServersEnvironment(
         world=world,
         store=store,
         identity=identity,
         cloud=cloud,
         providers=providers,
-        networks=Room(world, store, Networks(**common, operations=operations), networks_api.ROUTES),
-        groups=Room(world, store, SecurityGroups(**common), groups_api.ROUTES),
-        authorities=Room(world, store, authorities, authorities_api.ROUTES),
-        servers=Room(world, store, {"servers": servers, "actions": actions}, servers_api.ROUTES),
+        networks=RegionApi(world, store, networks, networks_api.ROUTES),
+        groups=RegionApi(world, store, groups, groups_api.ROUTES),
+        authorities=RegionApi(world, store, authorities, authorities_api.ROUTES),
+        servers=RegionApi(world, store, {"servers": servers, "actions": actions}, servers_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
     )
     duties = BackgroundTasks(world.clock)
     await Recovery(operations, is_alone=True).recover()
     try:
-        for driver in yard.drivers:
+        for driver in region_servers.drivers:
             await driver.start()
         by_name = {driver.name: driver for driver in drivers}
         concerned: dict[Any, Controller] = {
@@ -301,19 +303,24 @@ async def open_yard(
         }
         if at_work:
             duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)
-        yield yard
-        for mounted in (yard.networks, yard.groups, yard.authorities, yard.servers):
+        yield region_servers
+        for mounted in (
+            region_servers.networks,
+            region_servers.groups,
+            region_servers.authorities,
+            region_servers.servers,
+        ):
             mounted.app.assert_documented()
     finally:
         await duties.stop()
-        for driver in yard.drivers:
+        for driver in region_servers.drivers:
             await driver.stop()
         await clouds.close(grace_s=0)
         await operations.stop()
         await store.close()
 
 
-def yard_cloud(
+def servers_cloud(
     world: World, *, is_instant: bool = True, bounds: FaultBounds | None = None, **catalogue: Any
 ) -> SimulatedCloud:
     """Return a cloud in memory whose faults are those of the world."""
@@ -322,13 +329,13 @@ def yard_cloud(
     return open_cloud(None, offered, clock=world.clock, randomness=world.randomness, faults=world.faults, bounds=bounds)
 
 
-def at_home() -> MemoryIdentity:
+def identity_of_project() -> MemoryIdentity:
     """Return an identity with two projects."""
     return MemoryIdentity({HOME, ProjectRef(ORG, OTHER_PROJECT)})
 
 
-def in_yard(
-    scenario: Callable[[Yard], Coroutine[Any, Any, None]],
+def run_servers(
+    scenario: Callable[[ServersEnvironment], Coroutine[Any, Any, None]],
     *,
     at_work: bool = False,
     is_instant: bool = True,
@@ -337,12 +344,14 @@ def in_yard(
     """Run a scenario with a region, and two projects; the settings are those of `yard_cloud`."""
 
     async def run(world: World) -> None:
-        cloud = yard_cloud(world, is_instant=is_instant, **cloud_settings)
+        cloud = servers_cloud(world, is_instant=is_instant, **cloud_settings)
         await cloud.start()
         try:
-            async with open_yard(world, identity=at_home(), cloud=cloud, at_work=at_work) as yard:
-                await make_region(yard.store)
-                await scenario(yard)
+            async with open_servers(
+                world, identity=identity_of_project(), cloud=cloud, at_work=at_work
+            ) as region_servers:
+                await make_region(region_servers.store)
+                await scenario(region_servers)
         finally:
             await cloud.stop()
 

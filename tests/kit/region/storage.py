@@ -15,11 +15,13 @@ from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -47,7 +49,7 @@ from tests.kit.region.resource_api import (
     ORG,
     OTHER_REGION,
     REGION,
-    Room,
+    RegionApi,
     catalogues,
     clouds_over,
     make_region,
@@ -57,7 +59,16 @@ from tests.kit.region.resource_api import (
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
-__all__ = ["ABSENT", "ENDPOINTS", "HOME", "OTHER_PROJECT", "TENANT", "Site", "on_site", "open_site"]
+__all__ = [
+    "ABSENT",
+    "ENDPOINTS",
+    "HOME",
+    "OTHER_PROJECT",
+    "TENANT",
+    "StorageEnvironment",
+    "open_storage",
+    "run_storage",
+]
 
 ENDPOINTS = "region:networks:v2 CRUD, region:loadbalancers:v2 CRUD, region:filestorage:v2 CRUD"
 TENANT = member("ann@example.com", ORG, ENDPOINTS)
@@ -65,7 +76,7 @@ TENANT = member("ann@example.com", ORG, ENDPOINTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
+class StorageEnvironment:
     """Everything."""
 
     world: World
@@ -74,9 +85,9 @@ class Site:
     cloud: SimulatedCloud
     clouds: Clouds
     keeper: ClassKeeper
-    networks: Room[Networks]
-    balancers: Room[LoadBalancers]
-    storages: Room[FileStorageService]
+    networks: RegionApi[Networks]
+    balancers: RegionApi[LoadBalancers]
+    storages: RegionApi[FileStorageService]
     drivers: tuple[Controller, ...]
     finds: Finds
 
@@ -114,7 +125,7 @@ class Site:
         """Return what was witnessed in the organization: what was asked, about what, and how it ended."""
         page = await self.store.read(STREAM, subject_of_organization(ORG))
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
-        return [(each.operation.verb, each.resource.type, each.resource.id, each.result.status) for each in records]
+        return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]
 
     async def look_again(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""
@@ -140,18 +151,19 @@ async def _made(asking: Coroutine[Any, Any, Any]) -> str:
 
 
 @asynccontextmanager
-async def open_site(
+async def open_storage(
     world: World, identity: MemoryIdentity, cloud: SimulatedCloud, *, at_work: bool
-) -> AsyncIterator[Site]:
+) -> AsyncIterator[StorageEnvironment]:
     """Open the store as it was left, and begin as a process does."""
     store, finds = open_simulated(world, registry()), Finds()
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
+    create_ports = CreatePorts(store=store, identity=identity)
     bound = [
-        *networks_sagas.bound(networks_sagas.NetworkPorts(store=store, identity=identity)),
-        *balancers_sagas.bound(balancers_sagas.BalancerPorts(store=store, identity=identity)),
-        *storage_sagas.bound(storage_sagas.StoragePorts(store=store, identity=identity)),
+        Bound(saga, create_ports)
+        for module in (networks_sagas, balancers_sagas, storage_sagas)
+        for saga in module.SAGAS
     ]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
@@ -166,41 +178,42 @@ async def open_site(
         "clouds": clouds,
         "operations": operations,
     }
-    site = Site(
+    networks = Networks(**given)
+    region_storage = StorageEnvironment(
         world=world,
         store=store,
         identity=identity,
         cloud=cloud,
         clouds=clouds,
         keeper=ClassKeeper(store, clouds, clock=world.clock),
-        networks=Room(world, store, Networks(**given), networks_api.ROUTES),
-        balancers=Room(world, store, LoadBalancers(**given), balancers_api.ROUTES),
-        storages=Room(world, store, FileStorageService(**given), storage_api.ROUTES),
+        networks=RegionApi(world, store, networks, networks_api.ROUTES),
+        balancers=RegionApi(world, store, LoadBalancers(**given, networks=networks), balancers_api.ROUTES),
+        storages=RegionApi(world, store, FileStorageService(**given), storage_api.ROUTES),
         drivers=drivers if at_work else (),
         finds=finds,
     )
     duties = BackgroundTasks(world.clock)
     await Recovery(operations, is_alone=True).recover()
     try:
-        for driver in site.drivers:
+        for driver in region_storage.drivers:
             await driver.start()
         by_name = {driver.name: driver for driver in drivers}
         concerned = {"balancer": by_name["loadbalancers"], "storage": by_name["filestorages"]}
         if at_work:
             duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)  # type: ignore[arg-type]  # they are subjects
-        yield site
-        for room in (site.networks, site.balancers, site.storages):
-            room.app.assert_documented()
+        yield region_storage
+        for api in (region_storage.networks, region_storage.balancers, region_storage.storages):
+            api.app.assert_documented()
     finally:
         await duties.stop()
-        for driver in site.drivers:
+        for driver in region_storage.drivers:
             await driver.stop()
         await operations.stop()
         await store.close()
 
 
-def on_site(
-    scenario: Callable[[Site], Coroutine[Any, Any, None]],
+def run_storage(
+    scenario: Callable[[StorageEnvironment], Coroutine[Any, Any, None]],
     *,
     limits: Mapping[str, int] | None = None,
     at_work: bool = True,
@@ -223,10 +236,10 @@ def on_site(
         )
         await cloud.start()
         try:
-            async with open_site(world, identity, cloud, at_work=at_work) as site:
-                await make_region(site.store)
-                await make_region(site.store, OTHER_REGION, called="hidden", organizations=[ABSENT])
-                await scenario(site)
+            async with open_storage(world, identity, cloud, at_work=at_work) as region_storage:
+                await make_region(region_storage.store)
+                await make_region(region_storage.store, OTHER_REGION, called="hidden", organizations=[ABSENT])
+                await scenario(region_storage)
         finally:
             await cloud.stop()
 

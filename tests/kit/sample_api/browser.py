@@ -68,7 +68,7 @@ AnyCall = Call[Any, Any, Any]
 
 
 @dataclass(slots=True)
-class TackRoom:
+class BrowserSample:
     """The service: it remembers how it was called, and replies as it was told."""
 
     calls: list[AnyCall] = field(default_factory=list)
@@ -79,12 +79,12 @@ class TackRoom:
         return self.reply()
 
 
-async def _answer(room: TackRoom, call: AnyCall) -> Any:
-    return await room.answer(call)
+async def _answer(service: BrowserSample, call: AnyCall) -> Any:
+    return await service.answer(call)
 
 
-async def _see(room: TackRoom, call: AnyCall) -> Seen:
-    room.calls.append(call)
+async def _see(service: BrowserSample, call: AnyCall) -> Seen:
+    service.calls.append(call)
     who = call.principal
     return Seen(
         peer=call.peer,
@@ -122,7 +122,7 @@ def table() -> Table:
     return Table("tack", title="Tack", description="Saddles.", routes=routes())
 
 
-class Door:
+class SampleAuthenticator:
     """Lets in whoever it knows, and can be made to wait."""
 
     def __init__(self) -> None:
@@ -143,11 +143,11 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A tack room that answers."""
+    """The sample API, mounted."""
 
     client: Client
-    room: TackRoom
-    door: Door
+    service: BrowserSample
+    authenticator: SampleAuthenticator
     store: SqliteStore
     api: Validated
 
@@ -155,12 +155,12 @@ class Open:
 @asynccontextmanager
 async def opened(directory: Path, **settings: Any) -> AsyncIterator[Open]:
     store = open_store(directory / "tack.db", REGISTRY, SEALER)
-    room, door, own = TackRoom(), Door(), table()
+    service, transport, own = BrowserSample(), SampleAuthenticator(), table()
     clock, randomness = SkippingClock(), SeededRandomness(1)
-    ports = api_ports(store, door, clock=clock, randomness=randomness, settings=ApiSettings(**settings))
-    api = Validated(Api(own, room, ports), contract_of(own))
+    ports = api_ports(store, transport, clock=clock, randomness=randomness, settings=ApiSettings(**settings))
+    api = Validated(Api(own, service, ports), contract_of(own))
     try:
-        yield Open(Client(app=api), room, door, store, api)
+        yield Open(Client(app=api), service, transport, store, api)
     finally:
         await store.close()
         api.assert_documented()

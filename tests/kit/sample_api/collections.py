@@ -28,7 +28,7 @@ def view(one: Horse) -> bytes:
 
 
 @asynccontextmanager
-async def meadow(directory: Path, *, settings: SqliteSettings | None = None) -> AsyncIterator[SqliteStore]:
+async def sample_store(directory: Path, *, settings: SqliteSettings | None = None) -> AsyncIterator[SqliteStore]:
     store = open_store(directory / "meadow.db", REGISTRY, SEALER, settings=settings)
     try:
         yield store

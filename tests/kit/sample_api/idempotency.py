@@ -17,7 +17,7 @@ REPLAYED = (b"idempotency-replayed", b"true")
 TIME_LIMIT_S = 30.0
 
 
-class Bed:
+class IdempotencyEnvironment:
     """A store, a process or several on it, and a piece of work that counts."""
 
     def __init__(self, world: World, store: SqliteStore) -> None:
@@ -50,11 +50,11 @@ class Bed:
         return await process.execute_once(key, who=who, fingerprint=body, keep=keep, work=self.work)
 
 
-def in_a_bed(test: Callable[[Bed], Coroutine[Any, Any, None]]) -> None:
+def run_idempotency(test: Callable[[IdempotencyEnvironment], Coroutine[Any, Any, None]]) -> None:
     async def scenario(world: World) -> None:
         store = open_simulated(world, REGISTRY)
         try:
-            await test(Bed(world, store))
+            await test(IdempotencyEnvironment(world, store))
         finally:
             await store.close()
 
@@ -62,15 +62,15 @@ def in_a_bed(test: Callable[[Bed], Coroutine[Any, Any, None]]) -> None:
 
 
 class FullDisk:
-    """A log that has no room, from a certain record on."""
+    """A log that is full after some records."""
 
     def __init__(self, log: SqliteStore, *, room: int) -> None:
-        self._log, self._room = log, room
+        self._log, self._free = log, room
 
     async def append(self, records: Sequence[Record]) -> None:
-        if self._room <= 0:
+        if self._free <= 0:
             raise StorageFull("/data")
-        self._room -= 1
+        self._free -= 1
         await self._log.append(records)
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:

@@ -94,7 +94,7 @@ AnyCall = Call[Any, Any, Any]
 
 
 @dataclass(slots=True)
-class Paddock:
+class PipelineSample:
     """The service: it remembers how it was called, and does as it was told."""
 
     store: Store
@@ -114,39 +114,39 @@ def permission(verb: Verb) -> Permission:
     return Permission("paddock:horses", verb)
 
 
-async def _get(paddock: Paddock, call: AnyCall) -> HorseRead:
-    return await paddock.answer(call)
+async def _get(service: PipelineSample, call: AnyCall) -> HorseRead:
+    return await service.answer(call)
 
 
-async def _get_rendered(paddock: Paddock, call: AnyCall) -> Rendered[HorseRead]:
-    return Rendered(msgspec.json.encode(await paddock.answer(call)), etag='"1"', headers={"Vary": "Accept"})
+async def _get_rendered(service: PipelineSample, call: AnyCall) -> Rendered[HorseRead]:
+    return Rendered(msgspec.json.encode(await service.answer(call)), etag='"1"', headers={"Vary": "Accept"})
 
 
-async def _create(paddock: Paddock, call: AnyCall) -> HorseRead:
+async def _create(service: PipelineSample, call: AnyCall) -> HorseRead:
     allow_in_organization(call.principal, permission("create"), call.path.organization)
-    return await paddock.answer(call)
+    return await service.answer(call)
 
 
-async def _list(paddock: Paddock, call: AnyCall) -> list[HorseRead]:
-    return [await paddock.answer(call)]
+async def _list(service: PipelineSample, call: AnyCall) -> list[HorseRead]:
+    return [await service.answer(call)]
 
 
-async def _collect(paddock: Paddock, call: AnyCall) -> Collection[Horse, list[Any]]:
-    await paddock.answer(call)
-    return Collection(store=paddock.store, kind=Horse, view=render)
+async def _collect(service: PipelineSample, call: AnyCall) -> Collection[Horse, list[Any]]:
+    await service.answer(call)
+    return Collection(store=service.store, kind=Horse, view=render)
 
 
-async def do_nothing(paddock: Paddock, call: AnyCall) -> None:
-    await paddock.answer(call)
+async def do_nothing(service: PipelineSample, call: AnyCall) -> None:
+    await service.answer(call)
 
 
-async def _brand(paddock: Paddock, call: AnyCall) -> BrandRead:
-    await paddock.answer(call)
+async def _brand(service: PipelineSample, call: AnyCall) -> BrandRead:
+    await service.answer(call)
     return BrandRead(brand=Secret("sesame"))
 
 
-async def _leak(paddock: Paddock, call: AnyCall) -> BrandRead:
-    return await _brand(paddock, call)
+async def _leak(service: PipelineSample, call: AnyCall) -> BrandRead:
+    return await _brand(service, call)
 
 
 def render(horse: Horse) -> bytes:
@@ -225,7 +225,7 @@ class Running:
 
     api: ASGIApp
     client: Client
-    paddock: Paddock
+    service: PipelineSample
     tokens: Tokens
     store: SqliteStore
     clock: SkippingClock
@@ -235,14 +235,14 @@ class Running:
 async def running(directory: Path, *, settings: ApiSettings | None = None, quota: int = 1000) -> AsyncIterator[Running]:
     clock, randomness = SkippingClock(), SeededRandomness(1)
     store = open_store(directory / "paddock.db", REGISTRY, SEALER)
-    tokens, paddock = Tokens(), Paddock(store)
+    tokens, service = Tokens(), PipelineSample(store)
     ports = api_ports(
         store, tokens, clock=clock, randomness=randomness, quota=quota, settings=settings or ApiSettings()
     )
     own = table()
-    api = Validated(Api(own, paddock, ports), contract_of(own))
+    api = Validated(Api(own, service, ports), contract_of(own))
     try:
-        yield Running(api, Client(app=api, token="good"), paddock, tokens, store, clock)
+        yield Running(api, Client(app=api, token="good"), service, tokens, store, clock)
     finally:
         await store.close()
         api.assert_documented()

@@ -21,12 +21,12 @@ from remuda.store.sqlite.store import open_store
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.contract import contract_of
 from tests.kit.asgi.validating import Validated
-from tests.kit.sample_api.service import TABLE, RanchService
+from tests.kit.sample_api.service import TABLE, SampleService
 from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.store import SEALER
 
 
-class Doorman:
+class SampleAuthenticator:
     """Lets in whoever has the token, and services whose certificate a proxy has seen."""
 
     def __init__(self) -> None:
@@ -44,14 +44,14 @@ class Doorman:
         return Principal(subject="anna@example.com", type="user", access=self.access)
 
 
-class Ranch:
+class SampleServer:
     """A server that can be stopped and started again, on the same port and store."""
 
     def __init__(self, directory: Path, hold: Path | None = None) -> None:
         self.clock, self.randomness = SystemClock(), SystemRandomness()
-        self.doorman = Doorman()
+        self.doorman = SampleAuthenticator()
         self.store = open_store(directory / "ranch.db", REGISTRY, SEALER)
-        self.service = RanchService(self.store, hold)
+        self.service = SampleService(self.store, hold)
         self.address = ListenAddress("127.0.0.1", 0)
         self._server: Server | None = None
         self._api: Validated | None = None
@@ -83,8 +83,8 @@ class Ranch:
 
 
 @asynccontextmanager
-async def ranch(directory: Path) -> AsyncIterator[Ranch]:
-    running = Ranch(directory)
+async def sample_server(directory: Path) -> AsyncIterator[SampleServer]:
+    running = SampleServer(directory)
     await running.start()
     try:
         yield running
@@ -94,7 +94,7 @@ async def ranch(directory: Path) -> AsyncIterator[Ranch]:
 
 
 async def main(directory: Path, port: int) -> None:
-    running = Ranch(directory, hold=directory / "hold")
+    running = SampleServer(directory, hold=directory / "hold")
     running.address = ListenAddress("127.0.0.1", port)
     await running.start()
     (directory / "port").write_text(str(running.address.port))

@@ -52,7 +52,7 @@ def read(one: Horse) -> HorseRead:
 TAGGED = etag_view(read, lambda one: one.spec)
 
 
-class RanchService:
+class SampleService:
     """Keeps horses, and remembers how it was called."""
 
     def __init__(self, store: SqliteStore, hold: Path | None = None) -> None:
@@ -87,40 +87,40 @@ class RanchService:
         await self.store.update(painted, log=context.audit("horses", name))
 
 
-async def _create(ranch: RanchService, call: Call[Nothing, Nothing, HorseWrite]) -> HorseRead:
-    return await ranch.create(call.context, call.body)
+async def _create(service: SampleService, call: Call[Nothing, Nothing, HorseWrite]) -> HorseRead:
+    return await service.create(call.context, call.body)
 
 
-async def _brand(ranch: RanchService, call: Call[Nothing, Nothing, HorseWrite]) -> HorseRead:
-    made = await ranch.create(call.context, call.body)
+async def _brand(service: SampleService, call: Call[Nothing, Nothing, HorseWrite]) -> HorseRead:
+    made = await service.create(call.context, call.body)
     return msgspec.structs.replace(made, brand=Secret("sesame"))
 
 
-async def _offer(ranch: RanchService, call: Call[Nothing, Nothing, Offer]) -> HorseRead:
-    ranch.enter(call.context)
-    ranch.offers.append(call.body)
+async def _offer(service: SampleService, call: Call[Nothing, Nothing, Offer]) -> HorseRead:
+    service.enter(call.context)
+    service.offers.append(call.body)
     return HorseRead(id="offered", colour=call.body.colour)
 
 
-async def _get(ranch: RanchService, call: Call[HorsePath, Nothing, Nothing]) -> Rendered[HorseRead]:
-    ranch.enter(call.context)
-    ranch.paths.append(call.path.horse)
-    return split_etag(await ranch.store.get_view(Horse, call.path.horse, TAGGED))
+async def _get(service: SampleService, call: Call[HorsePath, Nothing, Nothing]) -> Rendered[HorseRead]:
+    service.enter(call.context)
+    service.paths.append(call.path.horse)
+    return split_etag(await service.store.get_view(Horse, call.path.horse, TAGGED))
 
 
-async def _paint(ranch: RanchService, call: Call[HorsePath, Nothing, HorseWrite]) -> None:
-    await ranch.paint(call.context, call.path.horse, call.body)
+async def _paint(service: SampleService, call: Call[HorsePath, Nothing, HorseWrite]) -> None:
+    await service.paint(call.context, call.path.horse, call.body)
 
 
-async def _refer(ranch: RanchService, call: Call[HorsePath, Nothing, Nothing]) -> None:
-    ranch.enter(call.context)
-    ranch.paths.append(call.path.horse)
+async def _refer(service: SampleService, call: Call[HorsePath, Nothing, Nothing]) -> None:
+    service.enter(call.context)
+    service.paths.append(call.path.horse)
 
 
-async def _list(ranch: RanchService, call: Call[Nothing, HorseQuery, Nothing]) -> Collection[Horse, list[HorseRead]]:
-    ranch.enter(call.context)
-    ranch.queries.append(call.query)
-    return Collection(store=ranch.store, kind=Horse, view=TAGGED, visible=lambda one: one.spec.colour != "hidden")
+async def _list(service: SampleService, call: Call[Nothing, HorseQuery, Nothing]) -> Collection[Horse, list[HorseRead]]:
+    service.enter(call.context)
+    service.queries.append(call.query)
+    return Collection(store=service.store, kind=Horse, view=TAGGED, visible=lambda one: one.spec.colour != "hidden")
 
 
 CREATE = Route(

@@ -15,7 +15,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import NotFound, ServerUnreachable
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.reconcile.leader import Leader, SingleProcess
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
@@ -87,7 +87,7 @@ ANIMAL = Kind(
     plural="animals",
     indexes=(Index(name="trough", values=lambda animal: [animal.spec.trough] if animal.spec.trough else []),),
 )
-REGISTRY = Registry([HERD, TROUGH, ANIMAL, LEASE, BREAKER])
+REGISTRY = Registry([HERD, TROUGH, ANIMAL, LEASE, DELETION_GUARD])
 
 
 def animal(
@@ -304,20 +304,20 @@ class Farm:
         return {f"{type(each).__name__}/{each.name}": each.version for each in stored}
 
 
-async def reopened(here: Farm) -> SqliteStore:
+async def reopened(environment: Farm) -> SqliteStore:
     """Return the store after a loss of power: what it knew by heart it has to read again."""
-    assert isinstance(here.store, SqliteStore)
-    await lose_power(here.world, here.store)
-    here.store = open_simulated(here.world, REGISTRY)
-    return here.store
+    assert isinstance(environment.store, SqliteStore)
+    await lose_power(environment.world, environment.store)
+    environment.store = open_simulated(environment.world, REGISTRY)
+    return environment.store
 
 
 @asynccontextmanager
 async def farm(world: World) -> AsyncIterator[Farm]:
     store = open_simulated(world, REGISTRY)
-    here = Farm(world, store)
+    environment = Farm(world, store)
     try:
-        yield here
+        yield environment
     finally:
-        await here.stop()
-        await cast("SqliteStore", here.store).close()
+        await environment.stop()
+        await cast("SqliteStore", environment.store).close()

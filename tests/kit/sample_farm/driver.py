@@ -10,8 +10,8 @@ from tests.kit.simulation.runner import World, simulate
 
 def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]], seeds: int = 5) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
+        async with farm(world) as environment:
+            await scenario(environment)
 
     simulate(run, seeds)
 
@@ -19,14 +19,14 @@ def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]], seeds: 
 class Script:
     """A reconciler that does what a test says, and notes when it was called."""
 
-    def __init__(self, here: Farm, *says: Result | Exception) -> None:
-        self.here = here
+    def __init__(self, farm: Farm, *says: Result | Exception) -> None:
+        self.farm = farm
         self.says = list(says)
         self.times: list[float] = []
 
     async def __call__(self, key: str, run: ReconcileContext) -> Result:
         assert (key, run.key) == ("bella", "bella")
-        self.times.append(self.here.world.clock.monotonic())
+        self.times.append(self.farm.world.clock.monotonic())
         says = self.says.pop(0) if self.says else Done()
         if isinstance(says, Exception):
             raise says

@@ -19,11 +19,11 @@ from tests.kit.sample_farm.controller import (
 from tests.kit.simulation.runner import World, simulate
 
 
-class Hands:
+class ScriptedSteps:
     """Provisions and deprovisions as a test tells it."""
 
-    def __init__(self, here: Farm, *, deadline_s: float = 600, step_s: float = 45) -> None:
-        self.here = here
+    def __init__(self, farm: Farm, *, deadline_s: float = 600, step_s: float = 45) -> None:
+        self.farm = farm
         self.calls: list[str] = []
         self.run: ReconcileContext | None = None
         self.says: Result | Outcome[Animal] | Exception = Done()
@@ -33,7 +33,7 @@ class Hands:
             provision=self._step("provision"),
             deprovision=self._step("deprovision"),
             finalizer=FINALIZER,
-            ports=here.ports(),
+            ports=farm.ports(),
             settings=LifecycleSettings(deadline_s=deadline_s, step_s=step_s),
         )
 
@@ -41,7 +41,7 @@ class Hands:
         async def step(resource: Animal, _: ReconcileContext) -> Result | Outcome[Animal]:
             assert FINALIZER in resource.metadata.finalizers
             self.calls.append(verb)
-            await self.here.world.clock.sleep(self.takes_s)
+            await self.farm.world.clock.sleep(self.takes_s)
             if isinstance(self.says, Exception):
                 raise self.says
             return self.says
@@ -50,20 +50,20 @@ class Hands:
 
     async def look(self, key: str = "bella", says: Result | Outcome[Animal] | Exception | None = None) -> Result:
         self.says = self.says if says is None else says
-        ports = self.here.ports()
+        ports = self.farm.ports()
         self.run = ReconcileContext(
             controller="t", key=key, cause="event", registry=ports.store.registry, randomness=ports.randomness
         )
         return await self.life(key, self.run)
 
     async def get(self) -> Animal:
-        return await self.here.store.get(Animal, "bella")
+        return await self.farm.store.get(Animal, "bella")
 
 
-def in_simulation(scenario: Callable[[Farm, Hands], Coroutine[Any, Any, None]]) -> None:
+def in_simulation(scenario: Callable[[Farm, ScriptedSteps], Coroutine[Any, Any, None]]) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here, Hands(here))
+        async with farm(world) as environment:
+            await scenario(environment, ScriptedSteps(environment))
 
     simulate(run, 2)
 
@@ -79,7 +79,7 @@ def said(resource: Animal, type_: str = "Available") -> tuple[str, str, str]:
     return found.status, found.reason, found.message
 
 
-async def timeline(here: Farm) -> list[dict[str, Any]]:
-    assert isinstance(here.store, SqliteStore)
-    page = await here.store.read("timeline", f"{ANIMAL.qualified}/bella")
+async def timeline(environment: Farm) -> list[dict[str, Any]]:
+    assert isinstance(environment.store, SqliteStore)
+    page = await environment.store.read("timeline", f"{ANIMAL.qualified}/bella")
     return [msgspec.json.decode(entry.data) for entry in page.entries]

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.store.objects import Metadata
-from tests.kit.proofs.saga_environment import SETTINGS, Stage
+from tests.kit.proofs.saga_environment import SETTINGS, SagaEnvironment
 from tests.kit.sample_farm.saga import PITCH, TENT
 
 
-def left_open(stage: Stage, name: str, *, saga: str = PITCH.name, text: str = '{"tent":"blue"}') -> Operation:
+def left_open(sagas: SagaEnvironment, name: str, *, saga: str = PITCH.name, text: str = '{"tent":"blue"}') -> Operation:
     """Return a record as a process that died right after writing it has left it."""
     spec = OperationSpec(
         saga=saga,
@@ -16,7 +16,7 @@ def left_open(stage: Stage, name: str, *, saga: str = PITCH.name, text: str = '{
         subject="blue",
         actor="ada",
         input=text,
-        deadline=stage.world.clock.now() + timedelta(seconds=SETTINGS.run_s),
+        deadline=sagas.world.clock.now() + timedelta(seconds=SETTINGS.run_s),
         process="gone",
     )
     return Operation(metadata=Metadata(name=name), spec=spec)

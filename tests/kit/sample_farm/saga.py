@@ -16,7 +16,7 @@ from remuda.operations.saga import Saga, Step, Work
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Metadata, Resource, StoredStruct
-from tests.kit.proofs.saga_environment import Proof, Stage, staged
+from tests.kit.proofs.saga_environment import Proof, SagaEnvironment, saga_environment
 from tests.kit.simulation.runner import World, simulate
 
 GROUP = "camp.remuda"
@@ -153,12 +153,12 @@ class CampSite:
 PITCH_PROOF = Proof(saga=PITCH, make_world=CampSite, input=Pitch("blue"))
 
 
-def on_stage(act: Callable[[Stage], Awaitable[None]], *, seeds: int = 3) -> None:
+def run_saga(act: Callable[[SagaEnvironment], Awaitable[None]], *, seeds: int = 3) -> None:
     """Run a scenario of the toy saga."""
 
     async def scenario(world: World) -> None:
-        async with staged(world, PITCH_PROOF) as stage:
-            await act(stage)
+        async with saga_environment(world, PITCH_PROOF) as sagas:
+            await act(sagas)
 
     with capture_logs():
         simulate(scenario, range(seeds))

@@ -1,7 +1,7 @@
 """Operations whose undo fails until a test allows it."""
 
 from remuda.operations.reporter import Reporter
-from tests.kit.proofs.saga_environment import Process, Stage
+from tests.kit.proofs.saga_environment import Process, SagaEnvironment
 from tests.kit.proofs.saga_hooks import Again, InjectedError, Point, both, failing, hooked
 from tests.kit.sample_farm.saga import PITCH
 
@@ -23,10 +23,10 @@ class Jam:
                 raise InjectedError(str(point))
 
 
-async def get_stuck(stage: Stage, jam: Jam, *, reporter: Reporter | None = None) -> Process:
-    process = stage.start(hooked(PITCH, both(failing(LAST), jam)), reporter=reporter)
+async def get_stuck(sagas: SagaEnvironment, jam: Jam, *, reporter: Reporter | None = None) -> Process:
+    process = sagas.start(hooked(PITCH, both(failing(LAST), jam)), reporter=reporter)
     error = await process.try_to_run()
     assert str(error) == str(LAST), "the caller hears what the step said"
-    while (await stage.phase()) != "stuck":
-        await stage.world.clock.sleep(0.1)
+    while (await sagas.phase()) != "stuck":
+        await sagas.world.clock.sleep(0.1)
     return process

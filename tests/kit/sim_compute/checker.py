@@ -3,16 +3,16 @@
 from collections.abc import Callable
 
 from tests.kit.sim_compute.invariants import Lives, check_instances
-from tests.kit.sim_compute.system import WholeHouse
-from tests.kit.sim_region.checker import Watchdog
+from tests.kit.sim_compute.system import ComputeSystem
+from tests.kit.sim_region.checker import RegionChecker
 
 
-class WholeWatchdog(Watchdog):
+class ComputeChecker(RegionChecker):
     """Holds what region's looks at also against the laws of instances."""
 
-    def __init__(self, house: WholeHouse, version: Callable[[], object]) -> None:
-        super().__init__(house, version)
-        self._book, self._lives = house.book, Lives(house.book)
+    def __init__(self, system: ComputeSystem, version: Callable[[], object]) -> None:
+        super().__init__(system, version)
+        self._history, self._lives = system.history, Lives(system.history)
 
     def check(self) -> None:
         """Look."""
@@ -22,5 +22,5 @@ class WholeWatchdog(Watchdog):
             return
         seen = self._before[1]
         if before is not None:  # also in the boot before: whatever could be read is kept
-            self._lives.check_step(before[1], seen, are_two=len(self._house.processes) > 1)
-        check_instances(seen, self._book, self._lives.late)
+            self._lives.check_step(before[1], seen, are_two=len(self._system.processes) > 1)
+        check_instances(seen, self._history, self._lives.late)

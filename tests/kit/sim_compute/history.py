@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.kit.sim_identity.facts import UNKNOWN
 from tests.kit.sim_identity.history import Asked, Key, Wishes
-from tests.kit.sim_region.history import RegionBook
+from tests.kit.sim_region.history import RegionHistory
 
 Made = tuple[str, str, str]
 """What a server is made of: flavor, image and authority. Another of these destroys what was there."""
@@ -15,7 +15,7 @@ ANEW = {"instance flavor", "instance image", "instance authority"}
 """What is said of an instance that makes its server anew if it becomes another."""
 
 
-class ComputeBook(RegionBook):
+class ComputeHistory(RegionHistory):
     """All of it. An instance goes with its network, and that with its project."""
 
     def __init__(self) -> None:
@@ -29,8 +29,8 @@ class ComputeBook(RegionBook):
 class Firm:
     """What is surely the case from now on, for as long as nobody asks for anything else."""
 
-    def __init__(self, book: ComputeBook, key: Key) -> None:
-        self._fact, self._key = book.facts[key], key
+    def __init__(self, history: ComputeHistory, key: Key) -> None:
+        self._fact, self._key = history.facts[key], key
         self._wishes = set(self._fact._wishes)
         possible = self._fact.possible
         self.value = next(iter(possible)) if len(possible) == 1 else UNKNOWN

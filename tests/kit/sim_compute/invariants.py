@@ -10,11 +10,11 @@ from remuda.compute.names import INCARNATION
 from remuda.quota.reservation import is_charged
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, network_of
-from tests.kit.sim_compute.history import ComputeBook
+from tests.kit.sim_compute.history import ComputeHistory
 from tests.kit.sim_compute.quiescence import cost_of, held_by, instances, rows_of, tags_of
 from tests.kit.sim_identity.facts import UNKNOWN
 from tests.kit.sim_identity.history import GONE
-from tests.kit.sim_region.snapshot import Seen
+from tests.kit.sim_region.snapshot import RegionSnapshot
 
 READ: Mapping[str, Callable[[ComputeInstance], Hashable]] = {
     "instance flavor": lambda instance: instance.spec.flavor_id,
@@ -31,14 +31,14 @@ _ANEW = ("flavor_id", "image_id", "ssh_certificate_authority_id")
 """What makes a server anew if it becomes another, in the order in which the book has it."""
 
 
-def check_instances(seen: Seen, book: ComputeBook, late: AbstractSet[str]) -> None:
+def check_instances(seen: RegionSnapshot, history: ComputeHistory, late: AbstractSet[str]) -> None:
     """No law of one moment is broken."""
     check_servers(seen, late)
     check_paid(seen)
-    check_told(seen, book)
+    check_told(seen, history)
 
 
-def check_servers(seen: Seen, late: AbstractSet[str]) -> None:
+def check_servers(seen: RegionSnapshot, late: AbstractSet[str]) -> None:
     """An instance has one server at most, where it is itself, and pays for it, unless that came late (`Lives.late`)."""
     tagged = [each for each in seen.of("server").values() if INCARNATION in tags_of(each)]
     counts = Counter(tags_of(each)[INCARNATION] for each in tagged)
@@ -52,11 +52,11 @@ def check_servers(seen: Seen, late: AbstractSet[str]) -> None:
         is_late = owner.is_deleting and server.uid in late
         assert is_late or owner.name in paid, f"the server of the instance {owner.name} is there, and not paid for"
         for label in (ORGANIZATION, PROJECT):
-            here, there = owner.metadata.labels[label], server.metadata.labels[label]
-            assert here == there, f"the instance {owner.name} is in {here}, and its server in {there}"
+            farm, there = owner.metadata.labels[label], server.metadata.labels[label]
+            assert farm == there, f"the instance {owner.name} is in {farm}, and its server in {there}"
 
 
-def check_paid(seen: Seen) -> None:
+def check_paid(seen: RegionSnapshot) -> None:
     """For every instance whose cost is held, at least that is held: more before it costs more, and less after."""
     held = {row.metadata.labels[RESOURCE_ID]: held_by(row) for row in rows_of(seen)}
     for instance in instances(seen).values():
@@ -67,15 +67,15 @@ def check_paid(seen: Seen) -> None:
         assert is_held, f"the instance {instance.name} costs {cost}, and {found} is held"
 
 
-def check_told(seen: Seen, book: ComputeBook) -> None:
+def check_told(seen: RegionSnapshot, history: ComputeHistory) -> None:
     """What customers were told is so: what was made is there until somebody asks for it to go, and as it was wanted."""
-    for id_ in book.known["instance"]:
+    for id_ in history.known["instance"]:
         found = instances(seen).get(id_)
         is_there = found is not None and not found.is_deleting
-        assert is_there or book.may_go(("instance", id_)), f"the instance {id_} was made, and nobody asked it to go"
-        is_gone = book.facts["there", "instance", id_].is_surely(GONE)
+        assert is_there or history.may_go(("instance", id_)), f"the instance {id_} was made, and nobody asked it to go"
+        is_gone = history.facts["there", "instance", id_].is_surely(GONE)
         assert not (is_there and is_gone), f"the instance {id_} is not going"
-    for (what, kind, id_), fact in list(book.facts.items()):
+    for (what, kind, id_), fact in list(history.facts.items()):
         found = instances(seen).get(id_) if kind == "instance" and what in READ else None
         if found is None or found.is_deleting or UNKNOWN in fact.possible:
             continue
@@ -86,13 +86,13 @@ def check_told(seen: Seen, book: ComputeBook) -> None:
 class Lives:
     """What was seen of instances so far: each may be made anew once for every wish, and keeps its addresses."""
 
-    def __init__(self, book: ComputeBook) -> None:
+    def __init__(self, history: ComputeHistory) -> None:
         self.late: set[str] = set()
         """Servers that came when their instance was going or gone, since one of two controllers had asked, by uid.
 
         The other may have found none and let the instance go: the monitor removes them, and at rest there is none.
         """
-        self._book = book
+        self._history = history
         self._wishes: Counter[str] = Counter()
         """How often something was wanted of an instance that makes its server anew, by uid."""
         self._granted: Counter[str] = Counter()
@@ -102,7 +102,7 @@ class Lives:
         self._past: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         """What instances were made of before, by uid: an operation that is undone takes them back to that."""
 
-    def check_step(self, before: Seen, after: Seen, *, are_two: bool) -> None:
+    def check_step(self, before: RegionSnapshot, after: RegionSnapshot, *, are_two: bool) -> None:
         """No law of two moments is broken, one after the other. `are_two` tells whether two controllers are at it."""
         if are_two:
             self.late |= _come_late(before, after)
@@ -111,7 +111,7 @@ class Lives:
             self._wishes[found.uid] += is_made_anew
             self._check_addresses(was, found)
             if is_made_anew and was.spec.protection.plan:
-                is_agreed = _made_of(found) in self._book.agreed[found.name] | self._past[found.uid]
+                is_agreed = _made_of(found) in self._history.agreed[found.name] | self._past[found.uid]
                 assert is_agreed, f"the instance {found.name} becomes another, and nobody has agreed to a plan for that"
             self._past[found.uid].add(_made_of(was))
         _check_protected(before, after)
@@ -126,7 +126,7 @@ class Lives:
         """An instance keeps its address and its MAC, unless somebody removed its server with its port (C10)."""
         for what in ("private_ip", "mac_address"):
             one, other = getattr(was.status, what), getattr(found.status, what)
-            is_kept = not one or one == other or found.name in self._book.undercut
+            is_kept = not one or one == other or found.name in self._history.undercut
             assert is_kept, f"{what} of the instance {found.name} was {one} and is {other}"
 
     def _check_anew(self, was: Server, found: Server) -> None:
@@ -146,7 +146,7 @@ class Lives:
         assert is_kept, f"the public address of the server {found.name} was {one} and is {other}"
 
 
-def _check_protected(before: Seen, after: Seen) -> None:
+def _check_protected(before: RegionSnapshot, after: RegionSnapshot) -> None:
     """What is protected from deletion goes with its network or project, and never alone."""
     for name, was in instances(before).items():
         if was.is_deleting or not was.spec.protection.deletion:
@@ -158,7 +158,7 @@ def _check_protected(before: Seen, after: Seen) -> None:
         assert is_there or is_ending, f"the instance {name} is protected, and was deleted all the same"
 
 
-def _come_late(before: Seen, after: Seen) -> set[str]:
+def _come_late(before: RegionSnapshot, after: RegionSnapshot) -> set[str]:
     """Return the servers that came now, and whose instance goes or is gone."""
     known = {each.uid for each in before.of("server").values()}
     staying = {each.uid for each in instances(after).values() if not each.is_deleting}
@@ -166,7 +166,7 @@ def _come_late(before: Seen, after: Seen) -> set[str]:
     return {each.uid for each in new if tags_of(each)[INCARNATION] not in staying}
 
 
-def _check_last(before: Seen, after: Seen, late: AbstractSet[str]) -> None:
+def _check_last(before: RegionSnapshot, after: RegionSnapshot, late: AbstractSet[str]) -> None:
     """An instance outlives its server, unless that came late."""
     gone = {each.uid for each in instances(before).values()} - {each.uid for each in instances(after).values()}
     for name, server in after.of("server").items() if gone else ():

@@ -10,9 +10,9 @@ from remuda.kernel.conditions import Condition, find_condition
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.rules import read_server
 from remuda.resources.conventions import NAME, RESOURCE_ID, RESOURCE_KIND, network_of, region_of
-from tests.kit.sim_compute.history import ComputeBook
+from tests.kit.sim_compute.history import ComputeHistory
 from tests.kit.sim_region.quiescence import SAID
-from tests.kit.sim_region.snapshot import Seen
+from tests.kit.sim_region.snapshot import RegionSnapshot
 
 _NOTHING = Condition(
     type="Available",
@@ -26,17 +26,17 @@ INSTANCE_OPERATIONS = "instance operations"
 """Operations on instances, as what is seen calls them."""
 
 
-def unrest_of_instances(seen: Seen, book: ComputeBook, *, is_empty: bool) -> list[str]:
+def unrest_of_instances(seen: RegionSnapshot, history: ComputeHistory, *, is_empty: bool) -> list[str]:
     """Return what keeps instances from being at rest; if it `is_empty`, whatever is there does."""
     left = [*_operations(seen), *_going(seen), *_servers(seen), *_paid(seen), *_policies(seen)]
     for instance in instances(seen).values():
-        left += [f"the instance {instance.name} {what}" for what in _unsettled(seen, instance, book)]
+        left += [f"the instance {instance.name} {what}" for what in _unsettled(seen, instance, history)]
     if is_empty:
         left += [f"the instance {name} is left" for name in instances(seen)]
     return left
 
 
-def instances(seen: Seen) -> Mapping[str, ComputeInstance]:
+def instances(seen: RegionSnapshot) -> Mapping[str, ComputeInstance]:
     """Return all instances by id."""
     return seen.of("instance")
 
@@ -46,12 +46,12 @@ def tags_of(server: Server) -> Mapping[str, str]:
     return {tag.name: tag.value for tag in server.spec.tags}
 
 
-def servers_of(seen: Seen, instance: ComputeInstance) -> list[Server]:
+def servers_of(seen: RegionSnapshot, instance: ComputeInstance) -> list[Server]:
     """Return the servers that say they belong to this very instance."""
     return [each for each in seen.of("server").values() if tags_of(each).get(INCARNATION) == instance.uid]
 
 
-def rows_of(seen: Seen) -> list[Any]:
+def rows_of(seen: RegionSnapshot) -> list[Any]:
     """Return what is held for instances."""
     living = [row for row in seen.row.values() if row.spec.life != "released"]
     return [row for row in living if row.metadata.labels[RESOURCE_KIND] == INSTANCE.qualified]
@@ -76,26 +76,26 @@ def available(thing: Any) -> Condition:
     return found or _NOTHING
 
 
-def _operations(seen: Seen) -> Iterator[str]:
+def _operations(seen: RegionSnapshot) -> Iterator[str]:
     for each in seen.of(INSTANCE_OPERATIONS).values():
         if each.is_open:
             yield f"the operation {each.spec.saga} {each.name} is {each.phase}"
 
 
-def _going(seen: Seen) -> Iterator[str]:
+def _going(seen: RegionSnapshot) -> Iterator[str]:
     """Deletes end."""
     for instance in instances(seen).values():
         if instance.is_deleting:
             yield f"the instance {instance.name} is still going: {available(instance)}"
 
 
-def _policies(seen: Seen) -> Iterator[str]:
+def _policies(seen: RegionSnapshot) -> Iterator[str]:
     """A policy goes with its project."""
     for name in seen.of("policy").keys() - seen.of("project").keys():
         yield f"the policy of the project {name} is left"
 
 
-def _servers(seen: Seen) -> Iterator[str]:
+def _servers(seen: RegionSnapshot) -> Iterator[str]:
     """No server says that it belongs to an instance which is not there, or is another one."""
     for server in seen.of("server").values():
         tags = tags_of(server)
@@ -105,7 +105,7 @@ def _servers(seen: Seen) -> Iterator[str]:
             yield f"the server {server.name} belongs to the instance {named}, which is not there"
 
 
-def _paid(seen: Seen) -> Iterator[str]:
+def _paid(seen: RegionSnapshot) -> Iterator[str]:
     """What is held is what there is."""
     rows = rows_of(seen)
     for row in rows:
@@ -121,12 +121,12 @@ def _paid(seen: Seen) -> Iterator[str]:
             yield f"the instance {instance.name} costs {wanted}, and {held} is held"
 
 
-def _unsettled(seen: Seen, instance: ComputeInstance, book: ComputeBook) -> Iterator[str]:
+def _unsettled(seen: RegionSnapshot, instance: ComputeInstance, history: ComputeHistory) -> Iterator[str]:
     """An instance has one server, is what that is, and is as it is wanted or says why not."""
     reason, own = available(instance).reason, servers_of(seen, instance)
     if instance.is_deleting:
         return
-    if len(own) not in _numbers_of_servers(reason, seen, instance, book):
+    if len(own) not in _numbers_of_servers(reason, seen, instance, history):
         yield f"has {len(own)} servers, and says {available(instance)}"
         return
     if not own:
@@ -143,10 +143,12 @@ def _unsettled(seen: Seen, instance: ComputeInstance, book: ComputeBook) -> Iter
         yield f"says {available(instance)}, and its server {available(server)}"
 
 
-def _numbers_of_servers(reason: str, seen: Seen, instance: ComputeInstance, book: ComputeBook) -> set[int]:
+def _numbers_of_servers(
+    reason: str, seen: RegionSnapshot, instance: ComputeInstance, history: ComputeHistory
+) -> set[int]:
     """Return how many servers an instance may have that says this."""
     other = seen.of("server").get(instance.name)
-    is_taken = other is not None and INSTANCE_TAG not in tags_of(other) and other.name in book.known["server"]
+    is_taken = other is not None and INSTANCE_TAG not in tags_of(other) and other.name in history.known["server"]
     if reason == "DependencyNotFound":  # it wants a group that is gone: from the beginning, or since it was changed
         return {0, 1}
     return {0} if reason == "QuotaExceeded" or (reason == "NameTaken" and is_taken) else {1}
@@ -154,10 +156,10 @@ def _numbers_of_servers(reason: str, seen: Seen, instance: ComputeInstance, book
 
 def _shown(instance: ComputeInstance, server: Server) -> Iterator[str]:
     """What an instance shows is what its server is."""
-    here = (region_of(instance), network_of(instance), instance.metadata.labels[NAME])
+    farm = (region_of(instance), network_of(instance), instance.metadata.labels[NAME])
     there = (region_of(server), network_of(server), server.metadata.labels[NAME])
-    if here != there:
-        yield f"is {here}, and its server {there}"
+    if farm != there:
+        yield f"is {farm}, and its server {there}"
     status, real = instance.status, server.status
     shown = (status.private_ip, status.public_ip, status.mac_address)
     if shown != (real.private_ip, real.public_ip, real.mac_address):

@@ -1,6 +1,6 @@
 """The whole of identity, region and compute under trouble: processes that die and come again, over clouds that live on.
 
-It is the house of region with compute in each of its processes, and with instances in everything that is looked at.
+It is the system of region with compute in each process, and with instances in every snapshot.
 """
 
 from contextlib import suppress
@@ -18,27 +18,27 @@ from remuda.resources.conventions import RESOURCE_KIND
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.compute.environment import SERVICE
 from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.environment import ROOT
-from tests.kit.sim_compute.history import ComputeBook
+from tests.kit.sim_compute.history import ComputeHistory
 from tests.kit.sim_compute.quiescence import INSTANCE_OPERATIONS, available, instances, unrest_of_instances
 from tests.kit.sim_region.quiescence import unrest
-from tests.kit.sim_region.snapshot import Seen, Sight
-from tests.kit.sim_region.system import LONGEST_S, House, Process, Work
+from tests.kit.sim_region.snapshot import RegionSnapshot, RegionSnapshots
+from tests.kit.sim_region.system import LONGEST_S, Process, RegionSystem, Work
 from tests.kit.simulation.machine import SimMachine
 
 _LOOK_EVERY_S, _PATIENCE = 5.0, 1.1
 _BLOCKED_S = ControllerSettings().blocked_within_s[1]
 
 
-class WholeProcess(Process):
+class ComputeProcess(Process):
     """One process: all three services over the same store."""
 
-    def __init__(self, house: "WholeHouse", *, watched: Store, is_alone: bool) -> None:
-        super().__init__(house, watched=watched, is_alone=is_alone)
+    def __init__(self, system: "ComputeSystem", *, watched: Store, is_alone: bool) -> None:
+        super().__init__(system, watched=watched, is_alone=is_alone)
         given = self.region.ports
         self.compute = ComputeApp(
             ComputePorts(
@@ -57,7 +57,7 @@ class WholeProcess(Process):
                 region=region_client(self.identity, self.region, SERVICE),
             )
         )
-        self.compute_door = Validated(self.compute.api, judge_of(TABLE))
+        self.compute_door = Validated(self.compute.api, response_contract(TABLE))
 
     async def start(self) -> None:
         """Begin."""
@@ -87,12 +87,12 @@ class WholeProcess(Process):
         }
 
 
-class WholeSight(Sight):
+class ComputeSnapshots(RegionSnapshots):
     """Sees instances and policies as well. What is at work on instances is apart: two may make the same one."""
 
-    async def look(self) -> Seen:
+    async def take(self) -> RegionSnapshot:
         """Return everything."""
-        seen = await super().look()
+        seen = await super().take()
         of_instances = {name: each for name, each in seen.operations.items() if _is_of_instance(each)}
         objects = {
             **seen.objects,
@@ -101,22 +101,22 @@ class WholeSight(Sight):
             "operations": {name: each for name, each in seen.operations.items() if name not in of_instances},
             INSTANCE_OPERATIONS: of_instances,
         }
-        return Seen(objects, seen.rows, seen.images)
+        return RegionSnapshot(objects, seen.rows, seen.images)
 
 
-class WholeHouse(House):
+class ComputeSystem(RegionSystem):
     """All three services, through crashes."""
 
-    book: ComputeBook
-    processes: list[WholeProcess]  # type: ignore[assignment]  # nobody but this house puts any in
+    history: ComputeHistory
+    processes: list[ComputeProcess]  # type: ignore[assignment]  # only this system adds any
 
     def __init__(self, machine: SimMachine) -> None:
         super().__init__(machine)
-        self.book = ComputeBook()
+        self.history = ComputeHistory()
 
     def compute(self, token: str | None) -> Client:
         """Return a client of compute, of one of the processes."""
-        return Client(app=cast("WholeProcess", self._one_process()).compute_door, token=token)
+        return Client(app=cast("ComputeProcess", self._one_process()).compute_door, token=token)
 
     async def come_to_rest(self, *, is_empty: bool = False, meanwhile: Work | None = None) -> None:
         """Wait until everything is as it was promised to be, and then see that nothing moves any more."""
@@ -134,18 +134,18 @@ class WholeHouse(House):
             await clock.sleep(_BLOCKED_S)  # what keeps them may be another thing by now: so long they do not look
         await self._look_again()
 
-    def unrest(self, seen: Seen, *, is_empty: bool) -> list[str]:
+    def unrest(self, seen: RegionSnapshot, *, is_empty: bool) -> list[str]:
         """Return what keeps everything from being at rest; if it `is_empty`, whatever is there does."""
         return [
             *unrest(without_instances(seen), is_empty=is_empty),
-            *unrest_of_instances(seen, self.book, is_empty=is_empty),
+            *unrest_of_instances(seen, self.history, is_empty=is_empty),
         ]
 
     async def _boot(self, processes: int, *, is_calm: bool) -> bool:
         self.store = await self.machine.open()
-        self.sight, self._root = WholeSight(self.store, self.clouds.clouds.values()), None
+        self.snapshots, self._root = ComputeSnapshots(self.store, self.clouds.clouds.values()), None
         watched = self.store if is_calm else cast("Store", FlakyWatches(self.store, self.machine.faults))
-        self.processes = [WholeProcess(self, watched=watched, is_alone=processes == 1) for _ in range(processes)]
+        self.processes = [ComputeProcess(self, watched=watched, is_alone=processes == 1) for _ in range(processes)]
         try:
             with suppress(AlreadyExists):
                 await self.store.create(User(metadata=Metadata(name=user_id(ROOT)), spec=UserSpec(subject=ROOT)))
@@ -160,7 +160,7 @@ def _is_of_instance(operation: Operation) -> bool:
     return operation.spec.subject_kind == INSTANCE.qualified
 
 
-def without_instances(seen: Seen) -> Seen:
+def without_instances(seen: RegionSnapshot) -> RegionSnapshot:
     """Return what region and identity have by themselves: nothing is held for an instance there."""
     rows = {name: row for name, row in seen.row.items() if row.metadata.labels[RESOURCE_KIND] != INSTANCE.qualified}
-    return Seen({**seen.objects, "row": rows}, seen.rows, seen.images)
+    return RegionSnapshot({**seen.objects, "row": rows}, seen.rows, seen.images)

@@ -8,7 +8,7 @@ from remuda.identity.app import TABLE
 from tests.kit.asgi.client import Form
 from tests.kit.asgi.contract import Reply
 from tests.kit.sim_identity.expectations import Expecting
-from tests.kit.sim_identity.history import Place, Verdict, verdict_of
+from tests.kit.sim_identity.history import Payer, Verdict, verdict_of
 
 T = TypeVar("T")
 
@@ -25,9 +25,9 @@ OPERATIONS = [
 class Customer:
     """Does something at random."""
 
-    def __init__(self, house: Expecting) -> None:
-        self.house, self.book = house, house.book
-        self._randomness = house.machine.randomness
+    def __init__(self, system: Expecting) -> None:
+        self.system, self.history = system, system.history
+        self._randomness = system.machine.randomness
 
     async def send(
         self,
@@ -41,17 +41,17 @@ class Customer:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send a request to one of the processes, as root unless there is a token; with an empty one, as nobody."""
-        client = self.house.client(await self.house.root() if token is None else token or None)
+        client = self.system.client(await self.system.root() if token is None else token or None)
         return self.noted(
             method, path, await client.send(method, path, body=body, form=form, query=query, headers=headers)
         )
 
     def noted(self, method: str, path: str, reply: Reply) -> Reply:
         """Count an answer."""
-        self.book.outcomes[f"{method} {reply.status}"] += 1
+        self.history.outcomes[f"{method} {reply.status}"] += 1
         assert reply.status < 500 or reply.status == UNAVAILABLE, f"{method} {path} answered {reply.body!r}"
         if reply.status < 400:
-            self.book.operations.add(_operation(method, path))
+            self.history.operations.add(_operation(method, path))
         return reply
 
     async def write(
@@ -69,7 +69,7 @@ class Customer:
             is_unclear = True
             reply = await self.send(method, path, body, headers=sent)
         verdict = verdict_of(reply)
-        if verdict == "no" and (is_unclear or (subject and self.house.is_undoing(subject))):
+        if verdict == "no" and (is_unclear or (subject and self.system.is_undoing(subject))):
             return reply, "unclear"
         return reply, verdict
 
@@ -81,9 +81,9 @@ class Customer:
                 return {"if-match": reply.headers["etag"]}
         return {}
 
-    def known(self, kind: str, place: Place | None = None) -> str:
+    def known(self, kind: str, place: Payer | None = None) -> str:
         """Return the id of something that customers have heard of, in a place or anywhere; none is empty."""
-        found = [each for each, where in self.book.known[kind].items() if place is None or where == place]
+        found = [each for each, where in self.history.known[kind].items() if place is None or where == place]
         return self.one_of(found) if found else ""
 
     def some(self, choices: Sequence[T], most: int) -> list[T]:

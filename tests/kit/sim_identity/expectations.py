@@ -11,7 +11,7 @@ from remuda.store.objects import ResourceT
 from tests.example.pasture import Fires
 from tests.kit.asgi.contract import Reply
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_identity.history import GONE, THERE, Book, Session, Token
+from tests.kit.sim_identity.history import GONE, THERE, IdentityHistory, Session, Token
 
 
 class Machine(Protocol):
@@ -73,7 +73,7 @@ class Expecting(ABC):
 
     def __init__(self, machine: Machine, settings: IdentitySettings) -> None:
         self.machine, self.settings = machine, settings
-        self.book = Book()
+        self.history = IdentityHistory()
 
     @abstractmethod
     def client(self, token: str | None) -> Any:
@@ -112,8 +112,8 @@ class Expecting(ABC):
         if token.session is not None:
             return not token.session.has_ended
         if token.account:
-            good = self.book.facts["token", "account", token.account].possible
-            is_there = not self.book.facts[THERE, "account", token.account].is_surely(GONE)
+            good = self.history.facts["token", "account", token.account].possible
+            is_there = not self.history.facts[THERE, "account", token.account].is_surely(GONE)
             return is_there and bool({token.text, UNKNOWN} & good)
         return True
 
@@ -124,6 +124,6 @@ class Expecting(ABC):
         if token.session is not None:
             return self.is_alive(token.session)
         if token.account:
-            good = self.book.facts["token", "account", token.account]
-            return good.is_surely(token.text) and not self.book.may_be_gone("account", token.account)
+            good = self.history.facts["token", "account", token.account]
+            return good.is_surely(token.text) and not self.history.may_be_gone("account", token.account)
         return True

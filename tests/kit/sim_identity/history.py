@@ -23,7 +23,7 @@ _TOO_SLOW, _OUR_FAULT, _REFUSED = 408, 500, 400
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Payer:
     """Where something is; what is everywhere has no organization."""
 
     organization: str = ""
@@ -93,7 +93,7 @@ class Asked:
                 self._facts[key].refused(number)
 
 
-class Book:
+class IdentityHistory:
     """All of it."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Book:
         """Those that have succeeded at least once."""
         self.moments = count(1)
         self.facts: defaultdict[Key, Fact] = defaultdict(lambda: Fact(self.moments))
-        self.known: defaultdict[str, dict[str, Place]] = defaultdict(dict)
+        self.known: defaultdict[str, dict[str, Payer]] = defaultdict(dict)
         """What customers have heard of, by kind and id."""
         self.names: Iterator[int] = count(1)
         self.refused: set[str] = set()
@@ -168,7 +168,7 @@ class Book:
             self._touching[each] -= asked.verdict != "unclear"
             self._touched[each] = self.now()
 
-    def made(self, kind: str, id_: str, place: Place, *, since: int, **said: Hashable) -> None:
+    def made(self, kind: str, id_: str, place: Payer, *, since: int, **said: Hashable) -> None:
         """Somebody who asked then was told that something is there, and what it is like."""
         self.known[kind][id_] = place
         for what, value in {THERE: THERE, **said}.items():
@@ -177,7 +177,7 @@ class Book:
 
     def may_be_gone(self, kind: str, id_: str) -> bool:
         """Tell whether something need not be there, if it ever was."""
-        organization = self.known[kind].get(id_, Place()).organization
+        organization = self.known[kind].get(id_, Payer()).organization
         is_left = bool(organization) and not self.facts[THERE, "organization", organization].is_surely(THERE)
         return is_left or not self.facts[THERE, kind, id_].is_surely(THERE)
 

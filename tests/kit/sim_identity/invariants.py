@@ -9,23 +9,23 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.users import user_id
 from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, USER
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_identity.history import GONE, THERE, Book, Key
-from tests.kit.sim_identity.snapshot import Seen
+from tests.kit.sim_identity.history import GONE, THERE, IdentityHistory, Key
+from tests.kit.sim_identity.snapshot import IdentitySnapshot
 
 Sums = Mapping[tuple[str, str], int]
 """How much of each kind, committed and reserved apart."""
 
 
-def check_always(seen: Seen, book: Book) -> None:
+def check_always(seen: IdentitySnapshot, history: IdentityHistory) -> None:
     """No law is broken."""
     for head in seen.heads.values():
         check_head(seen, head)
     check_tenants(seen)
     check_people(seen)
-    check_facts(seen, book)
+    check_facts(seen, history)
 
 
-def check_head(seen: Seen, head: Quota) -> None:
+def check_head(seen: IdentitySnapshot, head: Quota) -> None:
     """A head counts what its rows and intents hold, no more than it may, and nothing twice for the same owner."""
     rows = living(seen, head.name)
     under_way = {intent.allocation for intent in head.spec.intents}
@@ -55,7 +55,7 @@ def check_limits(totals: Sums, allowed: Mapping[str, int], who: str) -> None:
         assert held <= allowed.get(kind, held), f"{who} holds {held} of {allowed[kind]} {kind}"
 
 
-def check_tenants(seen: Seen) -> None:
+def check_tenants(seen: IdentitySnapshot) -> None:
     """Nothing outlives its organization, and no project goes while something is held in it."""
     for kind in ("project", "group", "user", "account", "provider", "row"):
         for each in seen.of(kind).values():
@@ -71,7 +71,7 @@ def check_tenants(seen: Seen) -> None:
         assert tenant.status.observed_generation <= tenant.metadata.generation, f"{tenant.name} is ahead of itself"
 
 
-def check_people(seen: Seen) -> None:
+def check_people(seen: IdentitySnapshot) -> None:
     """A person is one user, and nobody is a member without being one."""
     for person in seen.people.values():
         assert person.name == user_id(person.spec.subject), f"{person.spec.subject} has another's id"
@@ -79,21 +79,21 @@ def check_people(seen: Seen) -> None:
         assert membership.metadata.labels[USER] in seen.people, f"the membership {membership.name} is nobody's"
 
 
-def check_facts(seen: Seen, book: Book) -> None:
+def check_facts(seen: IdentitySnapshot, history: IdentityHistory) -> None:
     """Everything is one of the things that it can be by what customers were told."""
-    for key, fact in book.facts.items():
+    for key, fact in history.facts.items():
         possible = fact.possible
         if UNKNOWN in possible:
             continue
         found = actual(seen, key)
         if found is None or found in possible:
             continue
-        if (found == GONE or key[0] != THERE) and any(book.may_be_gone(*each) for each in _about(key)):
+        if (found == GONE or key[0] != THERE) and any(history.may_be_gone(*each) for each in _about(key)):
             continue
         raise AssertionError(f"{' '.join(key)} is {found} and should be {' or '.join(map(str, possible))}")
 
 
-def actual(seen: Seen, key: Key) -> Hashable | None:
+def actual(seen: IdentitySnapshot, key: Key) -> Hashable | None:
     """Return what a fact is by what is stored; None if it is nothing, since what it is about is not there."""
     what, kind, id_ = key[0], key[1], key[-1]
     if what == THERE:
@@ -131,7 +131,7 @@ def is_there(found: Any) -> bool:
     return not (isinstance(found, Allocation) and found.spec.life == "released")
 
 
-def living(seen: Seen, organization: str) -> list[Allocation]:
+def living(seen: IdentitySnapshot, organization: str) -> list[Allocation]:
     """Return the rows of an organization that hold something."""
     return [
         row

@@ -9,60 +9,60 @@ from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.kinds.users import Group
 from remuda.kernel.conditions import find_condition
 from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, USER
-from tests.kit.sim_identity.history import Book
+from tests.kit.sim_identity.history import IdentityHistory
 from tests.kit.sim_identity.invariants import actual, living, sums
-from tests.kit.sim_identity.snapshot import Seen
+from tests.kit.sim_identity.snapshot import IdentitySnapshot
 
 _SOON = timedelta(minutes=1)
 REMEMBERED = timedelta(days=1)
 """For how long past its end a revocation is there, in case a clock is put back."""
 
 
-def unrest(seen: Seen, book: Book, now: datetime, *, is_cleared: bool) -> list[str]:
+def unrest(seen: IdentitySnapshot, history: IdentityHistory, now: datetime, *, is_cleared: bool) -> list[str]:
     """Return what keeps identity from being at rest. What was `cleared` has nothing that keeps it from going."""
     return [
         *_operations(seen),
-        *_leftovers(seen, book),
+        *_leftovers(seen, history),
         *_tenants(seen, is_cleared=is_cleared),
         *_domains(seen),
         *_ledgers(seen),
         *_groups(seen),
-        *_tokens(seen, book, now),
-        *_halves(seen, book),
+        *_tokens(seen, history, now),
+        *_halves(seen, history),
     ]
 
 
-def _operations(seen: Seen) -> Iterator[str]:
+def _operations(seen: IdentitySnapshot) -> Iterator[str]:
     for each in seen.operations.values():
         if each.is_open:
             yield f"the operation {each.spec.saga} {each.name} is {each.phase}"
 
 
-def _halves(seen: Seen, book: Book) -> Iterator[str]:
+def _halves(seen: IdentitySnapshot, history: IdentityHistory) -> Iterator[str]:
     """What was to be done together was done or not, whole."""
-    for bundle in book.bundles:
+    for bundle in history.bundles:
         done = set()
         for key, number in bundle.items():
-            before, found = book.facts[key].before(number), actual(seen, key)
+            before, found = history.facts[key].before(number), actual(seen, key)
             if before is not None and found is not None:
-                wanted = book.facts[key].possible - {before}
+                wanted = history.facts[key].possible - {before}
                 done |= {found != before} if wanted else set()
         if len(done) > 1:
             yield f"this was done in part: {sorted(bundle)}"
 
 
-def _leftovers(seen: Seen, book: Book) -> Iterator[str]:
+def _leftovers(seen: IdentitySnapshot, history: IdentityHistory) -> Iterator[str]:
     """Nothing is there that was surely not made."""
     for kind in ("organization", "project", "group", "account", "provider", "client", "row"):
         for each in seen.of(kind).values():
-            if each.metadata.labels.get(NAME) in book.refused:
+            if each.metadata.labels.get(NAME) in history.refused:
                 yield f"the {kind} {each.name} was refused and is there"
     for person in seen.people.values():
-        if person.spec.subject not in book.subjects:
+        if person.spec.subject not in history.subjects:
             yield f"the user {person.spec.subject} was refused and is there"
 
 
-def _tenants(seen: Seen, *, is_cleared: bool) -> Iterator[str]:
+def _tenants(seen: IdentitySnapshot, *, is_cleared: bool) -> Iterator[str]:
     tenants: tuple[Organization | Project, ...] = (*seen.organization.values(), *seen.project.values())
     for each in tenants:
         if not each.is_deleting:
@@ -82,7 +82,7 @@ def _home(each: object) -> str:
     return str(each.metadata.labels.get(ORGANIZATION, ""))  # type: ignore[attr-defined]  # all objects have labels
 
 
-def _is_kept(seen: Seen, each: Organization | Project) -> bool:
+def _is_kept(seen: IdentitySnapshot, each: Organization | Project) -> bool:
     """Tell whether something may still wait to go, because somebody needs it or something in it."""
     if isinstance(each, Organization):
         return any(_home(project) == each.name and _is_kept(seen, project) for project in seen.project.values())
@@ -92,7 +92,7 @@ def _is_kept(seen: Seen, each: Organization | Project) -> bool:
     return has_rows or any(finalizer != CONTROLLER_FINALIZER for finalizer in each.metadata.finalizers)
 
 
-def _not_provisioned(seen: Seen, each: Organization | Project) -> Iterator[str]:
+def _not_provisioned(seen: IdentitySnapshot, each: Organization | Project) -> Iterator[str]:
     available = find_condition(each.status.conditions, "Available")
     said = "nothing" if available is None else available.reason
     wish = each.spec.domain if isinstance(each, Organization) else ""
@@ -102,7 +102,7 @@ def _not_provisioned(seen: Seen, each: Organization | Project) -> Iterator[str]:
         yield f"the {type(each).__name__} {each.name} says {said}"
 
 
-def _domains(seen: Seen) -> Iterator[str]:
+def _domains(seen: IdentitySnapshot) -> Iterator[str]:
     """Every domain that somebody wishes for is had by one who does."""
     wishes = {each.name: each.spec.domain for each in seen.organization.values() if not each.is_deleting}
     had = {domain.spec.domain: _home(domain) for domain in seen.domains.values()}
@@ -114,7 +114,7 @@ def _domains(seen: Seen) -> Iterator[str]:
             yield f"{organization} has {domain} and does not wish for it"
 
 
-def _ledgers(seen: Seen) -> Iterator[str]:
+def _ledgers(seen: IdentitySnapshot) -> Iterator[str]:
     for head in seen.heads.values():
         if head.spec.intents:
             yield f"the head {head.name} has intents: {head.spec.intents}"
@@ -129,7 +129,7 @@ def _ledgers(seen: Seen) -> Iterator[str]:
             yield f"the row {row.name} is not confirmed"
 
 
-def _groups(seen: Seen) -> Iterator[str]:
+def _groups(seen: IdentitySnapshot) -> Iterator[str]:
     for group in seen.group.values():
         if group.is_deleting:
             continue
@@ -144,17 +144,17 @@ def _groups(seen: Seen) -> Iterator[str]:
             yield f"the project {project.name} has groups that are gone: {left}"
 
 
-def _is_account(seen: Seen, account: str) -> bool:
+def _is_account(seen: IdentitySnapshot, account: str) -> bool:
     return account in seen.account and not seen.account[account].is_deleting
 
 
-def _subjects(seen: Seen, group: Group) -> Iterator[str]:
+def _subjects(seen: IdentitySnapshot, group: Group) -> Iterator[str]:
     for each in group.spec.user_ids:
         if each in seen.user:
             yield seen.people[seen.user[each].metadata.labels[USER]].spec.subject
 
 
-def _tokens(seen: Seen, book: Book, now: datetime) -> Iterator[str]:
+def _tokens(seen: IdentitySnapshot, history: IdentityHistory, now: datetime) -> Iterator[str]:
     """What has ended is forgotten, and what was replaced is revoked."""
     for account in seen.account.values():
         if account.spec.replaced and not account.is_deleting:
@@ -168,9 +168,9 @@ def _tokens(seen: Seen, book: Book, now: datetime) -> Iterator[str]:
     for session in seen.sessions.values():
         if session.spec.ended is not None or session.spec.expires is None or session.spec.expires <= now + _SOON:
             yield f"the session {session.name} is over, or will be any moment"
-        if session.spec.login in book.logged_out:
+        if session.spec.login in history.logged_out:
             yield f"the session {session.name} has outlived its login"
-    for token in book.tokens:
+    for token in history.tokens:
         is_over = token.claims["exp"] + REMEMBERED.total_seconds() <= now.timestamp()
         if token.is_revoked and not is_over and token.claims["jti"] not in seen.revocations:
             yield f"the token {token.claims['jti']} was revoked and others are not told"

@@ -55,7 +55,7 @@ class Pace:
     """By then everything has come to rest when nothing goes wrong any more, even if the clock was put back before."""
 
 
-async def furnish(store: Store, passwords: Passwords) -> None:
+async def set_up(store: Store, passwords: Passwords) -> None:
     """Make what customers need to begin with, where it is missing."""
     client = OAuth2ClientSpec(redirect_uri=CONSOLE_URI, home_uri=CONSOLE_HOME, secret_hash=token_hash(CONSOLE_SECRET))
     with suppress(AlreadyExists):

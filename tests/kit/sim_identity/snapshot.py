@@ -15,7 +15,7 @@ from remuda.store.objects import Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class IdentitySnapshot:
     """All objects by name. Kinds that customers know are called as the book calls them."""
 
     organization: Mapping[str, Organization]
@@ -53,19 +53,19 @@ _TYPES: tuple[type[Resource], ...] = (
     *(User, Quota, QuotaMetadata, Domain, Operation, Session, BrowserLogin, AuthorizationCode, DeviceGrant),
     *(Revocation, SigningKey),
 )
-assert len(_TYPES) == len(fields(Seen))
+assert len(_TYPES) == len(fields(IdentitySnapshot))
 
 
-class Sight:
+class IdentitySnapshots:
     """Looks at a store, and reads again only what may have changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._read: dict[type[Resource], tuple[int, Mapping[str, Any]]] = {}
 
-    async def look(self) -> Seen:
+    async def take(self) -> IdentitySnapshot:
         """Return everything."""
-        return Seen(*[await self._all(kind) for kind in _TYPES])
+        return IdentitySnapshot(*[await self._all(kind) for kind in _TYPES])
 
     async def _all(self, kind: type[Resource]) -> Mapping[str, Any]:
         stamp, read = self._store.change_counter([kind]), self._read.get(kind)

@@ -19,7 +19,7 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 from tests.example.house import Finds
 from tests.kit.asgi.client import Client
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.login import nobody_answers
@@ -28,8 +28,8 @@ from tests.kit.sim_identity.expectations import Expecting, Machine
 from tests.kit.sim_identity.guests import GUESTS
 from tests.kit.sim_identity.quiescence import unrest
 from tests.kit.sim_identity.readers import Readers
-from tests.kit.sim_identity.setup import CROWD, FIRST_PASSWORD, ROOT, SETTINGS, Crowd, Pace, furnish
-from tests.kit.sim_identity.snapshot import Seen, Sight
+from tests.kit.sim_identity.setup import CROWD, FIRST_PASSWORD, ROOT, SETTINGS, Crowd, Pace, set_up
+from tests.kit.sim_identity.snapshot import IdentitySnapshot, IdentitySnapshots
 from tests.kit.sim_identity.spenders import Spenders
 from tests.kit.sim_identity.tenants import Tenants
 from tests.kit.simulation.store import SEALER
@@ -44,7 +44,7 @@ _PATIENCE = 1.1
 """Each pause between two looks is so much longer than the one before."""
 
 
-class House(Expecting):
+class IdentitySystem(Expecting):
     """Identity that goes on through crashes."""
 
     root_subject, first_password = ROOT, FIRST_PASSWORD
@@ -58,18 +58,18 @@ class House(Expecting):
         crowd: Crowd = CROWD,
     ) -> None:
         super().__init__(machine, settings)
-        self.book.subjects |= {ROOT, *GUESTS}
+        self.history.subjects |= {ROOT, *GUESTS}
         self.pace, self._crowd = pace or Pace(), crowd
         for guest in GUESTS:
-            fact = self.book.facts["password", "person", guest]
+            fact = self.history.facts["password", "person", guest]
             fact.granted(fact.ask(FIRST_PASSWORD))
         self.finds, self.recorder = Finds(), Recorder()
         self.apps: list[IdentityApp] = []
-        self.doors: list[Validated] = []
+        self.listeners: list[Validated] = []
         self.store: Any = None
         """None between two boots."""
         self.is_serving = False
-        self._sight: Sight | None = None
+        self._snapshots: IdentitySnapshots | None = None
         self._root: tuple[str, Mapping[str, Any]] | None = None
 
     async def boot(self, *, processes: int = 1, is_calm: bool = False) -> None:
@@ -82,12 +82,12 @@ class House(Expecting):
         """End everything that goes on in this boot: in order, or because the machine is down."""
         apps, self.apps = self.apps, []
         await asyncio.gather(*[app.stop() for app in apps])
-        store, self.store, self._sight = self.store, None, None
+        store, self.store, self._snapshots = self.store, None, None
         await self.machine.close(store)
-        doors, self.doors = self.doors, []
-        for door in doors:
-            door.assert_documented()
-        self.book.settle()
+        doors, self.listeners = self.listeners, []
+        for transport in doors:
+            transport.assert_documented()
+        self.history.settle()
 
     async def serve(self, *, customers: int, acts: int, trouble: Callable[[], Awaitable[None]]) -> None:
         """Let customers act at random in the midst of trouble, until they have had enough or the machine is down."""
@@ -106,10 +106,10 @@ class House(Expecting):
         for driver in app.drivers.values():
             await driver.start()
 
-    async def see(self) -> Seen:
+    async def see(self) -> IdentitySnapshot:
         """Read everything that is stored."""
-        assert self._sight is not None, "there is a store"
-        return await self._sight.look()
+        assert self._snapshots is not None, "there is a store"
+        return await self._snapshots.take()
 
     async def come_to_rest(self, *, is_cleared: bool = False) -> None:
         """Wait until everything is as it was promised to be, and then see that nothing moves any more."""
@@ -119,7 +119,7 @@ class House(Expecting):
             assert clock.monotonic() < deadline, f"no rest within {self.pace.rest_s:g} s: {'; '.join(left)}"
             await clock.sleep(pause_s)
             pause_s *= _PATIENCE
-            left = unrest(await self.see(), self.book, clock.now(), is_cleared=is_cleared)
+            left = unrest(await self.see(), self.history, clock.now(), is_cleared=is_cleared)
         await self._look_again()
 
     async def clear_the_way(self) -> None:
@@ -133,8 +133,8 @@ class House(Expecting):
 
     def client(self, token: str | None) -> Client:
         """Return the client of whoever has a token, of one of the processes."""
-        door = self.doors[self.machine.randomness.randrange(len(self.doors))]
-        return Client(app=self._recorded(door), token=token)
+        transport = self.listeners[self.machine.randomness.randrange(len(self.listeners))]
+        return Client(app=self._recorded(transport), token=token)
 
     async def root(self) -> str:
         """Return a token of somebody who may do everything."""
@@ -163,7 +163,7 @@ class House(Expecting):
 
     async def _boot(self, processes: int, *, is_calm: bool) -> bool:
         self.store = await self.machine.open()
-        self._sight, self._root = Sight(self.store), None
+        self._snapshots, self._root = IdentitySnapshots(self.store), None
         watched = self.store if is_calm else cast("Store", FlakyWatches(self.store, self.machine.faults))
         for _ in range(processes):
             app = IdentityApp(
@@ -183,11 +183,11 @@ class House(Expecting):
                 )
             )
             self.apps.append(app)
-            self.doors.append(Validated(app.api, judge_of(TABLE)))
+            self.listeners.append(Validated(app.api, response_contract(TABLE)))
         try:
             for app in self.apps:
                 await app.start()
-            await furnish(self.store, self.apps[0].passwords)
+            await set_up(self.store, self.apps[0].passwords)
         except Unavailable:
             return False
         return True

@@ -4,37 +4,37 @@ from collections.abc import Callable
 
 from remuda.kernel.errors import Unavailable
 from tests.kit.sim_region.invariants import check_always, check_step
-from tests.kit.sim_region.snapshot import Seen
-from tests.kit.sim_region.system import House
+from tests.kit.sim_region.snapshot import RegionSnapshot
+from tests.kit.sim_region.system import RegionSystem
 from tests.kit.watchdog import at_once
 
 
-class Watchdog:
+class RegionChecker:
     """Looks whenever it is told to, if anything has changed since the last look."""
 
-    def __init__(self, house: House, version: Callable[[], object]) -> None:
+    def __init__(self, system: RegionSystem, version: Callable[[], object]) -> None:
         """`version` tells a state of the store from every other."""
         self.looks = 0
         """How many states were held against the laws."""
-        self._house, self._version = house, version
+        self._system, self._version = system, version
         self._checked: tuple[object, ...] | None = None
-        self._before: tuple[int, Seen] | None = None
+        self._before: tuple[int, RegionSnapshot] | None = None
 
     def check(self) -> None:
         """Look."""
-        house = self._house
-        if house.machine.is_down or house.store is None or house.sight is None:
+        system = self._system
+        if system.machine.is_down or system.store is None or system.snapshots is None:
             return
-        state = id(house.store), self._version(), house.sight.version
+        state = id(system.store), self._version(), system.snapshots.version
         if state == self._checked:
             return
         try:
-            seen = at_once(house.see())
+            seen = at_once(system.see())
         except Unavailable:
             return
         self._checked = state
         self.looks += 1
-        check_always(seen, house.book)
-        if self._before is not None and self._before[0] == id(house.store):
-            check_step(self._before[1], seen, house.book)
-        self._before = id(house.store), seen
+        check_always(seen, system.history)
+        if self._before is not None and self._before[0] == id(system.store):
+            check_step(self._before[1], seen, system.history)
+        self._before = id(system.store), seen

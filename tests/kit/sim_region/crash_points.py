@@ -17,12 +17,12 @@ from remuda.region.filestorage.classes import class_id
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.environment import ORGANIZATIONS
 from tests.kit.region.environment import STANDARD, UBUNTU
-from tests.kit.sim_identity.history import GONE, THERE, Place, verdict_of
-from tests.kit.sim_region.checker import Watchdog
+from tests.kit.sim_identity.history import GONE, THERE, Payer, verdict_of
+from tests.kit.sim_region.checker import RegionChecker
 from tests.kit.sim_region.customer import PATHS, UNAVAILABLE
 from tests.kit.sim_region.customers import KEY, STORAGE_CLASS, Landlords
 from tests.kit.sim_region.quiescence import unrest
-from tests.kit.sim_region.system import REGIONS, House
+from tests.kit.sim_region.system import REGIONS, RegionSystem
 from tests.kit.simulation.faults import Count
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.platter import Keep
@@ -54,10 +54,10 @@ class Bench(Landlords):
     _planned: tuple[Fault | None, int] = (None, 0)
 
     def __init__(self, world: World) -> None:
-        super().__init__(House(SimMachine(world, registry())))
+        super().__init__(RegionSystem(SimMachine(world, registry())))
         self.world = world
-        world.invariants[:] = [Watchdog(self.house, lambda: self.house.store._writer.version).check]
-        self._place, self._network = Place(), ""
+        world.invariants[:] = [RegionChecker(self.system, lambda: self.system.store._writer.version).check]
+        self._place, self._network = Payer(), ""
         self._made: dict[str, str] = {}
 
     def plan(self, fault: Fault | None, nth: int) -> None:
@@ -66,10 +66,10 @@ class Bench(Landlords):
 
     async def open(self) -> None:
         """Begin, with a project to work in."""
-        await self.house.open()
-        await self.house.boot(is_calm=True)
+        await self.system.open()
+        await self.system.boot(is_calm=True)
         await self.begin()
-        self._place = self.book.known["project"][self.living("project")[0]]
+        self._place = self.history.known["project"][self.living("project")[0]]
 
     async def furnish(self, kind: str) -> None:
         """Have what a kind stands on."""
@@ -81,15 +81,15 @@ class Bench(Landlords):
     async def close(self) -> None:
         """End, with everything as it should be, once everything has gone wrong that is to."""
         await self._until(self._has_all_gone_wrong)
-        await self.house.come_to_rest()
+        await self.system.come_to_rest()
         await self.remove_everything()
-        await self.house.come_to_rest(is_empty=True)
-        await self.house.halt()
-        await self.house.close()
+        await self.system.come_to_rest(is_empty=True)
+        await self.system.halt()
+        await self.system.close()
 
     async def post(self, kind: str, name: str, key: str) -> Reply:
         """Ask for a new thing."""
-        place, since = self._place, self.book.now()
+        place, since = self._place, self.history.now()
         where = {"organizationId": place.organization, "projectId": place.project}
         spec = {**_SPECS[kind], **({"networkId": self._network} if kind in ON_A_NETWORK else where)}
         if kind == "storage":
@@ -102,14 +102,14 @@ class Bench(Landlords):
         )
         if verdict_of(reply) == "yes":
             id_ = reply.json["metadata"]["id"]
-            self.book.put((kind, id_), ("project", place.project))
-            if id_ not in self.book.known[kind]:
-                self.book.made(kind, id_, place, since=since)
+            self.history.put((kind, id_), ("project", place.project))
+            if id_ not in self.history.known[kind]:
+                self.history.made(kind, id_, place, since=since)
         return reply
 
     async def delete(self, kind: str, id_: str) -> Reply:
         """Ask for a thing to go."""
-        with self.book.asking({(THERE, kind, id_): GONE}) as asked:
+        with self.history.asking({(THERE, kind, id_): GONE}) as asked:
             reply = await self.send("DELETE", f"{PATHS[kind]}/{id_}")
             asked.verdict = verdict_of(reply)
         return reply
@@ -117,7 +117,7 @@ class Bench(Landlords):
     async def rest(self) -> None:
         """Wait until everything is as it should be."""
         deadline = self.world.clock.monotonic() + PATIENCE_S
-        while left := unrest(await self.house.see(), is_empty=False):
+        while left := unrest(await self.system.see(), is_empty=False):
             assert self.world.clock.monotonic() < deadline, f"no rest within {PATIENCE_S:g} s: {'; '.join(left)}"
             await self.world.clock.sleep(2)
 
@@ -140,7 +140,7 @@ class Bench(Landlords):
     async def delete_project_after(self, kind: str, steps: int) -> bool:
         """Delete the project of a thing so many steps after that is first there; tell whether it was done by then."""
         await self.begin()
-        self._place = self.book.known["project"][project := self.living("project")[-1]]
+        self._place = self.history.known["project"][project := self.living("project")[-1]]
         await self.furnish(kind)
         id_, making = await self._after(kind, steps)
         was_done = making.done() and self._is_done(kind, id_)
@@ -165,30 +165,30 @@ class Bench(Landlords):
                 due.set()
 
         self.world.invariants.append(count)
-        making = asyncio.ensure_future(self.post(kind, self.book.name(kind), ""))
+        making = asyncio.ensure_future(self.post(kind, self.history.name(kind), ""))
         await due.wait()
         self.world.invariants.remove(count)
         return appeared[0][0], making
 
     def _forget(self) -> None:
         """Forget what is gone, as everything is at rest: it would be held against the laws with all that comes."""
-        for kind, known in self.book.known.items():
+        for kind, known in self.history.known.items():
             for id_ in [id_ for id_ in known if id_ not in self._things(kind)]:
                 del known[id_]
-                del self.book.facts[THERE, kind, id_]
+                del self.history.facts[THERE, kind, id_]
 
     async def crash_at(self, kind: str, sync: int, keep: Keep) -> bool:
         """Make and remove a thing, and lose power at the nth commit of that; tell whether there were so many."""
-        name = self.book.name(kind)
+        name = self.history.name(kind)
         self.world.plan_power_cut(sync, keep=keep)
         self._let_go_wrong()
         with suppress(RemudaError):
             await asyncio.wait_for(self._story(kind, name), PATIENCE_S)
-        if not self.house.machine.is_down:
+        if not self.system.machine.is_down:
             self.world.disk._planned_cut = None
             return False
-        await self.house.halt()
-        await self.house.boot(is_calm=True)
+        await self.system.halt()
+        await self.system.boot(is_calm=True)
         await self.rest()
         await self._story(kind, name)
         await self.rest()
@@ -211,30 +211,30 @@ class Bench(Landlords):
             reply = await self._post_until_known(kind, name)
             if reply.status == 201:
                 self._made[name] = reply.json["metadata"]["id"]
-            assert self.house.machine.is_down or reply.status == 201, reply
-        if self.house.machine.is_down:
+            assert self.system.machine.is_down or reply.status == 201, reply
+        if self.system.machine.is_down:
             return
         id_ = self._made[name]
         await self._until(lambda: id_ not in self._things(kind) or self._is_done(kind, id_))
-        if not self.house.machine.is_down:
+        if not self.system.machine.is_down:
             reply = await self.delete(kind, id_)
-            assert self.house.machine.is_down or reply.status in {202, 204, 404}, reply
+            assert self.system.machine.is_down or reply.status in {202, 204, 404}, reply
         await self._until(lambda: id_ not in self._things(kind))
 
     async def _post_until_known(self, kind: str, name: str) -> Reply:
         while (reply := await self.post(kind, name, f"key-{name}")).status == UNAVAILABLE:
-            if self.house.machine.is_down:
+            if self.system.machine.is_down:
                 break
         return reply
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         deadline = self.world.clock.monotonic() + PATIENCE_S
-        while not self.house.machine.is_down and not holds():
+        while not self.system.machine.is_down and not holds():
             assert self.world.clock.monotonic() < deadline, "it does not come, or does not go"
             await self.world.clock.sleep(1)
 
     def _things(self, kind: str) -> Mapping[str, Any]:
-        return at_once(self.house.see()).of(kind)
+        return at_once(self.system.see()).of(kind)
 
     def _is_done(self, kind: str, id_: str) -> bool:
         found = self._things(kind).get(id_)

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from remuda.region.app import TABLE
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.environment import ORGANIZATIONS
-from tests.kit.sim_identity.history import GONE, THERE, Place, Verdict, verdict_of
+from tests.kit.sim_identity.history import GONE, THERE, Payer, Verdict, verdict_of
 from tests.kit.sim_region.history import Thing
-from tests.kit.sim_region.system import House
+from tests.kit.sim_region.system import RegionSystem
 
 T = TypeVar("T")
 
@@ -34,25 +34,25 @@ OPERATIONS = [
 class Customer:
     """Does something at random."""
 
-    def __init__(self, house: House) -> None:
-        self.house, self.book = house, house.book
-        self._randomness = house.machine.randomness
+    def __init__(self, system: RegionSystem) -> None:
+        self.system, self.history = system, system.history
+        self._randomness = system.machine.randomness
 
     async def send(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> Reply:
         """Send a request to one of the processes."""
-        token = await self.house.root()
+        token = await self.system.root()
         is_of_identity = path.startswith(ORGANIZATIONS) and "/regions/" not in path
-        client = self.house.identity(token) if is_of_identity else self.house.region(token)
+        client = self.system.identity(token) if is_of_identity else self.system.region(token)
         return self.noted(method, path, await client.send(method, path, body=body, headers=headers))
 
     def noted(self, method: str, path: str, reply: Reply) -> Reply:
         """Count an answer."""
-        self.book.outcomes[f"{method} {reply.status}"] += 1
+        self.history.outcomes[f"{method} {reply.status}"] += 1
         assert reply.status < 500 or reply.status == UNAVAILABLE, f"{method} {path} answered {reply.body!r}"
         if reply.status < 400:
-            self.book.operations.update(
+            self.history.operations.update(
                 name for verb, pattern, name in OPERATIONS if verb == method and pattern.fullmatch(path)
             )
         return reply
@@ -69,15 +69,15 @@ class Customer:
         verdict = verdict_of(reply)
         return reply, "unclear" if verdict == "no" and is_unclear else verdict
 
-    async def make(self, kind: str, spec: Any, place: Place, *homes: Thing, name: str = "", **said: Hashable) -> str:
+    async def make(self, kind: str, spec: Any, place: Payer, *homes: Thing, name: str = "", **said: Hashable) -> str:
         """Make something, and note what is said of it; return its id, or nothing."""
-        since, name = self.book.now(), name or self.book.name(kind)
+        since, name = self.history.now(), name or self.history.name(kind)
         reply, verdict = await self.write("POST", PATHS[kind], {"metadata": {"name": name}, "spec": spec})
         if verdict != "yes":
             return ""
         id_ = str(reply.json["metadata"]["id"])
-        self.book.put((kind, id_), *homes, ("project", place.project))
-        self.book.made(kind, id_, place, since=since, name=name, **said)
+        self.history.put((kind, id_), *homes, ("project", place.project))
+        self.history.made(kind, id_, place, since=since, name=name, **said)
         return id_
 
     async def change(self, kind: str, id_: str, spec: Mapping[str, Any], **said: Hashable) -> None:
@@ -87,20 +87,20 @@ class Customer:
         if read.status != 200:
             return
         body = {"metadata": {"name": read.json["metadata"]["name"]}, "spec": read.json["spec"] | spec}
-        with self.book.asking({(what, kind, id_): value for what, value in said.items()}) as asked:
+        with self.history.asking({(what, kind, id_): value for what, value in said.items()}) as asked:
             _, asked.verdict = await self.write("PUT", path, body)
 
     async def remove(self, kind: str, id_: str, path: str = "") -> None:
         """Ask for something to go."""
-        with self.book.asking({(THERE, kind, id_): GONE}) as asked:
+        with self.history.asking({(THERE, kind, id_): GONE}) as asked:
             _, asked.verdict = await self.write("DELETE", path or f"{PATHS[kind]}/{id_}")
 
     def living(self, kind: str, *homes: Thing) -> list[str]:
         """Return what customers know of a kind and nobody has asked to go, in all of these homes."""
         return [
             each
-            for each in self.book.known[kind]
-            if not self.book.may_go((kind, each)) and set(homes) <= set(self.book.homes.get((kind, each), ()))
+            for each in self.history.known[kind]
+            if not self.history.may_go((kind, each)) and set(homes) <= set(self.history.homes.get((kind, each), ()))
         ]
 
     def one_of(self, choices: Sequence[T]) -> T:

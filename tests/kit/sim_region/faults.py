@@ -12,7 +12,7 @@ from remuda.providers.simulated.faults import FAULTS
 from tests.kit.region.images import URI
 from tests.kit.sim_region.images import Imagers
 from tests.kit.sim_region.operators import help_out
-from tests.kit.sim_region.system import BREAKING, House
+from tests.kit.sim_region.system import BREAKING, RegionSystem
 from tests.kit.simulation.machine import SimMachine
 
 PATIENCE = 500
@@ -45,27 +45,27 @@ SIGNATURES = [address.partition("=")[2] for address in (URI, BREAKING)]
 JUMPS = (timedelta(hours=1), timedelta(hours=-1), timedelta(seconds=40))
 
 
-async def trouble(house: House, machine: SimMachine) -> None:
+async def trouble(system: RegionSystem, machine: SimMachine) -> None:
     """Let things happen, each as the menu says."""
-    while house.is_serving:
+    while system.is_serving:
         await machine.clock.sleep(1)
         for act in ("stop", "fail", "migrate", "vanish"):
             if machine.faults.fires(f"operator.{act}"):
-                meddle(house, act)
+                meddle(system, act)
         if machine.faults.fires("control.restart"):
-            await house.restart_control()
+            await system.restart_control()
         if await machine.suffer(JUMPS):
             return
 
 
-def meddle(house: House, act: str) -> None:
+def meddle(system: RegionSystem, act: str) -> None:
     """Do something to a server behind our back, if there is one to which it can be done."""
-    clouds = [cloud for cloud in house.clouds.clouds.values() if cloud.operator.servers()]
+    clouds = [cloud for cloud in system.clouds.clouds.values() if cloud.operator.servers()]
     if clouds:
-        cloud = clouds[house.machine.randomness.randrange(len(clouds))]
+        cloud = clouds[system.machine.randomness.randrange(len(clouds))]
         servers = cloud.operator.servers()
-        server = servers[house.machine.randomness.randrange(len(servers))].handle.name
-        house.book.disturbed.add(server)
+        server = servers[system.machine.randomness.randrange(len(servers))].handle.name
+        system.history.disturbed.add(server)
         with suppress(RemudaError):
             getattr(cloud.operator, act)(server)
 
@@ -77,7 +77,7 @@ def check_secrets(secrets: Iterable[str], directory: Path, lines: Iterable[Mappi
         assert secret.encode() not in content, "a secret is in a file or in the log"
 
 
-async def leave(house: House) -> None:
+async def leave(system: RegionSystem) -> None:
     """Have done what only people can do, until nothing is left."""
-    await help_out(house)
-    await Imagers(house).give_all_up()
+    await help_out(system)
+    await Imagers(system).give_all_up()

@@ -1,7 +1,7 @@
 """What customers asked of region and what they were told, and what was done to the clouds behind its back."""
 
 from tests.kit.region.environment import UBUNTU
-from tests.kit.sim_identity.history import THERE, Book
+from tests.kit.sim_identity.history import THERE, IdentityHistory
 
 KINDS = ("network", "group", "balancer", "server", "authority", "storage")
 """What customers make in a project."""
@@ -11,7 +11,7 @@ Thing = tuple[str, str]
 """Something by its kind and id."""
 
 
-class RegionBook(Book):
+class RegionHistory(IdentityHistory):
     """All of it. What something goes with is its network, and its project."""
 
     def __init__(self) -> None:

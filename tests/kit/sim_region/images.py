@@ -4,7 +4,7 @@ from itertools import product
 
 from remuda.region.images.routes import IMAGES, IMAGES_OF_ORGANIZATION
 from tests.kit.region.images import URI, image
-from tests.kit.sim_identity.history import Place
+from tests.kit.sim_identity.history import Payer
 from tests.kit.sim_region.customer import PATHS
 from tests.kit.sim_region.customers import Tenant
 from tests.kit.sim_region.system import BREAKING, REGIONS
@@ -28,12 +28,12 @@ class Imagers(Tenant):
 
     async def give_all_up(self) -> None:
         """Ask for every image to go that is there, known or not."""
-        for organization, region in product(self.book.known["organization"], REGIONS):
+        for organization, region in product(self.history.known["organization"], REGIONS):
             query = [("organizationID", organization), ("scope", "owned")]
-            reply = await self.house.region(await self.house.root()).get(IMAGES.format(regionID=region), query)
+            reply = await self.system.region(await self.system.root()).get(IMAGES.format(regionID=region), query)
             for id_ in [each["metadata"]["id"] for each in reply.json]:
-                self.book.regions[id_] = region
-                self.book.known["image"].setdefault(id_, Place(organization))
+                self.history.regions[id_] = region
+                self.history.known["image"].setdefault(id_, Payer(organization))
                 await self._give_up(id_)
 
     async def _fetch(self, organization: str, region: str) -> None:
@@ -41,22 +41,22 @@ class Imagers(Tenant):
         await self._begin(_images(organization, region), image(uri), organization, region)
 
     async def _snapshot(self, server: str) -> None:
-        place = self.book.known["server"][server]
-        body = {"metadata": {"name": self.book.name("image")}, "spec": {}}
+        place = self.history.known["server"][server]
+        body = {"metadata": {"name": self.history.name("image")}, "spec": {}}
         path = f"{PATHS['server']}/{server}/snapshot"
-        await self._begin(path, body, place.organization, self.book.regions[self.network_of(server)])
+        await self._begin(path, body, place.organization, self.history.regions[self.network_of(server)])
 
     async def _begin(self, path: str, body: object, organization: str, region: str) -> None:
-        since = self.book.now()
+        since = self.history.now()
         reply, verdict = await self.write("POST", path, body)
         if verdict == "yes":
             id_ = reply.json["metadata"]["id"]
-            self.book.regions[id_] = region
-            self.book.made("image", id_, Place(organization), since=since)
+            self.history.regions[id_] = region
+            self.history.made("image", id_, Payer(organization), since=since)
 
     async def _give_up(self, id_: str) -> None:
-        organization = self.book.known["image"][id_].organization
-        await self.remove("image", id_, f"{_images(organization, self.book.regions[id_])}/{id_}")
+        organization = self.history.known["image"][id_].organization
+        await self.remove("image", id_, f"{_images(organization, self.history.regions[id_])}/{id_}")
 
 
 def _images(organization: str, region: str) -> str:

@@ -13,9 +13,9 @@ from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, R
 from tests.kit.sim_identity.facts import UNKNOWN
 from tests.kit.sim_identity.history import GONE
 from tests.kit.sim_identity.invariants import check_head
-from tests.kit.sim_identity.snapshot import Seen as IdentitySeen
-from tests.kit.sim_region.history import KINDS, RegionBook
-from tests.kit.sim_region.snapshot import Row, Seen
+from tests.kit.sim_identity.snapshot import IdentitySnapshot as IdentitySeen
+from tests.kit.sim_region.history import KINDS, RegionHistory
+from tests.kit.sim_region.snapshot import RegionSnapshot, Row
 
 CHARGED = ("networks", "balancers", "storages")
 """What costs something, by the tables of a cloud."""
@@ -23,30 +23,30 @@ REFERENCE = "objectstorageendpoints.storage.unikorn-cloud.org/one"
 """By what another service says that it uses a network."""
 
 
-def check_always(seen: Seen, book: RegionBook) -> None:
+def check_always(seen: RegionSnapshot, history: RegionHistory) -> None:
     """No law of one moment is broken."""
-    check_owners(seen, book)
+    check_owners(seen, history)
     check_addresses(seen)
     check_paid(seen)
     check_tenants(seen)
     check_operations(seen)
-    check_told(seen, book)
-    check_images(seen, book)
+    check_told(seen, history)
+    check_images(seen, history)
 
 
-def check_owners(seen: Seen, book: RegionBook) -> None:
+def check_owners(seen: RegionSnapshot, history: RegionHistory) -> None:
     """I1, I8: whatever is at a cloud is somebody's, who was written down before it was made and is still there.
 
     Only what an operator let go may be nobody's.
     """
     for row in seen.rows.values():
-        is_known = seen.owner_of(row) is not None or row.owner[2] in book.abandoned
+        is_known = seen.owner_of(row) is not None or row.owner[2] in history.abandoned
         assert is_known, f"{row.table} has {row.name}, which is nobody's"
     servers = Counter(row.owner for row in seen.at_cloud("servers"))
     assert not [owner for owner, count in servers.items() if count > 1], f"a server is there twice: {servers}"
 
 
-def check_addresses(seen: Seen) -> None:
+def check_addresses(seen: RegionSnapshot) -> None:
     """Whoever has an address at a cloud holds it in our store, unless its network is going; nobody holds two."""
     held = {each.spec.holder_uid: each.spec.ip for each in seen.of("address").values()}
     assert len(held) == len(seen.of("address")), f"somebody holds two addresses: {seen.of('address')}"
@@ -58,7 +58,7 @@ def check_addresses(seen: Seen) -> None:
     _check_storage_apart(seen)
 
 
-def _check_storage_apart(seen: Seen) -> None:
+def _check_storage_apart(seen: RegionSnapshot) -> None:
     """No storage is reached at an address that something else holds."""
     held = [(each.metadata.labels[NETWORK], IPv4Address(each.spec.ip)) for each in seen.of("address").values()]
     for storage in seen.of("storage").values():
@@ -68,7 +68,7 @@ def _check_storage_apart(seen: Seen) -> None:
             assert not both, f"the storage {storage.name} is where something else is: {both}"
 
 
-def check_paid(seen: Seen) -> None:
+def check_paid(seen: RegionSnapshot) -> None:
     """I2: what is used is what the rows say, within the limits; and what is somebody's at a cloud is paid for."""
     for head in seen.heads.values():
         check_head(cast("IdentitySeen", seen), head)
@@ -81,7 +81,7 @@ def check_paid(seen: Seen) -> None:
             assert is_paid, f"{row.name} is at the cloud, and not paid for"
 
 
-def check_tenants(seen: Seen) -> None:
+def check_tenants(seen: RegionSnapshot) -> None:
     """I6: nothing names what is somebody else's. And nothing outlives what it is in."""
     for kind, each in seen.controlled:
         # What is going lets go of its project before it is gone itself.
@@ -94,7 +94,7 @@ def check_tenants(seen: Seen) -> None:
             assert where == there, f"the {kind} {each.name} in {where} names the {other} {name} in {there}"
 
 
-def check_operations(seen: Seen) -> None:
+def check_operations(seen: RegionSnapshot) -> None:
     """I7: at most one operation makes something. (Which of those that change it is at work is written on it.)"""
     at_work = Counter(
         (each.spec.subject_kind, each.spec.subject)
@@ -115,15 +115,17 @@ def _allocations(operation: str) -> frozenset[str]:
     return frozenset(allocation_id(service, operation) for service in ("unikorn-region", "unikorn-compute"))
 
 
-def check_told(seen: Seen, book: RegionBook) -> None:
+def check_told(seen: RegionSnapshot, history: RegionHistory) -> None:
     """What customers were told is so: what was made is there until somebody asks for it to go, and as it was wanted."""
     for kind in (*KINDS, "project"):
-        for id_ in book.known[kind]:
+        for id_ in history.known[kind]:
             found = seen.of(kind).get(id_)
             is_there = found is not None and not found.is_deleting
-            assert is_there or book.may_go((kind, id_)), f"the {kind} {id_} was made, and nobody asked for it to go"
-            assert not (is_there and book.facts["there", kind, id_].is_surely(GONE)), f"the {kind} {id_} is not going"
-    for (what, kind, id_), fact in list(book.facts.items()):
+            assert is_there or history.may_go((kind, id_)), f"the {kind} {id_} was made, and nobody asked for it to go"
+            assert not (is_there and history.facts["there", kind, id_].is_surely(GONE)), (
+                f"the {kind} {id_} is not going"
+            )
+    for (what, kind, id_), fact in list(history.facts.items()):
         found = seen.of(kind).get(id_) if what in READ else None
         if found is None or found.is_deleting or UNKNOWN in fact.possible:
             continue
@@ -131,13 +133,13 @@ def check_told(seen: Seen, book: RegionBook) -> None:
         assert actual in fact.possible, f"{what} of the {kind} {id_} is {actual!r}, and can be {set(fact.possible)}"
 
 
-def check_images(seen: Seen, book: RegionBook) -> None:
+def check_images(seen: RegionSnapshot, history: RegionHistory) -> None:
     """An image that somebody was promised is at its cloud, or on its way there; and when it was given up, neither."""
-    for id_ in book.known["image"]:
-        on_its_way, fact = seen.of("import").get(id_), book.facts["there", "image", id_]
+    for id_ in history.known["image"]:
+        on_its_way, fact = seen.of("import").get(id_), history.facts["there", "image", id_]
         is_coming = on_its_way is not None and not on_its_way.is_deleting
         is_there = is_coming or id_ in seen.images
-        assert is_there or book.may_go(("image", id_)), f"the image {id_} was made, and nobody gave it up"
+        assert is_there or history.may_go(("image", id_)), f"the image {id_} was made, and nobody gave it up"
         # What is being given up may still arrive, and is removed then.
         is_left = is_coming or (on_its_way is None and id_ in seen.images)
         assert not (is_left and fact.is_surely(GONE)), f"the image {id_} was given up, and is there"
@@ -155,7 +157,7 @@ READ: Mapping[str, Callable[[Any], Hashable]] = {
 """How facts are read from objects."""
 
 
-def check_step(before: Seen, after: Seen, book: RegionBook) -> None:
+def check_step(before: RegionSnapshot, after: RegionSnapshot, history: RegionHistory) -> None:
     """No law of two moments is broken, one after the other in the life of one process."""
     for kind, objects in after.objects.items():
         earlier = before.objects[kind]
@@ -169,7 +171,7 @@ def check_step(before: Seen, after: Seen, book: RegionBook) -> None:
                     _check_kept(after, was, found)
     if before.rows is not after.rows:
         for key in before.rows.keys() - after.rows.keys():
-            _check_removed(before, after, book, before.rows[key])
+            _check_removed(before, after, history, before.rows[key])
 
 
 def _check_object(kind: str, was: Any, found: Any) -> None:
@@ -188,7 +190,7 @@ def _check_object(kind: str, was: Any, found: Any) -> None:
         assert not new, f"the {kind} {found.name} is going, and is newly held by {new}"
 
 
-def _check_kept(seen: Seen, was: Any, found: Any) -> None:
+def _check_kept(seen: RegionSnapshot, was: Any, found: Any) -> None:
     """A network that another service uses goes with its project, and never alone."""
     if found.is_deleting and not was.is_deleting and REFERENCE in found.metadata.finalizers:
         project = seen.of("project").get(found.metadata.labels[PROJECT])
@@ -196,10 +198,10 @@ def _check_kept(seen: Seen, was: Any, found: Any) -> None:
         assert is_ending, f"the network {found.name} is used, and was deleted all the same"
 
 
-def _check_removed(before: Seen, after: Seen, book: RegionBook, row: Row) -> None:
+def _check_removed(before: RegionSnapshot, after: RegionSnapshot, history: RegionHistory, row: Row) -> None:
     """I9: what went from a cloud was to go, or to be replaced, or never came up, or was taken behind our back."""
     owner = before.owner_of(row)
-    if owner is None or owner.is_deleting or row.name in book.disturbed:
+    if owner is None or owner.is_deleting or row.name in history.disturbed:
         return
     kind, name, _ = row.owner
     if row.table == "servers":

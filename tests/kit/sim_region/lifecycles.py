@@ -35,7 +35,7 @@ class Keepers(Tenant):
         await self._removed("balancer", made)
 
     async def _storage(self, network: str) -> None:
-        place, region = self.book.known["network"][network], self.book.regions[network]
+        place, region = self.history.known["network"][network], self.history.regions[network]
         spec = {
             "organizationId": place.organization,
             "projectId": place.project,
@@ -46,7 +46,7 @@ class Keepers(Tenant):
         }
         made = await self.make("storage", spec, place, size=1 << 30)
         if made:
-            self.book.regions[made] = region
+            self.history.regions[made] = region
         await self._changed("storage", made, {"sizeGiB": 2}, size=2 << 30)
         await self._removed("storage", made)
 
@@ -59,7 +59,7 @@ class Keepers(Tenant):
         await self._wait_until_there(path)
         key = await self.send("GET", f"{path}/sshkey")
         if key.status == 200:
-            self.book.private_keys.add(key.json["privateKey"])
+            self.history.private_keys.add(key.json["privateKey"])
         for verb in _VERBS:
             await self.send("POST", f"{path}/{verb}")
             await self._wait()
@@ -67,7 +67,7 @@ class Keepers(Tenant):
         await self.remove("server", made)
 
     async def _made(self, kind: str, network: str, spec: dict[str, Any], **said: Any) -> str:
-        place = self.book.known["network"][network]
+        place = self.history.known["network"][network]
         return await self.make(kind, {"networkId": network, **spec}, place, ("network", network), **said)
 
     async def _changed(self, kind: str, made: str, spec: dict[str, Any], **said: Any) -> None:
@@ -88,4 +88,4 @@ class Keepers(Tenant):
                 return
 
     async def _wait(self) -> None:
-        await self.house.machine.clock.sleep(_PAUSE_S)
+        await self.system.machine.clock.sleep(_PAUSE_S)

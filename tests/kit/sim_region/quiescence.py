@@ -14,14 +14,14 @@ from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.sagas import reference_of as reference_of_identity
 from remuda.resources.conventions import PROJECT, RESOURCE_ID
 from tests.kit.sim_region.history import IMAGES
-from tests.kit.sim_region.snapshot import AT_CLOUD, CONTROLLED, Row, Seen
+from tests.kit.sim_region.snapshot import AT_CLOUD, CONTROLLED, RegionSnapshot, Row
 
 SAID = {"AddressesExhausted", "PublicAddressesExhausted", "NoCapacity", "QuotaExceeded", "AddressTaken"}
 """Why something may not be provisioned although nothing is wrong with us."""
 _OURS = tuple(f"{kind.qualified}/" for kind in (IDENTITY, AUTHORITY, FILE_STORAGE))
 
 
-def unrest(seen: Seen, *, is_empty: bool) -> list[str]:
+def unrest(seen: RegionSnapshot, *, is_empty: bool) -> list[str]:
     """Return what keeps everything from being at rest; if it `is_empty`, whatever is there does."""
     left = [*_operations(seen), *_going(seen), *_ledgers(seen), *_paid(seen), *_kept(seen), *_addresses(seen)]
     left += [*_said(seen), *_at_clouds(seen), *_orphans(seen), *_images(seen)]
@@ -32,13 +32,13 @@ def unrest(seen: Seen, *, is_empty: bool) -> list[str]:
     return left
 
 
-def _operations(seen: Seen) -> Iterator[str]:
+def _operations(seen: RegionSnapshot) -> Iterator[str]:
     for each in seen.operations.values():
         if each.is_open:
             yield f"the operation {each.spec.saga} {each.name} is {each.phase}"
 
 
-def _going(seen: Seen) -> Iterator[str]:
+def _going(seen: RegionSnapshot) -> Iterator[str]:
     """Everything that was to go is gone."""
     for kind in (*CONTROLLED, "record", "address", "project"):
         for each in seen.of(kind).values():
@@ -48,7 +48,7 @@ def _going(seen: Seen) -> Iterator[str]:
         yield f"the record {name} has outlived its identity"
 
 
-def _said(seen: Seen) -> Iterator[str]:
+def _said(seen: RegionSnapshot) -> Iterator[str]:
     """Everything that is there is provisioned, or says why not."""
     failed = {row.owner[2]: row for row in seen.at_cloud("servers") if row.state == "failed"}
     for kind, each in seen.controlled:
@@ -63,7 +63,7 @@ def _said(seen: Seen) -> Iterator[str]:
         yield f"the {kind} {each.name} says {reason}: {'' if available is None else available.message}"
 
 
-def _has_no_image(seen: Seen, server: Any) -> bool:
+def _has_no_image(seen: RegionSnapshot, server: Any) -> bool:
     """Tell whether the image of a server was given up at the moment at which somebody asked for the server."""
     return server.spec.image.id not in {*seen.images, *IMAGES}
 
@@ -79,7 +79,7 @@ def _is_broken(server: Any, reason: str, row: Row | None) -> bool:
     return is_settled and healthy is not None and healthy.status == "False"
 
 
-def _at_clouds(seen: Seen) -> Iterator[str]:
+def _at_clouds(seen: RegionSnapshot) -> Iterator[str]:
     """The clouds have what there is, and nothing else."""
     for row in seen.rows.values():
         if seen.owner_of(row) is None:
@@ -104,7 +104,7 @@ def _is_wanted(server: Any, row: Row) -> bool:
     return row.was_up and row.made_of == (server.spec.flavor_id, server.spec.image.id)
 
 
-def _ledgers(seen: Seen) -> Iterator[str]:
+def _ledgers(seen: RegionSnapshot) -> Iterator[str]:
     for head in seen.heads.values():
         if head.spec.intents:
             yield f"the head {head.name} has intents: {head.spec.intents}"
@@ -113,7 +113,7 @@ def _ledgers(seen: Seen) -> Iterator[str]:
                 yield f"the head {head.name} still knows the project {line.project}, which is gone"
 
 
-def _paid(seen: Seen) -> Iterator[str]:
+def _paid(seen: RegionSnapshot) -> Iterator[str]:
     """What is paid for is what there is, once."""
     paid = [_owner(row) for row in seen.row.values() if row.spec.life == "confirmed"]
     living = [row for row in seen.row.values() if row.spec.life != "released"]
@@ -135,7 +135,7 @@ def _owner(row: Allocation) -> str:
     return row.metadata.labels[RESOURCE_ID]
 
 
-def _kept(seen: Seen) -> Iterator[str]:
+def _kept(seen: RegionSnapshot) -> Iterator[str]:
     """Every project is kept by what is in it, and by nothing else of ours."""
     for project in seen.of("project").values():
         wanted = {reference_of_identity(each.name) for each in _in(seen, "identity", project.name)}
@@ -146,11 +146,11 @@ def _kept(seen: Seen) -> Iterator[str]:
             yield f"the project {project.name} is kept by {sorted(found)} instead of {sorted(wanted)}"
 
 
-def _in(seen: Seen, kind: str, project: str) -> list[Any]:
+def _in(seen: RegionSnapshot, kind: str, project: str) -> list[Any]:
     return [each for each in seen.of(kind).values() if each.metadata.labels[PROJECT] == project]
 
 
-def _addresses(seen: Seen) -> Iterator[str]:
+def _addresses(seen: RegionSnapshot) -> Iterator[str]:
     """Every address is held by something that is there."""
     holders = {cloud_uid_of(each) for kind in ("server", "balancer") for each in seen.of(kind).values()}
     for address in seen.of("address").values():
@@ -158,13 +158,13 @@ def _addresses(seen: Seen) -> Iterator[str]:
             yield f"{address.name} is held by {address.spec.holder}, which is gone"
 
 
-def _orphans(seen: Seen) -> Iterator[str]:
+def _orphans(seen: RegionSnapshot) -> Iterator[str]:
     """Nothing at a cloud is nobody's, and no record says so of anything."""
     for orphan in seen.of("orphan").values():
         yield f"{orphan.spec.provider_name} is an orphan: {orphan.spec.why}"
 
 
-def _images(seen: Seen) -> Iterator[str]:
+def _images(seen: RegionSnapshot) -> Iterator[str]:
     """Every image is at its cloud, or has failed to come there."""
     for each in seen.of("import").values():
         if each.is_deleting or each.status.state != "failed":

@@ -76,7 +76,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RegionSnapshot:
     """All objects by name, and all rows of all clouds by table and name."""
 
     objects: Mapping[str, Mapping[str, Any]]
@@ -129,13 +129,13 @@ class Seen:
 _PAGE = 50
 
 
-class Sight:
+class RegionSnapshots:
     """Looks at a store and at clouds, and reads again only what may have changed."""
 
     def __init__(self, store: Store, clouds: Iterable[SimulatedCloud]) -> None:
         self._store = store
         self._read: dict[type[Resource], tuple[int, Mapping[str, Any]]] = {}
-        self._clouds = [CloudSight(cloud) for cloud in clouds]
+        self._clouds = [CloudSnapshots(cloud) for cloud in clouds]
         self._storages = [cloud.storage for cloud in self._clouds]
 
     @property
@@ -143,12 +143,12 @@ class Sight:
         """Another one as soon as anything at a cloud is."""
         return tuple([storage._last_announced for storage in self._storages])
 
-    async def look(self) -> Seen:
+    async def take(self) -> RegionSnapshot:
         """Return everything."""
         objects = {name: await self._all(kind) for name, kind in TYPES.items()}
         rows = {key: row for cloud in self._clouds for key, row in cloud.rows().items()}
         images = {id_: state for cloud in self._clouds for id_, state in cloud.images()}
-        return Seen(objects, rows, images)
+        return RegionSnapshot(objects, rows, images)
 
     async def _all(self, kind: type[Resource]) -> Mapping[str, Any]:
         stamp, read = self._store.change_counter([kind]), self._read.get(kind)
@@ -164,7 +164,7 @@ class Sight:
         return found
 
 
-class CloudSight:
+class CloudSnapshots:
     """Looks at a cloud past its own API, which may be stale or fail."""
 
     def __init__(self, cloud: SimulatedCloud) -> None:

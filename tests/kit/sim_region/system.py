@@ -31,7 +31,7 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.house import Finds
 from tests.kit.asgi.client import Client
-from tests.kit.asgi.reference import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.environment import ROOT, Carrying
@@ -40,9 +40,9 @@ from tests.kit.identity.login import nobody_answers
 from tests.kit.identity.service_credentials import certified
 from tests.kit.region.environment import Clouds, configured
 from tests.kit.region.images import Page, Web
-from tests.kit.sim_region.history import RegionBook
+from tests.kit.sim_region.history import RegionHistory
 from tests.kit.sim_region.quiescence import unrest
-from tests.kit.sim_region.snapshot import Seen, Sight
+from tests.kit.sim_region.snapshot import RegionSnapshot, RegionSnapshots
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.store import SEALER
 
@@ -68,11 +68,11 @@ _FOREVER = RateLimit(quota=1_000_000)
 class Process:
     """One process: both services over the same store."""
 
-    def __init__(self, house: "House", *, watched: Store, is_alone: bool) -> None:
-        machine = house.machine
+    def __init__(self, system: "RegionSystem", *, watched: Store, is_alone: bool) -> None:
+        machine = system.machine
         common: dict[str, Any] = {
-            "store": house.store,
-            "log": house.store,
+            "store": system.store,
+            "log": system.store,
             "watched": watched,
             "clock": machine.clock,
             "randomness": machine.randomness,
@@ -80,7 +80,7 @@ class Process:
             "api": ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])),
             "rate": _FOREVER,
             "is_only_process": is_alone,
-            "reporter": house.finds,
+            "reporter": system.finds,
         }
         settings = identity_settings(intent_life=timedelta(minutes=1))
         self.identity = IdentityApp(IdentityPorts(settings=settings, fetch=nobody_answers, aside=_here, **common))
@@ -88,14 +88,14 @@ class Process:
             RegionPorts(
                 authenticator=self.identity.authenticator,
                 identity=identity_client(self.identity, "unikorn-region"),
-                providers=house.clouds,
-                web=house.web,
+                providers=system.clouds,
+                web=system.web,
                 settings=RegionSettings(regions=configured(CATALOGUES)),
                 **common,
             )
         )
-        self.identity_door = Validated(self.identity.api, judge_of(IDENTITY))
-        self.region_door = Validated(self.region.api, judge_of(TABLE))
+        self.identity_door = Validated(self.identity.api, response_contract(IDENTITY))
+        self.region_door = Validated(self.region.api, response_contract(TABLE))
 
     async def start(self) -> None:
         """Begin."""
@@ -113,11 +113,11 @@ class Process:
         return [*self.identity.drivers.values(), *self.region.drivers.values()]
 
 
-class House:
+class RegionSystem:
     """Both services, through crashes."""
 
     def __init__(self, machine: SimMachine) -> None:
-        self.machine, self.book, self.finds = machine, RegionBook(), Finds()
+        self.machine, self.history, self.finds = machine, RegionHistory(), Finds()
         self.clouds = Clouds({region_id(name): self._cloud(catalogue) for name, catalogue in CATALOGUES.items()})
         self.web = Web(machine.clock)
         self.web.serve(Page(pace_s=0.2))
@@ -126,7 +126,7 @@ class House:
         self.store: Any = None
         """None between two boots."""
         self.is_serving = False
-        self.sight: Sight | None = None
+        self.snapshots: RegionSnapshots | None = None
         self._root: tuple[float, str] | None = None
         self._controlling = asyncio.Lock()
 
@@ -150,12 +150,12 @@ class House:
         """End everything that goes on in this boot: in order, or because the machine is down. Clouds go on."""
         processes, self.processes = self.processes, []
         await asyncio.gather(*[process.stop() for process in processes])
-        store, self.store, self.sight = self.store, None, None
+        store, self.store, self.snapshots = self.store, None, None
         await self.machine.close(store)
         for process in processes:
             process.identity_door.assert_documented()
             process.region_door.assert_documented()
-        self.book.settle()
+        self.history.settle()
 
     async def serve(self, customers: Mapping[Any, int], *, acts: int, pause_s: float, trouble: Work) -> None:
         """Let customers act at random in the midst of trouble, until they have had enough or the machine is down."""
@@ -185,10 +185,10 @@ class House:
                 for driver in drivers:
                     await driver.start()
 
-    async def see(self) -> Seen:
+    async def see(self) -> RegionSnapshot:
         """Read everything that is stored, and everything that is at the clouds."""
-        assert self.sight is not None, "there is a store"
-        return await self.sight.look()
+        assert self.snapshots is not None, "there is a store"
+        return await self.snapshots.take()
 
     async def come_to_rest(self, *, is_empty: bool = False, meanwhile: Work | None = None) -> None:
         """Wait until everything is as it was promised to be, and then see that nothing moves any more.
@@ -245,7 +245,7 @@ class House:
 
     async def _boot(self, processes: int, *, is_calm: bool) -> bool:
         self.store = await self.machine.open()
-        self.sight, self._root = Sight(self.store, self.clouds.clouds.values()), None
+        self.snapshots, self._root = RegionSnapshots(self.store, self.clouds.clouds.values()), None
         watched = self.store if is_calm else cast("Store", FlakyWatches(self.store, self.machine.faults))
         self.processes = [Process(self, watched=watched, is_alone=processes == 1) for _ in range(processes)]
         try:
@@ -270,7 +270,7 @@ class House:
     async def _look_again(self) -> None:
         """A full look at everything settled finds nothing to do and writes nothing."""
         self.finds.found.clear()
-        before, at_clouds = await self._versions(), self.sight and self.sight.version
+        before, at_clouds = await self._versions(), self.snapshots and self.snapshots.version
         for process in self.processes:
             for driver in process.drivers:
                 await driver.resync()
@@ -278,7 +278,7 @@ class House:
         assert not self.finds.found, f"full scans found work: {self.finds.found}"
         after = await self._versions()
         assert after == before, f"a second look wrote something: {sorted(set(after) ^ set(before))}"
-        assert (self.sight and self.sight.version) == at_clouds, "a second look changed something at a cloud"
+        assert (self.snapshots and self.snapshots.version) == at_clouds, "a second look changed something at a cloud"
 
     async def _versions(self) -> list[tuple[str, str, str]]:
         """Return what is stored, but for what the monitor remembers for itself: it writes that when its time comes."""

@@ -7,7 +7,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.store.sqlite.executor import Done, Work
 
 
-class SimLane:
+class SimExecutor:
     """Keeps the order of what was submitted, as a thread with a queue does."""
 
     def __init__(self, randomness: Randomness, *, longest_s: float = 0.02) -> None:

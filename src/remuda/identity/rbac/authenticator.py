@@ -159,7 +159,7 @@ class IdentityAuthenticator:
             return None
         resolved = await self._actor(claim)
         dependencies += (_actor_of(claim), *resolved.dependencies)
-        access = (resolved.restricted_to(claim.vouched_by) if claim.vouched_by else resolved).access
+        access = (resolved.restricted_to(claim.member_of_only) if claim.member_of_only else resolved).access
         if not claim.organizations:
             return access
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}

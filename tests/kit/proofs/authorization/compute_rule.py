@@ -20,9 +20,9 @@ from tests.kit.proofs.authorization.matrix import (
     NOWHERE,
     PLACES,
     Caller,
-    Place,
     Right,
     Row,
+    Scope,
     Target,
 )
 from tests.kit.proofs.authorization.region_rule import Region, RegionTarget, sees
@@ -119,12 +119,12 @@ def _of_place(row: ComputeRow, caller: Caller, target: Target) -> tuple[int, Rig
     return _on_network(row, caller, place, target.holder) if row.sort == "create" else (row.success, None)
 
 
-def _on_network(row: ComputeRow, caller: Caller, place: Place, holder: Place | None) -> tuple[int, Right | None]:
+def _on_network(row: ComputeRow, caller: Caller, scope: Scope, holder: Scope | None) -> tuple[int, Right | None]:
     if holder is None or not caller.knows(READ_NETWORKS, holder.organization):
         return 404, None
     if not caller.may(READ_NETWORKS, holder):
         return 403, READ_NETWORKS
-    return row.success if holder == place else 422, None
+    return row.success if holder == scope else 422, None
 
 
 def _of_instance(row: ComputeRow, caller: Caller, target: Target) -> tuple[int, Right | str | None]:

@@ -21,7 +21,7 @@ from tests.kit.proofs.authorization.matrix import Caller, Rights
 _LIFE = timedelta(hours=1)
 
 
-class Gate:
+class CallerCredentials:
     """The authenticator, and what callers show it."""
 
     def __init__(self, callers: Iterable[Caller], clock: Clock) -> None:

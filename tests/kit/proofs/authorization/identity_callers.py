@@ -14,7 +14,7 @@ from tests.kit.proofs.authorization.identity_roles import (
     USER,
     USER_IN_PROJECT,
 )
-from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, Place, Rights
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, Rights, Scope
 
 _HERE, _THERE = HOME.organization, ABROAD.organization
 _REGION = Caller(name="unikorn-region", sort="system", everywhere=SERVICES["unikorn-region"])
@@ -27,7 +27,7 @@ def _as(
     *,
     everywhere: Rights = NONE,
     organizations: Mapping[str, Rights] | None = None,
-    projects: Mapping[Place, Rights] | None = None,
+    projects: Mapping[Scope, Rights] | None = None,
 ) -> Caller:
     return Caller(
         name=f"{own.name} as {whom}",

@@ -12,10 +12,10 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, P
 from remuda.identity.kinds.users import User, user_id
 from remuda.resources import conventions as labels
 from remuda.store.objects import Metadata
-from tests.kit.identity.launch import LOOKER, ROOT, Account, House
+from tests.kit.identity.environment import LOOKER, ROOT, Account, IdentityEnvironment
 from tests.kit.identity.service_credentials import certified
 from tests.kit.proofs.authorization.identity_callers import CALLERS
-from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Place
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Scope
 
 _HERE, _THERE = HOME.organization, ABROAD.organization
 _MEMBERS: Mapping[str, tuple[str, ...]] = {
@@ -35,12 +35,12 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
 _FOREIGNERS = ("foreigner", "reader here and administrator there")
 
 
-class Gate:
+class IdentityCredentials:
     """What everybody shows to get in."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.groups: dict[Place, tuple[str, ...]] = {}
+    def __init__(self, identity: IdentityEnvironment) -> None:
+        self.identity = identity
+        self.groups: dict[Scope, tuple[str, ...]] = {}
         """The groups that each project lists."""
         self.tokens: dict[str, str] = {}
         self.accounts: dict[str, Account] = {}
@@ -48,7 +48,7 @@ class Gate:
     def headers(self, caller: Caller) -> Mapping[str, str]:
         """Return what a caller sends to say who it is; a service's certificate comes from the proxy in front."""
         if caller.own is not None:
-            now = self.house.clock.now()
+            now = self.identity.clock.now()
             return certified(caller.own.name, self._claim(caller), impersonates=caller.impersonates, now=now)
         if caller.name == "anonymous":
             return {}
@@ -60,7 +60,7 @@ class Gate:
         credentials = read_credentials(
             dict(headers), all_headers=headers, peer="127.0.0.1", proxies=TrustedProxies(["127.0.0.1/32"])
         )
-        return await self.house.app.authenticator.authenticate(credentials)
+        return await self.identity.app.authenticator.authenticate(credentials)
 
     def _claim(self, caller: Caller) -> Mapping[str, Any]:
         if caller.acts_for in self.accounts:
@@ -74,61 +74,65 @@ def subject_of(name: str) -> str:
     return fixed.get(name) or f"{name.replace(' ', '.')}@example.com"
 
 
-async def furnish(house: House) -> Gate:
+async def furnish(identity: IdentityEnvironment) -> IdentityCredentials:
     """Make organizations, projects and everybody."""
-    gate = Gate(house)
+    credentials = IdentityCredentials(identity)
     for organization in (_HERE, _THERE):
         metadata = Metadata(name=organization, labels={labels.NAME: "organization"})
-        await house.store.create(Organization(metadata=metadata))
+        await identity.store.create(Organization(metadata=metadata))
     groups = {
-        "administrators": await house.group(_HERE, "administrator"),
-        "auditors": await house.group(_HERE, "auditor"),
-        "users": await house.group(_HERE, "user"),
-        "readers": await house.group(_HERE, "reader"),
-        "neighbours": await house.group(_HERE, "user"),
+        "administrators": await identity.group(_HERE, "administrator"),
+        "auditors": await identity.group(_HERE, "auditor"),
+        "users": await identity.group(_HERE, "user"),
+        "readers": await identity.group(_HERE, "reader"),
+        "neighbours": await identity.group(_HERE, "user"),
     }
-    abroad = await house.group(_THERE, "administrator")
-    gate.groups = {HOME: (groups["users"], groups["readers"]), NEXT_DOOR: (groups["neighbours"],), ABROAD: (abroad,)}
+    abroad = await identity.group(_THERE, "administrator")
+    credentials.groups = {
+        HOME: (groups["users"], groups["readers"]),
+        NEXT_DOOR: (groups["neighbours"],),
+        ABROAD: (abroad,),
+    }
     for place in PLACES:
-        await _make_project(house, place, gate.groups[place])
+        await _make_project(identity, place, credentials.groups[place])
     for name, inside in _MEMBERS.items():
-        await house.user(subject_of(name), _HERE, *(groups[each] for each in inside))
+        await identity.user(subject_of(name), _HERE, *(groups[each] for each in inside))
     for name in _FOREIGNERS:
-        await house.user(subject_of(name), _THERE, abroad)
-    await house.user(subject_of("suspended here"), _HERE, groups["administrators"], state="suspended")
-    gate.accounts = {
-        "account": await house.account(_HERE, groups["users"]),
-        "administrating account": await house.account(_HERE, groups["administrators"]),
-        "foreign account": await house.account(_THERE, abroad),
-        "idle account": await house.account(_HERE),
+        await identity.user(subject_of(name), _THERE, abroad)
+    await identity.user(subject_of("suspended here"), _HERE, groups["administrators"], state="suspended")
+    credentials.accounts = {
+        "account": await identity.account(_HERE, groups["users"]),
+        "administrating account": await identity.account(_HERE, groups["administrators"]),
+        "foreign account": await identity.account(_THERE, abroad),
+        "idle account": await identity.account(_HERE),
     }
-    await _hand_out(gate)
-    return gate
+    await _hand_out(credentials)
+    return credentials
 
 
-async def _make_project(house: House, place: Place, groups: tuple[str, ...]) -> None:
-    owner = ORGANIZATION.owner(await house.store.get(Organization, place.organization))
+async def _make_project(identity: IdentityEnvironment, scope: Scope, groups: tuple[str, ...]) -> None:
+    owner = ORGANIZATION.owner(await identity.store.get(Organization, scope.organization))
     metadata = Metadata(
-        name=place.project,
-        labels={labels.NAME: "project", labels.ORGANIZATION: place.organization},
+        name=scope.project,
+        labels={labels.NAME: "project", labels.ORGANIZATION: scope.organization},
         owner_references=(owner,),
     )
-    await house.store.create(Project(metadata=metadata, spec=ProjectSpec(group_ids=groups)))
+    await identity.store.create(Project(metadata=metadata, spec=ProjectSpec(group_ids=groups)))
 
 
-async def _hand_out(gate: Gate) -> None:
+async def _hand_out(credentials: IdentityCredentials) -> None:
     """Give everybody a token, and then see to it that some are not good."""
-    house = gate.house
+    identity = credentials.identity
     for caller in CALLERS:
         if caller.sort == "user" and caller.name != "anonymous":
-            gate.tokens[caller.name] = await house.log_in(subject_of(caller.name))
-    gate.tokens |= {name: account.token for name, account in gate.accounts.items()}
-    gate.tokens["unikorn-region by assertion"] = await house.service_token("unikorn-region")
-    head, claims, _ = gate.tokens["administrator"].split(".")
-    gate.tokens["forged"] = f"{head}.{claims}.{gate.tokens['forged'].split('.')[2]}"
-    expired = await house.store.get(User, user_id(subject_of("expired")))
-    issued = await house.app.tokens.tokens.issue_for_operator(expired, operator="test", life=timedelta(minutes=-1))
-    gate.tokens["expired"] = issued.token.reveal()
-    await house.app.tokens.sessions.end_all(user_id(subject_of("revoked")))
-    suspended = await house.store.get(User, user_id(subject_of("suspended")))
-    await house.store.update(replace(suspended, spec=replace(suspended.spec, state="suspended")))
+            credentials.tokens[caller.name] = await identity.log_in(subject_of(caller.name))
+    credentials.tokens |= {name: account.token for name, account in credentials.accounts.items()}
+    credentials.tokens["unikorn-region by assertion"] = await identity.service_token("unikorn-region")
+    head, claims, _ = credentials.tokens["administrator"].split(".")
+    credentials.tokens["forged"] = f"{head}.{claims}.{credentials.tokens['forged'].split('.')[2]}"
+    expired = await identity.store.get(User, user_id(subject_of("expired")))
+    issued = await identity.app.tokens.tokens.issue_for_operator(expired, operator="test", life=timedelta(minutes=-1))
+    credentials.tokens["expired"] = issued.token.reveal()
+    await identity.app.tokens.sessions.end_all(user_id(subject_of("revoked")))
+    suspended = await identity.store.get(User, user_id(subject_of("suspended")))
+    await identity.store.update(replace(suspended, spec=replace(suspended.spec, state="suspended")))

@@ -16,16 +16,16 @@ from tests.kit.proofs.authorization.matrix import (
     NOWHERE,
     PLACES,
     Caller,
-    Place,
     Right,
     Row,
+    Scope,
     Target,
 )
 from tests.kit.proofs.authorization.trial import Rule
 
-SPARE = Place(HOME.organization, "a spare project")
+SPARE = Scope(HOME.organization, "a spare project")
 """A project of the home organization that nobody needs."""
-SPARE_ORGANIZATION = Place("a spare organization", "")
+SPARE_ORGANIZATION = Scope("a spare organization", "")
 SOMEBODY, UNKNOWN = "user@example.com", "unknown@example.com"
 READ_USERS: Right = ("identity:users", "read")
 
@@ -134,7 +134,7 @@ def _is_allowed(right: Right, row: Row, caller: Caller, target: Target) -> bool:
     return caller.may(right, place)
 
 
-def _home_of(account: Caller) -> Place:
+def _home_of(account: Caller) -> Scope:
     return ABROAD if account.name == "foreign account" else HOME
 
 

@@ -14,7 +14,8 @@ import msgspec
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.server.server import ListenAddress
-from tests.kit.identity.launch import ROOT, House, running, serving
+from tests.kit.identity.environment import ROOT, IdentityEnvironment
+from tests.kit.identity.launch import running, serving
 from tests.kit.identity.service_credentials import certified
 
 REGION = "unikorn-region"
@@ -33,7 +34,7 @@ class Answer:
 class Wire:
     """Identity on a socket, to be sent any bytes."""
 
-    house: House
+    identity: IdentityEnvironment
     address: ListenAddress
 
     async def get(self, path: str, *headers: str | tuple[str, str]) -> Answer:
@@ -57,7 +58,7 @@ class Wire:
     def service(self, name: str = REGION, actor: str = ROOT, *, impersonates: bool = False) -> dict[str, str]:
         """Return what a proxy passes on for a service."""
         claim = {"actor": actor, "type": "user"}
-        return dict(certified(name, claim, now=self.house.clock.now(), impersonates=impersonates))
+        return dict(certified(name, claim, now=self.identity.clock.now(), impersonates=impersonates))
 
 
 def _answer(part: bytes) -> Answer:
@@ -69,5 +70,5 @@ def _answer(part: bytes) -> Answer:
 async def wired(tmp_path: Path, proxies: TrustedProxies | None = None) -> AsyncIterator[Wire]:
     """Run identity behind a proxy on this machine, or behind others."""
     settings = ApiSettings(proxies=proxies or TrustedProxies(["127.0.0.1/32"]))
-    async with running(tmp_path, is_quiet=True, api=settings) as house, serving(house) as address:
-        yield Wire(house, address)
+    async with running(tmp_path, is_quiet=True, api=settings) as identity, serving(identity) as address:
+        yield Wire(identity, address)

@@ -9,15 +9,16 @@ from typing import Any
 from remuda.identity.app import TABLE
 from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
-from tests.kit.asgi.reference import judge_of
-from tests.kit.identity.launch import ORGANIZATIONS, House, running, serving, told
+from tests.kit.asgi.reference import response_contract
+from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment, expect
+from tests.kit.identity.launch import running, serving
 from tests.kit.proofs.authorization.identity_callers import CALLERS
-from tests.kit.proofs.authorization.identity_credentials import Gate, furnish, subject_of
+from tests.kit.proofs.authorization.identity_credentials import IdentityCredentials, furnish, subject_of
 from tests.kit.proofs.authorization.identity_operations import ROWS
 from tests.kit.proofs.authorization.identity_rule import SPARE, SPARE_ORGANIZATION
-from tests.kit.proofs.authorization.matrix import ABSENT, HOME, Caller, Place, Row, Target
-from tests.kit.proofs.authorization.service_methods import HandlerDoor
-from tests.kit.proofs.authorization.transports import ApiDoor, Door, Request, SocketDoor
+from tests.kit.proofs.authorization.matrix import ABSENT, HOME, Caller, Row, Scope, Target
+from tests.kit.proofs.authorization.service_methods import ServiceMethodTransport
+from tests.kit.proofs.authorization.transports import ApiTransport, Request, SocketTransport, Transport
 from tests.kit.simulation.disk import memory_directory
 from tests.kit.simulation.store import SEALER
 
@@ -32,14 +33,14 @@ class IdentitySubject:
     rows: Sequence[Row] = ROWS
     callers: Sequence[Caller] = CALLERS
 
-    def __init__(self, gate: Gate, secret: Mapping[str, str]) -> None:
-        self.gate, self.house = gate, gate.house
-        self.doors: dict[str, Door] = {
-            "api": ApiDoor(self.house.asgi, judge_of(TABLE), gate),
-            "port": HandlerDoor(TABLE, self.house.app.services, gate),
+    def __init__(self, credentials: IdentityCredentials, secret: Mapping[str, str]) -> None:
+        self.credentials, self.identity = credentials, credentials.identity
+        self.transports: dict[str, Transport] = {
+            "api": ApiTransport(self.identity.asgi, response_contract(TABLE), credentials),
+            "port": ServiceMethodTransport(TABLE, self.identity.app.services, credentials),
         }
         self._secret = secret
-        self._things: dict[tuple[str, Place], str] = {}
+        self._things: dict[tuple[str, Scope], str] = {}
         self._owners: dict[str, str] = {}
         """For what each allocation is."""
         self._counter = count()
@@ -52,7 +53,7 @@ class IdentitySubject:
             named = await self._named(target.named)
             values |= {"organizationID": named.organization, "projectID": named.project}
             if row.operation == "update_project":
-                values["groups"] = " ".join(self.gate.groups.get(named, ()))
+                values["groups"] = " ".join(self.credentials.groups.get(named, ()))
         if row.thing:
             values[row.thing] = ABSENT if target.holder is None else await self._find(row.thing, target.holder)
             values["owner"] = self._owners.get(values[row.thing], "nobody")
@@ -60,15 +61,15 @@ class IdentitySubject:
             values |= self._secrets()
         return Request(row=row, values=values, query=target.query)
 
-    def use_up(self, place: Place) -> None:
+    def use_up(self, scope: Scope) -> None:
         """Forget what is in a place."""
-        self._things = {key: name for key, name in self._things.items() if key[1] != place}
+        self._things = {key: name for key, name in self._things.items() if key[1] != scope}
 
     async def state(self) -> Any:
         """Return a number that changes with anything that is stored."""
-        return self.house.stamp()
+        return self.identity.stamp()
 
-    async def shown(self, row: Row, place: Place) -> str:
+    async def shown(self, row: Row, scope: Scope) -> str:
         """Return the id of something that a list must show to who may see this place."""
         things = {
             "list_providers": "providerID",
@@ -77,30 +78,30 @@ class IdentitySubject:
             "list_groups": "groupid",
             "list_usage": "allocationID",
         }
-        return await self._find(things[row.operation], place)
+        return await self._find(things[row.operation], scope)
 
-    async def _named(self, place: Place) -> Place:
-        if place == SPARE:
-            return Place(HOME.organization, await self.house.project(HOME.organization))
-        if place == SPARE_ORGANIZATION:
-            return Place(await self.house.organization(), ABSENT)
-        return place
+    async def _named(self, scope: Scope) -> Scope:
+        if scope == SPARE:
+            return Scope(HOME.organization, await self.identity.project(HOME.organization))
+        if scope == SPARE_ORGANIZATION:
+            return Scope(await self.identity.organization(), ABSENT)
+        return scope
 
-    async def _find(self, thing: str, place: Place) -> str:
-        if (thing, place) not in self._things:
-            self._things[thing, place] = await self._make(thing, place)
-        return self._things[thing, place]
+    async def _find(self, thing: str, scope: Scope) -> str:
+        if (thing, scope) not in self._things:
+            self._things[thing, scope] = await self._make(thing, scope)
+        return self._things[thing, scope]
 
-    async def _make(self, thing: str, place: Place) -> str:
-        organization, name = place.organization, f"t{next(self._counter)}"
+    async def _make(self, thing: str, scope: Scope) -> str:
+        organization, name = scope.organization, f"t{next(self._counter)}"
         inside = f"{ORGANIZATIONS}/{organization}"
         match thing:
             case "userID":
-                return await self.house.user(f"{name}@example.com", organization)
+                return await self.identity.user(f"{name}@example.com", organization)
             case "serviceAccountID":
-                return (await self.house.account(organization)).id
+                return (await self.identity.account(organization)).id
             case "groupid":
-                return await self.house.group(organization)
+                return await self.identity.group(organization)
             case "providerID":
                 spec: Any = {"issuer": "https://idp.example.com", "clientID": "us"}
                 return await self._post(f"{inside}/oauth2providers", {"metadata": {"name": name}, "spec": spec})
@@ -109,18 +110,18 @@ class IdentitySubject:
             case _:
                 amounts: Any = [{"kind": "servers", "committed": 0, "reserved": 0}]
                 spec = {"kind": "things.example.org", "id": name, "allocations": amounts}
-                path = f"{inside}/projects/{place.project}/allocations"
+                path = f"{inside}/projects/{scope.project}/allocations"
                 made = await self._post(path, {"metadata": {"name": name}, "spec": spec})
                 self._owners[made] = name
                 return made
 
     async def _post(self, path: str, body: Any) -> str:
-        return str(told(await self.house.client(self.house.root).post(path, body), 201)["metadata"]["id"])
+        return str(expect(await self.identity.client(self.identity.root).post(path, body), 201)["metadata"]["id"])
 
     def _secrets(self) -> Mapping[str, str]:
         """Return what proves something where nobody is asked who it is."""
         asked = new_request(
-            clock=self.house.clock,
+            clock=self.identity.clock,
             randomness=SystemRandomness(),
             subject=subject_of("member"),
             life=timedelta(minutes=1),
@@ -130,7 +131,7 @@ class IdentitySubject:
         return {
             **self._secret,
             "sealed": seal_request(asked, SEALER).reveal(),
-            "subject_token": self.gate.tokens["user"],
+            "subject_token": self.credentials.tokens["user"],
         }
 
 
@@ -138,20 +139,20 @@ class IdentitySubject:
 async def identity() -> AsyncIterator[IdentitySubject]:
     """Run identity while the block runs, on a socket too."""
     with memory_directory() as directory:
-        async with running(directory, is_quiet=True) as house, _serving(house) as subject:
+        async with running(directory, is_quiet=True) as environment, _serving(environment) as subject:
             yield subject
 
 
 @asynccontextmanager
-async def _serving(house: House) -> AsyncIterator[IdentitySubject]:
-    gate = await furnish(house)
-    made = told(await house.client(house.root).post(_CLIENTS, _APP), 201)
+async def _serving(environment: IdentityEnvironment) -> AsyncIterator[IdentitySubject]:
+    credentials = await furnish(environment)
+    made = expect(await environment.client(environment.root).post(_CLIENTS, _APP), 201)
     secret = {"client_id": made["metadata"]["id"], "client_secret": made["status"]["clientSecret"]}
-    subject = IdentitySubject(gate, secret)
-    async with serving(house) as address:
-        door = SocketDoor(f"http://{address}", TABLE, gate)
-        subject.doors["socket"] = door
+    subject = IdentitySubject(credentials, secret)
+    async with serving(environment) as address:
+        transport = SocketTransport(f"http://{address}", TABLE, credentials)
+        subject.transports["socket"] = transport
         try:
             yield subject
         finally:
-            await door.close()
+            await transport.close()

@@ -22,20 +22,20 @@ ABSENT = "f0000000-0000-4000-8000-0000000000ff"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Scope:
     """Where an object belongs."""
 
     organization: str
     project: str
 
 
-HOME = Place("a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a")
-NEXT_DOOR = Place(HOME.organization, "a0000000-0000-4000-8000-00000000000b")
+HOME = Scope("a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a")
+NEXT_DOOR = Scope(HOME.organization, "a0000000-0000-4000-8000-00000000000b")
 """Another project of the same organization."""
-ABROAD = Place("b0000000-0000-4000-8000-000000000002", "b0000000-0000-4000-8000-00000000000a")
-NOWHERE = Place(ABSENT, ABSENT)
-NO_PROJECT = Place(HOME.organization, ABSENT)
-LENT = Place(HOME.organization, ABROAD.project)
+ABROAD = Scope("b0000000-0000-4000-8000-000000000002", "b0000000-0000-4000-8000-00000000000a")
+NOWHERE = Scope(ABSENT, ABSENT)
+NO_PROJECT = Scope(HOME.organization, ABSENT)
+LENT = Scope(HOME.organization, ABROAD.project)
 """A project under an organization that it does not belong to."""
 PLACES = (HOME, NEXT_DOOR, ABROAD)
 """All that exist, each with objects in it."""
@@ -75,16 +75,16 @@ class Caller:
     everywhere: Rights = NONE
     organizations: Mapping[str, Rights] = field(default_factory=dict)
     """Of which organizations one is a member, and what one may do in all of it."""
-    projects: Mapping[Place, Rights] = field(default_factory=dict)
+    projects: Mapping[Scope, Rights] = field(default_factory=dict)
     acts_for: str = ""
     """A service that acts for the caller of this name."""
     impersonates: bool = False
     own: "Caller | None" = None
     """The service itself, where what holds in the end is less than that."""
 
-    def may(self, right: Right, place: Place) -> bool:
+    def may(self, right: Right, scope: Scope) -> bool:
         """Tell whether the right holds in a place."""
-        return self.may_in_all_of(right, place.organization) or right in self.projects.get(place, NONE)
+        return self.may_in_all_of(right, scope.organization) or right in self.projects.get(scope, NONE)
 
     def may_in_all_of(self, right: Right, organization: str) -> bool:
         """Tell whether the right holds in a whole organization."""
@@ -111,9 +111,9 @@ class Target:
     """What a request is about."""
 
     label: str
-    named: Place | None = None
+    named: Scope | None = None
     """The place in the path."""
-    holder: Place | None = None
+    holder: Scope | None = None
     """Where the object is; None if there is none, or it is not there."""
     query: Sequence[tuple[str, str]] = ()
 
@@ -199,7 +199,7 @@ def _is_found(right: Right, row: Row, caller: Caller, target: Target) -> bool:
     return row.scope == "everywhere" or caller.knows(right, target.holder.organization)
 
 
-def visible(row: Row, caller: Caller, target: Target) -> set[Place]:
+def visible(row: Row, caller: Caller, target: Target) -> set[Scope]:
     """Return the places whose objects a list must show, if it answers at all: all that one may see, and no other."""
     assert row.right is not None, "a list of objects asks for a right"
     shown = {place for place in PLACES if caller.may(row.right, place)}

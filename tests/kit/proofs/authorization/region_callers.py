@@ -6,7 +6,7 @@ what is both in its own role and in the rights of the one it acts for (3.8).
 
 from collections.abc import Mapping
 
-from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, Place, Rights
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, Rights, Scope
 from tests.kit.proofs.authorization.region_roles import (
     ADMINISTRATOR,
     AUDITOR,
@@ -29,7 +29,7 @@ def _as(
     *,
     everywhere: Rights = NONE,
     organizations: Mapping[str, Rights] | None = None,
-    projects: Mapping[Place, Rights] | None = None,
+    projects: Mapping[Scope, Rights] | None = None,
 ) -> Caller:
     service = _SERVICES[own]
     return Caller(

@@ -19,9 +19,9 @@ from tests.kit.proofs.authorization.matrix import (
     NOWHERE,
     PLACES,
     Caller,
-    Place,
     Right,
     Row,
+    Scope,
     Target,
 )
 from tests.kit.proofs.authorization.region_operations import RegionRow
@@ -129,7 +129,7 @@ def _of_place(row: RegionRow, caller: Caller, target: Target) -> tuple[int, Righ
     return row.success if _is_found(row, caller, target) else 404, None
 
 
-def _of_object(row: RegionRow, caller: Caller, holder: Place | None) -> tuple[int, Right | None]:
+def _of_object(row: RegionRow, caller: Caller, holder: Scope | None) -> tuple[int, Right | None]:
     if holder is None:
         return 404, None
     for right in filter(None, (row.first, row.right, row.then)):
@@ -149,12 +149,12 @@ def _may_somewhere(row: RegionRow, caller: Caller) -> bool:
     )
 
 
-def _may_there(row: RegionRow, caller: Caller, place: Place | None) -> bool:
+def _may_there(row: RegionRow, caller: Caller, scope: Scope | None) -> bool:
     assert row.right is not None
-    assert place is not None, "a place is named"
+    assert scope is not None, "a place is named"
     if row.sort == "organization":
-        return caller.may_in_all_of(row.right, place.organization)
-    return caller.may(row.right, place)
+        return caller.may_in_all_of(row.right, scope.organization)
+    return caller.may(row.right, scope)
 
 
 def _is_found(row: RegionRow, caller: Caller, target: Target) -> bool:

@@ -18,16 +18,16 @@ from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport
 from remuda.region.kinds.orphans import new_orphan
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
-from tests.kit.asgi.reference import judge_of
-from tests.kit.identity.environment import ORGANIZATIONS, told
-from tests.kit.proofs.authorization.identity_credentials import Gate, furnish
-from tests.kit.proofs.authorization.matrix import ABSENT, HOME, PLACES, Caller, Place, Row, Target
+from tests.kit.asgi.reference import response_contract
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.proofs.authorization.identity_credentials import IdentityCredentials, furnish
+from tests.kit.proofs.authorization.matrix import ABSENT, HOME, PLACES, Caller, Row, Scope, Target
 from tests.kit.proofs.authorization.region_callers import CALLERS
 from tests.kit.proofs.authorization.region_operations import IMAGES, KEY, ROWS, STANDARD, UBUNTU
 from tests.kit.proofs.authorization.region_rule import RegionTarget
-from tests.kit.proofs.authorization.service_methods import HandlerDoor
-from tests.kit.proofs.authorization.transports import ApiDoor, Door, Request
-from tests.kit.region.environment import RegionHouse, in_a_region
+from tests.kit.proofs.authorization.service_methods import ServiceMethodTransport
+from tests.kit.proofs.authorization.transports import ApiTransport, Request, Transport
+from tests.kit.region.environment import RegionEnvironment, run_region
 from tests.kit.region.images import Web
 
 REFERENCE = "things.example.org/1"
@@ -64,14 +64,14 @@ class RegionSubject:
     rows: Sequence[Row] = ROWS
     callers: Sequence[Caller] = CALLERS
 
-    def __init__(self, house: RegionHouse, gate: Gate) -> None:
-        self.house, self.gate = house, gate
-        self.doors: dict[str, Door] = {
-            "api": ApiDoor(house.asgi, judge_of(TABLE), gate),
-            "port": HandlerDoor(TABLE, house.app.services, gate),
+    def __init__(self, region: RegionEnvironment, credentials: IdentityCredentials) -> None:
+        self.region, self.credentials = region, credentials
+        self.transports: dict[str, Transport] = {
+            "api": ApiTransport(region.asgi, response_contract(TABLE), credentials),
+            "port": ServiceMethodTransport(TABLE, region.app.services, credentials),
         }
-        self._things: dict[tuple[str, Place], str] = {}
-        self._grounds: dict[Place, str] = {}
+        self._things: dict[tuple[str, Scope], str] = {}
+        self._grounds: dict[Scope, str] = {}
         """A network in each place, on which other things are."""
         self._names: dict[str, str] = {}
         """What each thing is called."""
@@ -103,14 +103,14 @@ class RegionSubject:
         """The networks on which other things are."""
         return {*self._grounds.values()}
 
-    def use_up(self, place: Place) -> None:
+    def use_up(self, scope: Scope) -> None:
         """Forget what is in a place."""
-        self._things = {key: name for key, name in self._things.items() if key[1] != place}
+        self._things = {key: name for key, name in self._things.items() if key[1] != scope}
         self._is_at_rest = False
 
     async def state(self) -> Any:
         """Return what changes with anything that region has stored, and with the images, which only the cloud has."""
-        stored = self.house.store.change_counter([kind.type for kind in KINDS if kind is not IMAGE_IMPORT])
+        stored = self.region.store.change_counter([kind.type for kind in KINDS if kind is not IMAGE_IMPORT])
         return (stored, await self._images()) if self._is_about_images else stored
 
     async def _images(self) -> tuple[int, int]:
@@ -118,25 +118,25 @@ class RegionSubject:
 
         What has arrived is forgotten a minute later, which is nobody's doing.
         """
-        images = self.house.north.provider.images
+        images = self.region.north.provider.images
         assert images is not None, "the simulated cloud has images"
-        self._imports.update(each.uid for each in (await self.house.store.list(ImageImport)).items)
+        self._imports.update(each.uid for each in (await self.region.store.list(ImageImport)).items)
         return len(await images.images()), len(self._imports)
 
-    async def shown(self, row: Row, place: Place) -> str:
+    async def shown(self, row: Row, scope: Scope) -> str:
         """Return the id of something that a list must show to who may see this place."""
-        return await self._find(LISTED[row.operation], place)
+        return await self._find(LISTED[row.operation], scope)
 
-    async def _find(self, thing: str, place: Place) -> str:
-        if (thing, place) not in self._things:
+    async def _find(self, thing: str, scope: Scope) -> str:
+        if (thing, scope) not in self._things:
             self._is_at_rest = False
             makers = {"imageID": self._image, STOPPED: self._stopped, "orphanID": self._orphan}
-            made = await (makers[thing](place) if thing in makers else self._make(thing, place))
-            self._things[thing, place] = made
-        return self._things[thing, place]
+            made = await (makers[thing](scope) if thing in makers else self._make(thing, scope))
+            self._things[thing, scope] = made
+        return self._things[thing, scope]
 
-    async def _make(self, thing: str, place: Place) -> str:
-        where = {"organizationId": place.organization, "projectId": place.project}
+    async def _make(self, thing: str, scope: Scope) -> str:
+        where = {"organizationId": scope.organization, "projectId": scope.project}
         match thing:
             case "networkID" | "id":
                 spec: Any = {**where, "regionId": REGIONS["open"], "prefix": "10.0.0.0/24", "dnsNameservers": []}
@@ -146,47 +146,47 @@ class RegionSubject:
                 chosen = {"regionId": REGIONS["open"], "storageClassId": await self._storage_class(), "sizeGiB": 1}
                 spec = {**where, **chosen, "storageType": {"NFS": {"rootSquash": True}}}
             case "securityGroupID":
-                spec = {"networkId": await self._ground(place), "rules": []}
+                spec = {"networkId": await self._setup(scope), "rules": []}
             case "loadBalancerID":
-                spec = {"networkId": await self._ground(place), "listeners": _LISTENERS}
+                spec = {"networkId": await self._setup(scope), "listeners": _LISTENERS}
             case _:
-                spec = {"networkId": await self._ground(place), "flavorId": STANDARD, "imageId": UBUNTU}
+                spec = {"networkId": await self._setup(scope), "flavorId": STANDARD, "imageId": UBUNTU}
         path, name = f"/api/v2/{_PATHS[thing]}", f"t{next(self._counter)}"
-        made = await self.house.made(path, name, spec)
+        made = await self.region.made(path, name, spec)
         self._names[made] = name
-        await self.house.until(f"{path}/{made}", "provisioned")
+        await self.region.until(f"{path}/{made}", "provisioned")
         return made
 
-    async def _ground(self, place: Place) -> str:
-        if place not in self._grounds:
-            self._grounds[place] = await self._make("networkID", place)
-        return self._grounds[place]
+    async def _setup(self, scope: Scope) -> str:
+        if scope not in self._grounds:
+            self._grounds[scope] = await self._make("networkID", scope)
+        return self._grounds[scope]
 
-    async def _image(self, place: Place) -> str:
+    async def _image(self, scope: Scope) -> str:
         """Make an image of an organization, of a server's disk."""
-        server = await self._find("serverID", place)
+        server = await self._find("serverID", scope)
         body = {"metadata": {"name": f"i{next(self._counter)}"}, "spec": {}}
-        made = told(await self.house.root.post(f"/api/v2/servers/{server}/snapshot", body), 201)
+        made = expect(await self.region.root.post(f"/api/v2/servers/{server}/snapshot", body), 201)
         await self._rest()
         return str(made["metadata"]["id"])
 
     async def _storage_class(self) -> str:
         if not self._class:
-            classes = told(await self.house.root.get("/api/v2/filestorageclasses"), 200)
+            classes = expect(await self.region.root.get("/api/v2/filestorageclasses"), 200)
             self._class = next(
                 each["metadata"]["id"] for each in classes if each["spec"]["regionId"] == REGIONS["open"]
             )
         return self._class
 
-    async def _orphan(self, _place: Place) -> str:
+    async def _orphan(self, _place: Scope) -> str:
         """Make the record of a network that is nobody's."""
         handle = Handle("nobody's", f"network-{next(self._counter)}")
-        record = new_orphan(REGIONS["open"], "network", handle, "ObjectUnknown", self.house.clock.now())
-        return (await self.house.store.create(record)).name
+        record = new_orphan(REGIONS["open"], "network", handle, "ObjectUnknown", self.region.clock.now())
+        return (await self.region.store.create(record)).name
 
-    async def _stopped(self, place: Place) -> str:
-        server = await self._make("serverID", place)
-        assert (await self.house.root.post(f"/api/v2/servers/{server}/stop")).status == 202
+    async def _stopped(self, scope: Scope) -> str:
+        server = await self._make("serverID", scope)
+        assert (await self.region.root.post(f"/api/v2/servers/{server}/stop")).status == 202
         return server
 
     async def _rest(self) -> None:
@@ -194,7 +194,7 @@ class RegionSubject:
         quiet = 0
         while not self._is_at_rest:
             before = await self.state()
-            await self.house.clock.sleep(0.5)
+            await self.region.clock.sleep(0.5)
             quiet = quiet + 1 if await self.state() == before else 0
             self._is_at_rest = quiet > _LONG_ENOUGH
 
@@ -202,21 +202,21 @@ class RegionSubject:
 def in_region(scenario: Callable[[RegionSubject], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario on region, with everybody there."""
 
-    async def furnished(house: RegionHouse) -> None:
-        gate = await furnish(house.identity)
+    async def furnished(region: RegionEnvironment) -> None:
+        credentials = await furnish(region.identity)
         for organization in {place.organization for place in PLACES}:
-            await be_generous(house, organization)
-        await scenario(RegionSubject(house, gate))
+            await be_generous(region, organization)
+        await scenario(RegionSubject(region, credentials))
 
-    in_a_region(furnished, is_instant=True, settings=settings(), web=Web(SystemClock()))  # its pages take no time
+    run_region(furnished, is_instant=True, settings=settings(), web=Web(SystemClock()))  # its pages take no time
 
 
-async def be_generous(house: RegionHouse, organization: str) -> None:
+async def be_generous(region: RegionEnvironment, organization: str) -> None:
     """Let an organization have as much as a matrix takes."""
-    path, root = f"{ORGANIZATIONS}/{organization}/quotas", house.identity.client(house.identity.root)
-    quotas = told(await root.get(path), 200)["quotas"]
+    path, root = f"{ORGANIZATIONS}/{organization}/quotas", region.identity.client(region.identity.root)
+    quotas = expect(await root.get(path), 200)["quotas"]
     wanted = [{"kind": each["kind"], "quantity": 10**15} for each in quotas]
-    told(await root.put(path, {"quotas": wanted}), 200)
+    expect(await root.put(path, {"quotas": wanted}), 200)
 
 
 def settings() -> RegionSettings:

@@ -24,17 +24,17 @@ class Knowing(Protocol):
         ...
 
 
-class HandlerDoor:
+class ServiceMethodTransport:
     """The service itself, as a handler asks it: without the pipeline that every HTTP request passes."""
 
     def __init__(self, table: Table, services: Any, gate: Knowing) -> None:
-        self._invocations, self._gate = invocations(table, services), gate
+        self._invocations, self._credentials = invocations(table, services), gate
         self._routes = {route.name: route for route in table.routes}
 
     async def ask(self, caller: Caller, request: Request) -> Outcome:
         """Ask, with the caller in the context."""
         route = self._routes[request.row.operation]
-        principal = await self._gate.principal(caller)
+        principal = await self._credentials.principal(caller)
         operation = random_id(SystemRandomness())
         call = Call(
             context=Context(principal=principal, operation=operation, trace_id=operation.replace("-", "")),

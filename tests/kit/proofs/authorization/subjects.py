@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from tests.kit.proofs.authorization.matrix import Caller, Place, Row, Target
-from tests.kit.proofs.authorization.transports import Door, Request
+from tests.kit.proofs.authorization.matrix import Caller, Row, Scope, Target
+from tests.kit.proofs.authorization.transports import Request, Transport
 
 
 class Subject(Protocol):
@@ -14,7 +14,7 @@ class Subject(Protocol):
     callers: Sequence[Caller]
 
     @property
-    def doors(self) -> Mapping[str, Door]:
+    def transports(self) -> Mapping[str, Transport]:
         """The ways in, by name."""
         ...
 
@@ -22,7 +22,7 @@ class Subject(Protocol):
         """Return a request about this target, whose objects are made ready."""
         ...
 
-    def use_up(self, place: Place) -> None:
+    def use_up(self, scope: Scope) -> None:
         """Note that what is in a place was changed: the next request about it gets fresh objects."""
         ...
 
@@ -30,6 +30,6 @@ class Subject(Protocol):
         """Return everything that is stored, with its versions."""
         ...
 
-    async def shown(self, row: Row, place: Place) -> str:
+    async def shown(self, row: Row, scope: Scope) -> str:
         """Return the id of something that a list must show to who may see this place."""
         ...

@@ -88,17 +88,23 @@ class Tenant:
         return f"make yard {name}", reply
 
     async def _make_mount(self, key: str) -> tuple[str, Reply]:
-        yard, name = self._random.choice(sorted(self.yards)), self._random.choice(NAMES)
-        spec = {"yardId": self.yards[yard], "breed": "mule", "paddock": self._random.choice(("home", "north"))}
+        region_servers, name = self._random.choice(sorted(self.yards)), self._random.choice(NAMES)
+        spec = {
+            "yardId": self.yards[region_servers],
+            "breed": "mule",
+            "paddock": self._random.choice(("home", "north")),
+        }
         reply = await self._client.post(MOUNTS, {"metadata": {"name": name}, "spec": spec}, idempotency_key=key)
         if reply.status == 201:
             self.mounts[name] = reply.json["metadata"]["id"]
-        return f"make mount {name} in {yard}", reply
+        return f"make mount {name} in {region_servers}", reply
 
     async def _change_yard(self, _key: str) -> tuple[str, Reply]:
-        yard = self._random.choice(sorted(self.yards))
-        body = {"metadata": {"name": yard}, "spec": {"stalls": self._random.randrange(4)}}
-        return f"change yard {yard}", await self._client.put(f"{self._yards_path}/{self.yards[yard]}", body)
+        region_servers = self._random.choice(sorted(self.yards))
+        body = {"metadata": {"name": region_servers}, "spec": {"stalls": self._random.randrange(4)}}
+        return f"change yard {region_servers}", await self._client.put(
+            f"{self._yards_path}/{self.yards[region_servers]}", body
+        )
 
     async def _list_yards(self, _key: str) -> tuple[str, Reply]:
         return "list yards", await self._client.get(self._yards_path)
@@ -145,12 +151,15 @@ class Intruder(Tenant):
             await self._client.post(yards, body),
             await self._client.get(MOUNTS, {"organizationID": ORGANIZATION}),
         ]
-        for yard in tuple(self._victim.yards.values()):
-            new = {"metadata": {"name": self._random.choice(NAMES)}, "spec": {"yardId": yard, "breed": "mule"}}
+        for region_servers in tuple(self._victim.yards.values()):
+            new = {
+                "metadata": {"name": self._random.choice(NAMES)},
+                "spec": {"yardId": region_servers, "breed": "mule"},
+            }
             replies += [
-                await self._client.put(f"{yards}/{yard}", body),
-                await self._client.delete(f"{yards}/{yard}"),
-                await self._client.put(f"{yards}/{yard}/references/things.example.org%2F1"),
+                await self._client.put(f"{yards}/{region_servers}", body),
+                await self._client.delete(f"{yards}/{region_servers}"),
+                await self._client.put(f"{yards}/{region_servers}/references/things.example.org%2F1"),
                 await self._client.post(MOUNTS, new),
             ]
         for mount in tuple(self._victim.mounts.values()):

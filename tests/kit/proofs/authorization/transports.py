@@ -22,7 +22,7 @@ from remuda.kernel.randomness import SystemRandomness
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Contract
 from tests.kit.asgi.validating import Validated
-from tests.kit.proofs.authorization.credentials import Gate
+from tests.kit.proofs.authorization.credentials import CallerCredentials
 from tests.kit.proofs.authorization.matrix import Caller, Row
 
 
@@ -62,7 +62,7 @@ class Outcome:
     answer: Any = None
 
 
-class Door(Protocol):
+class Transport(Protocol):
     """A way in."""
 
     async def ask(self, caller: Caller, request: Request) -> Outcome:
@@ -78,12 +78,12 @@ class Keys(Protocol):
         ...
 
 
-class ApiDoor:
+class ApiTransport:
     """HTTP without a socket; every answer is held against the documents."""
 
     def __init__(self, asgi: ASGIApp, contract: Contract, gate: Keys) -> None:
         judge = None if isinstance(asgi, Validated) else contract  # which has judged it already
-        self._client, self._gate = Client(app=asgi, contract=judge), gate
+        self._client, self._credentials = Client(app=asgi, contract=judge), gate
 
     async def ask(self, caller: Caller, request: Request) -> Outcome:
         """Send it."""
@@ -92,7 +92,7 @@ class ApiDoor:
             request.target,
             query=request.query,
             **{"form" if request.row.is_form else "body": request.body},
-            headers=self._gate.headers(caller),
+            headers=self._credentials.headers(caller),
         )
         told = reply.json if reply.media == "application/json" and reply.body else None
         if reply.status >= 400:
@@ -104,15 +104,15 @@ PortCall = Callable[[Context, Request], Awaitable[Any]]
 """Calls the method of a port that an operation stands for."""
 
 
-class PortDoor:
+class PortTransport:
     """The service object itself. Who could not be authenticated never gets here, and has no rights if it did."""
 
-    def __init__(self, calls: Mapping[str, PortCall], gate: Gate) -> None:
-        self._calls, self._gate = calls, gate
+    def __init__(self, calls: Mapping[str, PortCall], credentials: CallerCredentials) -> None:
+        self._calls, self._credentials = calls, credentials
 
     async def ask(self, caller: Caller, request: Request) -> Outcome:
         """Call the method, with the caller in its context."""
-        principal = self._gate.principal(caller) if caller.is_known else ANONYMOUS
+        principal = self._credentials.principal(caller) if caller.is_known else ANONYMOUS
         context = Context(principal=principal, operation=random_id(SystemRandomness()))
         try:
             answer = await self._calls[request.row.operation](context, request)
@@ -130,11 +130,11 @@ async def listed(collection: Collection[Any, Any]) -> Any:
     return [msgspec.json.decode(without_etag(collection.view, collection.view(item))) for item in shown]
 
 
-class SocketDoor:
+class SocketTransport:
     """The typed client, as another process would use it."""
 
     def __init__(self, server: str, table: Table, gate: Keys) -> None:
-        self._server, self._gate = server, gate
+        self._server, self._credentials = server, gate
         self._routes = {route.name: route for route in table.routes}
         self._clients: dict[str, typed.Client] = {}
 
@@ -168,7 +168,7 @@ class SocketDoor:
         if caller.name not in self._clients:
             self._clients[caller.name] = typed.Client(
                 self._server,
-                credentials=_Shown(self._gate.headers(caller)),
+                credentials=_Shown(self._credentials.headers(caller)),
                 clock=SystemClock(),
                 randomness=SystemRandomness(),
             )

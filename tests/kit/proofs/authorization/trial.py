@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tests.kit.proofs.authorization.matrix import PLACES, Caller, Place, Right, Row, Target, expected, targets
+from tests.kit.proofs.authorization.matrix import PLACES, Caller, Right, Row, Scope, Target, expected, targets
 from tests.kit.proofs.authorization.subjects import Subject
 from tests.kit.proofs.authorization.transports import Outcome
 
@@ -48,7 +48,7 @@ async def _try(
     """Return what is wrong with one cell, or nothing."""
     request = await subject.request(row, target)
     before = await subject.state()
-    outcome = await subject.doors[door].ask(caller, request)
+    outcome = await subject.transports[door].ask(caller, request)
     has_changed = await subject.state() != before
     if has_changed:
         for place in _concerned(target):
@@ -62,7 +62,7 @@ async def _try(
     return ""
 
 
-def _concerned(target: Target) -> Sequence[Place]:
+def _concerned(target: Target) -> Sequence[Scope]:
     """Return where a request may have changed what is there: in the places that it is about, or else everywhere."""
     return [place for place in PLACES if place in {target.named, target.holder}] or PLACES
 

@@ -25,7 +25,7 @@ from tests.kit.proofs.linearizability.model import (
     Release,
     SetLimit,
 )
-from tests.kit.proofs.linearizability.quota_clients import Desk
+from tests.kit.proofs.linearizability.quota_clients import QuotaClient
 
 T = TypeVar("T")
 
@@ -68,12 +68,19 @@ class Caller:
     """Asks at random, one thing after the other, and stops when it is dead."""
 
     def __init__(
-        self, name: str, desk: Desk, history: History, clock: Clock, randomness: Randomness, *, reads: bool = True
+        self,
+        name: str,
+        quotas: QuotaClient,
+        history: History,
+        clock: Clock,
+        randomness: Randomness,
+        *,
+        reads: bool = True,
     ) -> None:
         self.is_dead = False
         self.held: dict[str, tuple[str, int]] = {}
         """What it holds: the allocation, by its owner's and how much."""
-        self.desk = desk
+        self.quotas = quotas
         self._name, self._history = name, history
         self._clock, self._draw, self._numbers = clock, randomness.randrange, count(1)
         self._reads = reads
@@ -107,7 +114,7 @@ class Caller:
         owner, amount = f"{self._name}-{next(self._numbers)}", 1 + self._draw(3)
 
         async def ask() -> tuple[Hashable, str | None]:
-            allocation = await self.desk.allocate(owner, amount)
+            allocation = await self.quotas.allocate(owner, amount)
             return OK if allocation else REFUSED, allocation
 
         if (allocation := await self._told(Allocate(amount), Allocate(amount, owner), ask())) is not None:
@@ -118,7 +125,7 @@ class Caller:
         for allocation, (owner, amount) in sorted(self._history.half_released.items()):
 
             async def ask(allocation: str = allocation) -> tuple[Hashable, bool]:
-                is_there = await self.desk.confirm(allocation)
+                is_there = await self.quotas.confirm(allocation)
                 return (OK if is_there else GONE), is_there
 
             if await self._told(Confirm(allocation), Confirm(allocation), ask()):
@@ -137,7 +144,7 @@ class Caller:
         self._history.half_released[allocation] = (owner, amount)
 
         async def ask() -> tuple[Hashable, None]:
-            await self.desk.release(allocation)
+            await self.quotas.release(allocation)
             del self._history.half_released[allocation]
             return OK, None
 
@@ -151,7 +158,7 @@ class Caller:
         wanted = self._draw(6)
 
         async def ask() -> tuple[Hashable, int]:
-            is_done = await self.desk.change(allocation, owner, wanted)
+            is_done = await self.quotas.change(allocation, owner, wanted)
             return (OK, wanted) if is_done else (REFUSED, amount)
 
         op = Change(amount, wanted)
@@ -162,13 +169,13 @@ class Caller:
         limit = 4 + self._draw(8)
 
         async def ask() -> tuple[Hashable, None]:
-            return OK if await self.desk.set_limit(limit) else REFUSED, None
+            return OK if await self.quotas.set_limit(limit) else REFUSED, None
 
         await self._told(SetLimit(limit), SetLimit(limit), ask())
 
     async def _read(self) -> None:
         async def ask() -> tuple[Hashable, None]:
-            return await self.desk.read(), None
+            return await self.quotas.read(), None
 
         await self._told(Read(), Read(), ask())
 

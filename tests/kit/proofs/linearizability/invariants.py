@@ -16,7 +16,7 @@ from tests.kit.simulation.runner import World
 from tests.kit.watchdog import at_once
 
 
-async def check_law(store: Store, organization: str) -> None:
+async def check_invariant(store: Store, organization: str) -> None:
     """A head counts what its intents hold, and its living rows without an intent, for each project as for the whole."""
     try:
         head = await store.get(Quota, organization)
@@ -29,7 +29,7 @@ async def check_law(store: Store, organization: str) -> None:
     assert all(amount.committed >= 0 and amount.reserved >= 0 for amount in head.spec.totals), head.spec
 
 
-def law_of(store: SqliteStore, organization: str) -> Callable[[], None]:
+def invariant_of(store: SqliteStore, organization: str) -> Callable[[], None]:
     """Return what checks the law after every change of a simulated store."""
     checked: list[int] = []
 
@@ -37,7 +37,7 @@ def law_of(store: SqliteStore, organization: str) -> Callable[[], None]:
         version = store._writer.version
         if checked != [version]:
             try:
-                at_once(check_law(store, organization))
+                at_once(check_invariant(store, organization))
             except (Unavailable, Unusable):
                 return
             checked[:] = [version]
@@ -47,7 +47,7 @@ def law_of(store: SqliteStore, organization: str) -> Callable[[], None]:
 
 async def check_rest(store: Store, organization: str, *, held: dict[str, int], kind: str) -> None:
     """Nothing is under way, and exactly what is held is counted."""
-    await check_law(store, organization)
+    await check_invariant(store, organization)
     head = await store.get(Quota, organization)
     assert not head.spec.intents, head.spec.intents
     rows = (await store.list(Allocation, index=("living", organization))).items

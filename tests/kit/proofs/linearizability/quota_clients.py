@@ -73,15 +73,15 @@ class Quotas:
     ledger: Ledger
 
 
-class Desk(Protocol):
+class QuotaClient(Protocol):
     """Where one kind of quota of one organization is asked for."""
 
     async def allocate(self, owner: str, amount: int) -> str | None:
-        """Hold so much; None if there is no room."""
+        """Reserve an amount; return None if the quota is exceeded."""
         ...
 
     async def change(self, allocation: str, owner: str, amount: int) -> bool:
-        """Hold so much instead; tell whether there is room."""
+        """Change the reserved amount; return whether the quota allows it."""
         ...
 
     async def release(self, allocation: str) -> None:
@@ -168,8 +168,8 @@ def service(store: Store, clock: Clock, randomness: Randomness, *, intent_life: 
     )
 
 
-def desk(quotas: Quotas, randomness: Randomness, organization: str, project: str) -> InProcess:
-    """Return a desk in the process of a service."""
+def quota_client(quotas: Quotas, randomness: Randomness, organization: str, project: str) -> InProcess:
+    """Return a client in the process of the service."""
     return InProcess(quotas=quotas, randomness=randomness, organization=organization, project=project, keys=count(1))
 
 

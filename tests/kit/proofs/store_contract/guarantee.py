@@ -9,7 +9,7 @@ Proof = Callable[[Harness], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Law:
+class Guarantee:
     """A sentence of the contract and its proof."""
 
     sentence: str
@@ -20,11 +20,11 @@ class Law:
         return self.prove.__name__
 
 
-def law(laws: list[Law], sentence: str) -> Callable[[Proof], Law]:
+def guarantee(laws: list[Guarantee], sentence: str) -> Callable[[Proof], Guarantee]:
     """Make a law of a function and enter it into `laws`."""
 
-    def enter(prove: Proof) -> Law:
-        laws.append(Law(sentence, prove))
+    def enter(prove: Proof) -> Guarantee:
+        laws.append(Guarantee(sentence, prove))
         return laws[-1]
 
     return enter

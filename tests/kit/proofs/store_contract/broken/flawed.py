@@ -16,7 +16,7 @@ from remuda.store.objects import Resource, ResourceT
 from remuda.store.sqlite.batch import Batch
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.proofs.store_contract.backends import rewrite
-from tests.kit.proofs.store_contract.guarantee import Law
+from tests.kit.proofs.store_contract.guarantee import Guarantee
 
 ResultT = TypeVar("ResultT")
 
@@ -164,14 +164,14 @@ class Flawed:
 class Flaw:
     """A broken store and the one law it breaks."""
 
-    law: Law
+    guarantee: Guarantee
     store: type[Flawed]
 
 
 FlawedT = TypeVar("FlawedT", bound=type[Flawed])
 
 
-def breaks(flaws: list[Flaw], law: Law) -> Callable[[FlawedT], FlawedT]:
+def breaks(flaws: list[Flaw], law: Guarantee) -> Callable[[FlawedT], FlawedT]:
     """Enter a broken store into `flaws`."""
 
     def enter(store: FlawedT) -> FlawedT:

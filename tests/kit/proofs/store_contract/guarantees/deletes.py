@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
 from remuda.store.logs import Record
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness, for_a_while
 from tests.kit.proofs.store_contract.steps import (
     HOLD,
@@ -26,12 +26,12 @@ from tests.kit.proofs.store_contract.steps import (
 )
 from tests.kit.sample_kinds import HORSE, ONE_MEBIBYTE, RANCH, Corral, Horse, Ranch, at, corral, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 SECOND_HOLD = "example.org/second-hold"
 
 
-@law(LAWS, "An object without finalizers goes when it is deleted.")
+@guarantee(GUARANTEES, "An object without finalizers goes when it is deleted.")
 async def delete_removes(harness: Harness) -> None:
     for wanted in (ranch("home"), corral("pen"), horse("bella")):
         created = await harness.store.create(wanted)
@@ -39,7 +39,7 @@ async def delete_removes(harness: Harness) -> None:
         await gone(harness, created)
 
 
-@law(LAWS, "An object with finalizers is marked with a deletion time, returned, and stays.")
+@guarantee(GUARANTEES, "An object with finalizers is marked with a deletion time, returned, and stays.")
 async def delete_marks_what_is_held(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", finalizers=(HOLD,)))
     marked = await request_deletion(harness, created)
@@ -52,7 +52,7 @@ async def delete_marks_what_is_held(harness: Harness) -> None:
     await for_a_while(harness, "the ranch is there and marked", is_deleting)
 
 
-@law(LAWS, "A marked object goes when its last finalizer goes.")
+@guarantee(GUARANTEES, "A marked object goes when its last finalizer goes.")
 async def the_last_finalizer_lets_go(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", finalizers=(HOLD,)))
     await request_deletion(harness, created)
@@ -60,7 +60,7 @@ async def the_last_finalizer_lets_go(harness: Harness) -> None:
     await gone(harness, created)
 
 
-@law(LAWS, "A marked object stays while it has one finalizer left.")
+@guarantee(GUARANTEES, "A marked object stays while it has one finalizer left.")
 async def any_finalizer_holds(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", finalizers=(HOLD, SECOND_HOLD)))
     await request_deletion(harness, created)
@@ -73,7 +73,7 @@ async def any_finalizer_holds(harness: Harness) -> None:
     await for_a_while(harness, "the ranch is held by its second finalizer", is_held)
 
 
-@law(LAWS, "No finalizer can be added after the mark.")
+@guarantee(GUARANTEES, "No finalizer can be added after the mark.")
 async def no_finalizer_comes_after_the_mark(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", finalizers=(HOLD,)))
     await request_deletion(harness, created)
@@ -83,7 +83,7 @@ async def no_finalizer_comes_after_the_mark(harness: Harness) -> None:
     assert SECOND_HOLD not in (await harness.store.get(Ranch, "home")).metadata.finalizers
 
 
-@law(LAWS, "The mark cannot be taken off again.")
+@guarantee(GUARANTEES, "The mark cannot be taken off again.")
 async def the_mark_stays(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", finalizers=(HOLD,)))
     await request_deletion(harness, created)
@@ -92,7 +92,7 @@ async def the_mark_stays(harness: Harness) -> None:
     assert updated.metadata.deletion_timestamp == marked.metadata.deletion_timestamp
 
 
-@law(LAWS, "Deleting a marked object again is fine and writes nothing.")
+@guarantee(GUARANTEES, "Deleting a marked object again is fine and writes nothing.")
 async def deleting_again_writes_nothing(harness: Harness) -> None:
     created = await harness.store.create(horse("bella", finalizers=(HOLD,)))
     await request_deletion(harness, created)
@@ -104,7 +104,7 @@ async def deleting_again_writes_nothing(harness: Harness) -> None:
         assert [change.resource.name for change in await watch.until_named("later")] == ["later"]
 
 
-@law(LAWS, "Generation moves when deletion is requested.")
+@guarantee(GUARANTEES, "Generation moves when deletion is requested.")
 async def generation_moves_with_the_mark(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", finalizers=(HOLD,)))
     await request_deletion(harness, created)
@@ -112,21 +112,21 @@ async def generation_moves_with_the_mark(harness: Harness) -> None:
     assert marked.metadata.generation == created.metadata.generation + 1
 
 
-@law(LAWS, "Generation does not move when a finalizer goes.")
+@guarantee(GUARANTEES, "Generation does not move when a finalizer goes.")
 async def generation_stays_when_a_finalizer_goes(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", finalizers=(HOLD,)))
     await release(harness, created)
     assert (await harness.store.get(Ranch, "home")).metadata.generation == created.metadata.generation
 
 
-@law(LAWS, "Delete fails with Conflict on another incarnation.")
+@guarantee(GUARANTEES, "Delete fails with Conflict on another incarnation.")
 async def delete_of_another_incarnation_conflicts(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     await refused(Conflict, harness.store.delete(Ranch, "home", uid="a0000000-0000-4000-8000-000000000000"))
     assert await harness.store.get(Ranch, "home") == created
 
 
-@law(LAWS, "Delete with a version fails with Conflict on any other.")
+@guarantee(GUARANTEES, "Delete with a version fails with Conflict on any other.")
 async def delete_of_another_version_conflicts(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", acres=1))
     current = await harness.store.update(with_spec(created, acres=2))
@@ -134,20 +134,20 @@ async def delete_of_another_version_conflicts(harness: Harness) -> None:
     assert await harness.store.get(Ranch, "home") == current
 
 
-@law(LAWS, "Delete with the version that is stored goes through.")
+@guarantee(GUARANTEES, "Delete with the version that is stored goes through.")
 async def delete_of_the_stored_version_goes_through(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     await harness.store.delete(Ranch, "home", uid=created.uid, version=created.version)
     await gone(harness, created)
 
 
-@law(LAWS, "Delete of what is not there fails with NotFound.")
+@guarantee(GUARANTEES, "Delete of what is not there fails with NotFound.")
 async def delete_of_the_absent_is_not_found(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     await refused(NotFound, harness.store.delete(Ranch, "away", uid=created.uid))
 
 
-@law(LAWS, "Delete without a version never conflicts, however many others write the object meanwhile.")
+@guarantee(GUARANTEES, "Delete without a version never conflicts, however many others write the object meanwhile.")
 async def delete_by_uid_alone_never_conflicts(harness: Harness) -> None:
     async def wander(mare: Horse, turns: int, whim: str) -> None:
         """Write the status of a mare, again and again until it is marked."""
@@ -172,7 +172,7 @@ async def delete_by_uid_alone_never_conflicts(harness: Harness) -> None:
         await gone(harness, mare)
 
 
-@law(LAWS, "A delete that is refused touches no child.")
+@guarantee(GUARANTEES, "A delete that is refused touches no child.")
 async def a_refused_delete_touches_no_child(harness: Harness) -> None:
     once = Record(stream="timeline", subject="home", data=msgspec.Raw(b"1"), once=True)
     owner = await harness.store.create(ranch("home"), log=[once])
@@ -188,7 +188,7 @@ async def a_refused_delete_touches_no_child(harness: Harness) -> None:
     await for_a_while(harness, "the owner and its child are as they were", is_untouched)
 
 
-@law(LAWS, "What is as large as can be is marked, disowned, released and removed like anything else.")
+@guarantee(GUARANTEES, "What is as large as can be is marked, disowned, released and removed like anything else.")
 async def the_largest_can_be_deleted(harness: Harness) -> None:
     owner = await harness.store.create(await largest(harness, horse("owner", finalizers=(HOLD,))))
     child = await harness.store.create(await largest(harness, horse("child", owner=HORSE.owner(owner))))

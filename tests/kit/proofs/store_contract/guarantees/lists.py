@@ -2,7 +2,7 @@
 
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.store.contract import Page
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import (
     gone,
@@ -15,7 +15,7 @@ from tests.kit.proofs.store_contract.steps import (
 )
 from tests.kit.sample_kinds import Corral, Horse, HorseSpec, Ranch, corral, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 
 async def pages_of(harness: Harness, *, limit: int) -> list[Page[Ranch]]:
@@ -25,27 +25,27 @@ async def pages_of(harness: Harness, *, limit: int) -> list[Page[Ranch]]:
     return pages
 
 
-@law(LAWS, "Get of what is not there fails with NotFound.")
+@guarantee(GUARANTEES, "Get of what is not there fails with NotFound.")
 async def get_of_the_absent_is_not_found(harness: Harness) -> None:
     await harness.store.create(corral("home"))
     await refused(NotFound, harness.store.get(Ranch, "home"))
 
 
-@law(LAWS, "A list is in the order of names.")
+@guarantee(GUARANTEES, "A list is in the order of names.")
 async def lists_are_in_the_order_of_names(harness: Harness) -> None:
     for name in ("m", "z", "a", "m-1", "m.1", "10", "9"):
         await harness.store.create(ranch(name))
     assert await names_of(harness, Ranch) == ["10", "9", "a", "m", "m-1", "m.1", "z"]
 
 
-@law(LAWS, "A list holds the objects of its kind, and of no other.")
+@guarantee(GUARANTEES, "A list holds the objects of its kind, and of no other.")
 async def lists_are_of_one_kind(harness: Harness) -> None:
     await harness.store.create(ranch("home"))
     await harness.store.create(corral("pen"))
     assert await names_of(harness, Corral) == ["pen"]
 
 
-@law(LAWS, "A list by a label holds the objects that carry it with that value.")
+@guarantee(GUARANTEES, "A list by a label holds the objects that carry it with that value.")
 async def lists_are_selected_by_a_label(harness: Harness) -> None:
     for name, labels in {"a": {"herd": "north"}, "b": {"herd": "south"}, "c": {}, "d": {"herd": "north"}}.items():
         await harness.store.create(horse(name, labels=labels))
@@ -54,7 +54,7 @@ async def lists_are_selected_by_a_label(harness: Harness) -> None:
     assert await names_of(harness, Horse, labels={"breed": "north"}) == []
 
 
-@law(LAWS, "A list by several labels holds the objects that carry all of them.")
+@guarantee(GUARANTEES, "A list by several labels holds the objects that carry all of them.")
 async def lists_are_selected_by_all_labels(harness: Harness) -> None:
     both = {"herd": "north", "tame": "yes"}
     for name, labels in {"a": both, "b": {"herd": "north"}, "c": {"tame": "yes"}, "d": both}.items():
@@ -62,20 +62,20 @@ async def lists_are_selected_by_all_labels(harness: Harness) -> None:
     assert await names_of(harness, Horse, labels=both) == ["a", "d"]
 
 
-@law(LAWS, "A list by a declared index holds the objects that lie under that value.")
+@guarantee(GUARANTEES, "A list by a declared index holds the objects that lie under that value.")
 async def lists_are_selected_by_an_index(harness: Harness) -> None:
     for name, colour in {"a": "grey", "b": "bay", "c": "grey"}.items():
         await harness.store.create(horse(name, spec=HorseSpec(colour=colour)))
     assert await names_of(harness, Horse, index=("colour", "grey")) == ["a", "c"]
 
 
-@law(LAWS, "A list by an index that the kind does not declare is Invalid.")
+@guarantee(GUARANTEES, "A list by an index that the kind does not declare is Invalid.")
 async def an_undeclared_index_is_refused(harness: Harness) -> None:
     refusal = await refused(Invalid, harness.store.list(Horse, index=("color", "grey")))
     assert refusal.field == "the index color"
 
 
-@law(LAWS, "A list by label and index holds the objects that both select.")
+@guarantee(GUARANTEES, "A list by label and index holds the objects that both select.")
 async def labels_and_indexes_select_together(harness: Harness) -> None:
     grey = HorseSpec(colour="grey")
     await harness.store.create(horse("a", labels={"herd": "north"}, spec=grey))
@@ -84,7 +84,7 @@ async def labels_and_indexes_select_together(harness: Harness) -> None:
     assert await names_of(harness, Horse, labels={"herd": "north"}, index=("colour", "grey")) == ["a"]
 
 
-@law(LAWS, "A list by label follows the labels.")
+@guarantee(GUARANTEES, "A list by label follows the labels.")
 async def selections_follow_the_labels(harness: Harness) -> None:
     first = await harness.store.create(horse("a", labels={"herd": "north"}))
     second = await harness.store.create(horse("b", labels={"herd": "north"}))
@@ -94,7 +94,7 @@ async def selections_follow_the_labels(harness: Harness) -> None:
     assert await names_of(harness, Horse, labels={"herd": "south"}) == ["a"]
 
 
-@law(LAWS, "A list by index follows what the index is made from.")
+@guarantee(GUARANTEES, "A list by index follows what the index is made from.")
 async def selections_follow_the_index(harness: Harness) -> None:
     created = await harness.store.create(horse("a", spec=HorseSpec(colour="grey")))
     await harness.store.update(with_spec(created, colour="white"))
@@ -102,7 +102,7 @@ async def selections_follow_the_index(harness: Harness) -> None:
     assert await names_of(harness, Horse, index=("colour", "white")) == ["a"]
 
 
-@law(LAWS, "The pages of a list hold everything once, and no page more than its limit.")
+@guarantee(GUARANTEES, "The pages of a list hold everything once, and no page more than its limit.")
 async def pages_hold_everything_once(harness: Harness) -> None:
     names = [f"ranch-{number}" for number in range(7)]
     for name in names:
@@ -113,7 +113,7 @@ async def pages_hold_everything_once(harness: Harness) -> None:
         assert [len(page.items) for page in pages if len(page.items) > limit or not page.items] == []
 
 
-@law(LAWS, "The pages of a selection hold all that it selects.")
+@guarantee(GUARANTEES, "The pages of a selection hold all that it selects.")
 async def pages_of_a_selection_hold_all_of_it(harness: Harness) -> None:
     for number in range(8):
         labels = {"even": "yes"} if number % 2 == 0 else {}
@@ -124,7 +124,9 @@ async def pages_of_a_selection_hold_all_of_it(harness: Harness) -> None:
     assert rest.next is None
 
 
-@law(LAWS, "Pages go by key: what comes or goes between two of them makes them neither repeat nor skip the others.")
+@guarantee(
+    GUARANTEES, "Pages go by key: what comes or goes between two of them makes them neither repeat nor skip the others."
+)
 async def pages_go_by_key(harness: Harness) -> None:
     created = {name: await harness.store.create(ranch(name)) for name in ("b", "c", "d", "e", "f")}
     first = await harness.store.list(Ranch, limit=2)
@@ -136,7 +138,7 @@ async def pages_go_by_key(harness: Harness) -> None:
     assert [item.name for item in rest.items] == ["d", "e", "f"]
 
 
-@law(LAWS, "All pages of a list have its first page's version.")
+@guarantee(GUARANTEES, "All pages of a list have its first page's version.")
 async def pages_have_the_first_pages_version(harness: Harness) -> None:
     for name in ("a", "b", "c"):
         await harness.store.create(ranch(name))
@@ -148,7 +150,7 @@ async def pages_have_the_first_pages_version(harness: Harness) -> None:
     assert [second.version, third.version] == [first.version] * 2
 
 
-@law(LAWS, "A watch from a list in pages misses nothing that happened between its pages.")
+@guarantee(GUARANTEES, "A watch from a list in pages misses nothing that happened between its pages.")
 async def a_watch_from_pages_misses_nothing(harness: Harness) -> None:
     for name in ("b", "c"):
         await harness.store.create(ranch(name))
@@ -159,7 +161,7 @@ async def a_watch_from_pages_misses_nothing(harness: Harness) -> None:
         assert (await watch.change()).resource.name == "a"
 
 
-@law(LAWS, "A list of less than one item is Invalid.")
+@guarantee(GUARANTEES, "A list of less than one item is Invalid.")
 async def a_limit_below_one_is_refused(harness: Harness) -> None:
     await harness.store.create(ranch("home"))
     for limit in (0, -1):
@@ -168,7 +170,7 @@ async def a_limit_below_one_is_refused(harness: Harness) -> None:
         assert (await refused(Invalid, views)).field == "limit"
 
 
-@law(LAWS, "A continue token that is none of the store's is Invalid.")
+@guarantee(GUARANTEES, "A continue token that is none of the store's is Invalid.")
 async def a_nonsense_token_is_refused(harness: Harness) -> None:
     await harness.store.create(ranch("home"))
     for token in ("nonsense", "eyJ4IjoxfQ", "ünfug", "=", "a"):

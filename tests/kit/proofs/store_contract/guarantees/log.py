@@ -5,12 +5,12 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid
 from remuda.store.logs import Record
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import find, refused, with_spec
 from tests.kit.sample_kinds import Horse, HorseStatus, Ranch, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 
 def record(what: str, *, subject: str = "home", once: bool = False) -> Record:
@@ -22,7 +22,7 @@ async def logged(harness: Harness, subject: str = "home") -> list[str]:
     return [msgspec.json.decode(entry.data) for entry in entries]
 
 
-@law(LAWS, "A record is kept with the write it belongs to.")
+@guarantee(GUARANTEES, "A record is kept with the write it belongs to.")
 async def records_come_with_their_write(harness: Harness) -> None:
     created = await harness.store.create(horse("home"), log=[record("created")])
     updated = await harness.store.update(with_spec(created, colour="grey"), log=[record("updated")])
@@ -32,7 +32,7 @@ async def records_come_with_their_write(harness: Harness) -> None:
     assert await logged(harness) == ["created", "updated", "placed", "deleted", "for good"]
 
 
-@law(LAWS, "A record is not kept without the write it belongs to.")
+@guarantee(GUARANTEES, "A record is not kept without the write it belongs to.")
 async def records_do_not_come_without_their_write(harness: Harness) -> None:
     stale = await harness.store.create(ranch("home"))
     await harness.store.update(with_spec(stale, acres=1))
@@ -42,7 +42,7 @@ async def records_do_not_come_without_their_write(harness: Harness) -> None:
     assert await logged(harness) == []
 
 
-@law(LAWS, "A record that may be kept once refuses the write that would keep it again.")
+@guarantee(GUARANTEES, "A record that may be kept once refuses the write that would keep it again.")
 async def once_refuses_a_second(harness: Harness) -> None:
     await harness.store.create(ranch("first"), log=[record("created", once=True)])
     await refused(AlreadyExists, harness.store.create(ranch("second"), log=[record("again", once=True)]))
@@ -50,7 +50,7 @@ async def once_refuses_a_second(harness: Harness) -> None:
     assert await logged(harness) == ["created"]
 
 
-@law(LAWS, "A record that may be kept once is refused twice in one write, too.")
+@guarantee(GUARANTEES, "A record that may be kept once is refused twice in one write, too.")
 async def once_refuses_a_second_in_the_same_write(harness: Harness) -> None:
     twice = [record("one", once=True), record("two", once=True)]
     changed = with_spec(await harness.store.create(horse("home")), colour="grey")
@@ -58,13 +58,13 @@ async def once_refuses_a_second_in_the_same_write(harness: Harness) -> None:
     assert await logged(harness) == []
 
 
-@law(LAWS, "Records that belong to no write can be kept too.")
+@guarantee(GUARANTEES, "Records that belong to no write can be kept too.")
 async def records_can_be_appended_alone(harness: Harness) -> None:
     await harness.log.append([record("seen")])
     assert await logged(harness) == ["seen"]
 
 
-@law(LAWS, "Records are read by subject in pages, in the order they were written.")
+@guarantee(GUARANTEES, "Records are read by subject in pages, in the order they were written.")
 async def records_are_read_in_pages(harness: Harness) -> None:
     for number in range(5):
         await harness.log.append([record(str(number)), record("noise", subject="other")])
@@ -75,7 +75,7 @@ async def records_are_read_in_pages(harness: Harness) -> None:
     assert (len(first.entries), rest.next) == (3, None)
 
 
-@law(LAWS, "Records are read back by subject in pages, the latest first.")
+@guarantee(GUARANTEES, "Records are read back by subject in pages, the latest first.")
 async def records_are_read_back_in_pages(harness: Harness) -> None:
     for number in range(5):
         await harness.log.append([record(str(number)), record("noise", subject="other")])
@@ -88,7 +88,7 @@ async def records_are_read_back_in_pages(harness: Harness) -> None:
     assert (await harness.log.read_back("timeline", "nobody")).entries == []
 
 
-@law(LAWS, "Reading less than one record is Invalid.")
+@guarantee(GUARANTEES, "Reading less than one record is Invalid.")
 async def reading_less_than_one_record_is_refused(harness: Harness) -> None:
     await harness.log.append([record("seen")])
     for limit in (0, -1):

@@ -6,12 +6,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.kernel.secrets import Secret
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import UNKNOWN_FIELD, Harness
 from tests.kit.proofs.store_contract.steps import HOLD, request_deletion, with_metadata, with_spec
 from tests.kit.sample_kinds import READY, Horse, HorseSpec, HorseStatus, Saddle, Shoe, horse
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 WILD: Mapping[str, str] = {UNKNOWN_FIELD: "wild"}
 
@@ -29,21 +29,21 @@ async def planted(harness: Harness, wanted: Horse, patch: Mapping[str, Any]) -> 
     return await harness.store.get(Horse, wanted.name)
 
 
-@law(LAWS, "Fields of the spec that we do not know survive an update.")
+@guarantee(GUARANTEES, "Fields of the spec that we do not know survive an update.")
 async def unknown_fields_survive_an_update(harness: Harness) -> None:
     found = await planted(harness, horse("bella"), {"spec": WILD})
     await harness.store.update(with_spec(found, colour="grey"))
     assert await stored(harness, "spec") == {"colour": "grey", **WILD}
 
 
-@law(LAWS, "Fields that we do not know survive inside a struct that we change.")
+@guarantee(GUARANTEES, "Fields that we do not know survive inside a struct that we change.")
 async def unknown_fields_survive_inside_a_struct(harness: Harness) -> None:
     found = await planted(harness, horse("bella", spec=HorseSpec(saddle=Saddle(size=1))), {"spec": {"saddle": WILD}})
     await harness.store.update(with_spec(found, saddle=Saddle(size=2)))
     assert (await stored(harness, "spec"))["saddle"] == {"size": 2, **WILD}
 
 
-@law(LAWS, "Fields that we do not know survive inside the values of a map that we change.")
+@guarantee(GUARANTEES, "Fields that we do not know survive inside the values of a map that we change.")
 async def unknown_fields_survive_inside_a_map(harness: Harness) -> None:
     spec = HorseSpec(spare_saddles={"old": Saddle(size=1), "older": Saddle(size=1)})
     found = await planted(harness, horse("bella", spec=spec), {"spec": {"spareSaddles": {"old": WILD, "older": WILD}}})
@@ -52,7 +52,7 @@ async def unknown_fields_survive_inside_a_map(harness: Harness) -> None:
     assert saddles == {"old": {"size": 2, **WILD}, "older": {"size": 1, **WILD}}
 
 
-@law(LAWS, "Fields that we do not know survive inside the items of a keyed list that we change.")
+@guarantee(GUARANTEES, "Fields that we do not know survive inside the items of a keyed list that we change.")
 async def unknown_fields_survive_inside_a_keyed_list(harness: Harness) -> None:
     spec = HorseSpec(shoes=(Shoe(hoof="left", size=1), Shoe(hoof="right", size=1)))
     shoes = [{"hoof": "left", "size": 1, **WILD}, {"hoof": "right", "size": 1, **WILD}]
@@ -65,28 +65,28 @@ async def unknown_fields_survive_inside_a_keyed_list(harness: Harness) -> None:
     ]
 
 
-@law(LAWS, "Fields of the spec that we do not know survive an update of the status.")
+@guarantee(GUARANTEES, "Fields of the spec that we do not know survive an update of the status.")
 async def unknown_fields_of_the_spec_survive_a_status(harness: Harness) -> None:
     found = await planted(harness, horse("bella"), {"spec": WILD})
     await harness.store.update_status(replace(found, status=HorseStatus(place="meadow")))
     assert await stored(harness, "spec") == WILD
 
 
-@law(LAWS, "Fields of the status that we do not know survive an update of the status.")
+@guarantee(GUARANTEES, "Fields of the status that we do not know survive an update of the status.")
 async def unknown_fields_of_the_status_survive_a_status(harness: Harness) -> None:
     found = await planted(harness, horse("bella"), {"status": WILD})
     await harness.store.update_status(replace(found, status=HorseStatus(place="meadow")))
     assert await stored(harness, "status") == {"place": "meadow", **WILD}
 
 
-@law(LAWS, "Fields of the status that we do not know survive an update of the spec.")
+@guarantee(GUARANTEES, "Fields of the status that we do not know survive an update of the spec.")
 async def unknown_fields_of_the_status_survive_an_update(harness: Harness) -> None:
     found = await planted(harness, horse("bella"), {"status": WILD})
     await harness.store.update(with_spec(found, colour="grey"))
     assert await stored(harness, "status") == WILD
 
 
-@law(LAWS, "Fields that we do not know survive inside a condition that we change.")
+@guarantee(GUARANTEES, "Fields that we do not know survive inside a condition that we change.")
 async def unknown_fields_survive_inside_a_condition(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
     await harness.store.update_status(replace(created, status=HorseStatus(conditions=(READY,))))
@@ -98,7 +98,7 @@ async def unknown_fields_survive_inside_a_condition(harness: Harness) -> None:
     assert (await stored(harness, "status"))["conditions"] == [{**condition, "status": "False", **WILD}]
 
 
-@law(LAWS, "Fields that we do not know survive when all that we know is set back to its default.")
+@guarantee(GUARANTEES, "Fields that we do not know survive when all that we know is set back to its default.")
 async def unknown_fields_survive_a_default(harness: Harness) -> None:
     spec = HorseSpec(colour="grey")
     found = await planted(harness, horse("bella", spec=spec), {"spec": WILD, "status": {"place": "meadow", **WILD}})
@@ -107,14 +107,14 @@ async def unknown_fields_survive_a_default(harness: Harness) -> None:
     assert (await stored(harness, "spec"), await stored(harness, "status")) == (WILD, WILD)
 
 
-@law(LAWS, "Fields that we do not know survive the request of deletion.")
+@guarantee(GUARANTEES, "Fields that we do not know survive the request of deletion.")
 async def unknown_fields_survive_the_mark(harness: Harness) -> None:
     found = await planted(harness, horse("bella", finalizers=(HOLD,)), {"spec": WILD})
     await request_deletion(harness, found)
     assert await stored(harness, "spec") == WILD
 
 
-@law(LAWS, "A field that we know and clear is gone from the document.")
+@guarantee(GUARANTEES, "A field that we know and clear is gone from the document.")
 async def a_cleared_field_is_gone(harness: Harness) -> None:
     spec = HorseSpec(colour="grey", saddle=Saddle(size=1))
     found = await planted(harness, horse("bella", spec=spec), {"status": WILD})
@@ -122,14 +122,14 @@ async def a_cleared_field_is_gone(harness: Harness) -> None:
     assert await stored(harness, "spec") == {"colour": "grey"}
 
 
-@law(LAWS, "Maps are merged by key: a key that is not wanted any more goes, a new one comes.")
+@guarantee(GUARANTEES, "Maps are merged by key: a key that is not wanted any more goes, a new one comes.")
 async def maps_are_merged_by_key(harness: Harness) -> None:
     created = await harness.store.create(horse("bella", spec=HorseSpec(feed={"hay": 1, "oats": 2})))
     await harness.store.update(with_spec(created, feed={"hay": 3, "corn": 4}))
     assert (await stored(harness, "spec"))["feed"] == {"hay": 3, "corn": 4}
 
 
-@law(LAWS, "Labels and annotations are merged by key: one that is not wanted any more goes.")
+@guarantee(GUARANTEES, "Labels and annotations are merged by key: one that is not wanted any more goes.")
 async def labels_are_merged_by_key(harness: Harness) -> None:
     wanted = with_metadata(horse("bella", labels={"herd": "north", "old": "yes"}), annotations={"old": "yes"})
     created = await harness.store.create(wanted)
@@ -138,14 +138,14 @@ async def labels_are_merged_by_key(harness: Harness) -> None:
     assert (metadata["labels"], metadata.get("annotations", {})) == ({"herd": "north"}, {})
 
 
-@law(LAWS, "Lists without a key are replaced whole.")
+@guarantee(GUARANTEES, "Lists without a key are replaced whole.")
 async def plain_lists_are_replaced(harness: Harness) -> None:
     created = await harness.store.create(horse("bella", spec=HorseSpec(nicknames=("smoke", "ash"))))
     await harness.store.update(with_spec(created, nicknames=("ash", "coal")))
     assert (await stored(harness, "spec"))["nicknames"] == ["ash", "coal"]
 
 
-@law(LAWS, "Keyed lists have the wanted items in the wanted order: one that is not wanted any more goes.")
+@guarantee(GUARANTEES, "Keyed lists have the wanted items in the wanted order: one that is not wanted any more goes.")
 async def keyed_lists_have_the_wanted_items(harness: Harness) -> None:
     spec = HorseSpec(shoes=(Shoe(hoof="left", size=1), Shoe(hoof="right", size=1)))
     created = await harness.store.create(horse("bella", spec=spec))
@@ -153,7 +153,7 @@ async def keyed_lists_have_the_wanted_items(harness: Harness) -> None:
     assert (await stored(harness, "spec"))["shoes"] == [{"hoof": "front", "size": 3}, {"hoof": "left", "size": 2}]
 
 
-@law(LAWS, "Secrets are sealed before they are stored, and opened for who reads the object.")
+@guarantee(GUARANTEES, "Secrets are sealed before they are stored, and opened for who reads the object.")
 async def secrets_are_sealed(harness: Harness) -> None:
     await harness.store.create(horse("bella", spec=HorseSpec(brand=Secret("lazy eight"))))
     assert "lazy eight" not in str(await stored(harness, "spec"))

@@ -3,12 +3,12 @@
 from msgspec.structs import replace
 
 from remuda.kernel.errors import OwnerRejected
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness, eventually, for_a_while
 from tests.kit.proofs.store_contract.steps import HOLD, find, gone, release, request_deletion, with_metadata
 from tests.kit.sample_kinds import CORRAL, RANCH, Corral, Horse, Ranch, corral, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 NOBODY = "a0000000-0000-4000-8000-000000000000"
 
@@ -22,7 +22,7 @@ async def does_not_last(harness: Harness, child: Corral) -> None:
     await gone(harness, created)
 
 
-@law(LAWS, "Deleting an owner deletes its children, and nobody else's.")
+@guarantee(GUARANTEES, "Deleting an owner deletes its children, and nobody else's.")
 async def children_go_with_their_owner(harness: Harness) -> None:
     owner, other = await harness.store.create(ranch("home")), await harness.store.create(ranch("other"))
     children = [await harness.store.create(corral(name, owner=RANCH.owner(owner))) for name in ("a", "b", "c")]
@@ -33,7 +33,7 @@ async def children_go_with_their_owner(harness: Harness) -> None:
     assert await harness.store.get(Corral, "foreign") == foreign
 
 
-@law(LAWS, "Deleting an owner deletes the children of its children.")
+@guarantee(GUARANTEES, "Deleting an owner deletes the children of its children.")
 async def grandchildren_go_with_their_owner(harness: Harness) -> None:
     owner = await harness.store.create(ranch("home"))
     child = await harness.store.create(corral("child", owner=RANCH.owner(owner)))
@@ -43,7 +43,7 @@ async def grandchildren_go_with_their_owner(harness: Harness) -> None:
         await gone(harness, resource)
 
 
-@law(LAWS, "A child with several owners goes with the last of them.")
+@guarantee(GUARANTEES, "A child with several owners goes with the last of them.")
 async def a_shared_child_goes_with_its_last_owner(harness: Harness) -> None:
     first, last = await harness.store.create(ranch("first")), await harness.store.create(ranch("last"))
     owners = (RANCH.owner(first), replace(RANCH.owner(last), controller=False))
@@ -61,7 +61,7 @@ async def a_shared_child_goes_with_its_last_owner(harness: Harness) -> None:
     await gone(harness, last)
 
 
-@law(LAWS, "The owner goes last: it stays, marked, while it has a child.")
+@guarantee(GUARANTEES, "The owner goes last: it stays, marked, while it has a child.")
 async def the_owner_goes_last(harness: Harness) -> None:
     owner = await harness.store.create(ranch("home"))
     child = await harness.store.create(horse("child", owner=RANCH.owner(owner), finalizers=(HOLD,)))
@@ -81,7 +81,7 @@ async def the_owner_goes_last(harness: Harness) -> None:
     await gone(harness, owner)
 
 
-@law(LAWS, "A child of a dying owner is refused, or collected.")
+@guarantee(GUARANTEES, "A child of a dying owner is refused, or collected.")
 async def no_child_of_a_dying_owner_lasts(harness: Harness) -> None:
     owner = await harness.store.create(with_metadata(ranch("home"), finalizers=(HOLD,)))
     await request_deletion(harness, owner)
@@ -99,19 +99,21 @@ async def no_child_of_a_dying_owner_lasts(harness: Harness) -> None:
     await eventually(harness, "the late child is collected", late_is_gone)
 
 
-@law(LAWS, "A child of an absent owner is refused, or collected.")
+@guarantee(GUARANTEES, "A child of an absent owner is refused, or collected.")
 async def no_child_of_an_absent_owner_lasts(harness: Harness) -> None:
     reference = replace(RANCH.owner(ranch("nowhere")), uid=NOBODY)
     await does_not_last(harness, corral("orphan", owner=reference))
 
 
-@law(LAWS, "An owner is an incarnation: a child of another one under the same name is refused, or collected.")
+@guarantee(
+    GUARANTEES, "An owner is an incarnation: a child of another one under the same name is refused, or collected."
+)
 async def no_child_of_another_incarnation_lasts(harness: Harness) -> None:
     owner = await harness.store.create(ranch("home"))
     await does_not_last(harness, corral("orphan", owner=replace(RANCH.owner(owner), uid=NOBODY)))
 
 
-@law(LAWS, "A child that was disowned stays when its former owner goes.")
+@guarantee(GUARANTEES, "A child that was disowned stays when its former owner goes.")
 async def a_disowned_child_stays(harness: Harness) -> None:
     owner = await harness.store.create(ranch("home"))
     child = await harness.store.create(corral("child", owner=RANCH.owner(owner)))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound
 from remuda.store.contract import Dependency, indexed, labelled, named
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness, for_a_while
 from tests.kit.proofs.store_contract.steps import (
     HOLD,
@@ -25,7 +25,7 @@ from tests.kit.proofs.store_contract.steps import (
 )
 from tests.kit.sample_kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, corral, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 NAME, HERD, COLOUR = named(Horse, "bella"), labelled(Horse, "herd", "north"), indexed(Horse, "colour", "bay")
 PARTS = (NAME, HERD, COLOUR)
@@ -37,7 +37,7 @@ def rendered(resource: Horse) -> bytes:
     return msgspec.json.encode([resource.name, resource.version, resource.spec.colour, resource.status.place])
 
 
-@law(LAWS, "You read your own writes by name, however many others write.")
+@guarantee(GUARANTEES, "You read your own writes by name, however many others write.")
 async def you_read_your_own_writes(harness: Harness) -> None:
     async def write_and_read(name: str) -> None:
         created = await harness.store.create(horse(name))
@@ -53,7 +53,7 @@ async def you_read_your_own_writes(harness: Harness) -> None:
     await asyncio.gather(*(write_and_read(f"horse-{number}") for number in range(WRITERS)))
 
 
-@law(LAWS, "You find your own writes in lists, however many others write.")
+@guarantee(GUARANTEES, "You find your own writes in lists, however many others write.")
 async def you_list_your_own_writes(harness: Harness) -> None:
     async def write_and_list(name: str) -> None:
         created = await harness.store.create(horse(name, labels={"one": name}))
@@ -68,7 +68,7 @@ async def you_list_your_own_writes(harness: Harness) -> None:
     await asyncio.gather(*(write_and_list(f"horse-{number}") for number in range(WRITERS)))
 
 
-@law(LAWS, "A view is rendered from the object as it stands, and goes with it.")
+@guarantee(GUARANTEES, "A view is rendered from the object as it stands, and goes with it.")
 async def a_view_follows_its_object(harness: Harness) -> None:
     async def agrees(expected: Horse) -> None:
         for _ in range(2):
@@ -85,7 +85,7 @@ async def a_view_follows_its_object(harness: Harness) -> None:
     await refused(NotFound, harness.store.get_view(Horse, "bella", rendered))
 
 
-@law(LAWS, "A list of names is what the list is, by name.")
+@guarantee(GUARANTEES, "A list of names is what the list is, by name.")
 async def listed_names_are_those_of_the_list(harness: Harness) -> None:
     for name, colour in {"a": "bay", "b": "grey", "c": "bay", "d": "bay"}.items():
         spec = HorseSpec(colour=colour)
@@ -108,7 +108,7 @@ async def listed_names_are_those_of_the_list(harness: Harness) -> None:
             assert not set(rest.items) & set(names.items)
 
 
-@law(LAWS, "A list of views is what the list is, rendered.")
+@guarantee(GUARANTEES, "A list of views is what the list is, rendered.")
 async def listed_views_follow_their_objects(harness: Harness) -> None:
     async def agrees(**selection: object) -> None:
         page = await harness.store.list(Horse, **selection)  # type: ignore[arg-type]  # selectors by name
@@ -129,7 +129,7 @@ async def listed_views_follow_their_objects(harness: Harness) -> None:
     await all_agree()
 
 
-@law(LAWS, "Versions never go back: after an event, no read shows its object in an older state.")
+@guarantee(GUARANTEES, "Versions never go back: after an event, no read shows its object in an older state.")
 async def reads_are_never_older_than_events(harness: Harness) -> None:
     since = await present(harness, Horse)
     states = [await harness.store.create(horse("bella"))]
@@ -143,7 +143,9 @@ async def reads_are_never_older_than_events(harness: Harness) -> None:
             assert [item.version for item in seen if item.version in versions[:position]] == []
 
 
-@law(LAWS, "A stamp is another one after every write of one of its kinds, and never one that it was before.")
+@guarantee(
+    GUARANTEES, "A stamp is another one after every write of one of its kinds, and never one that it was before."
+)
 async def a_stamp_moves_with_every_write(harness: Harness) -> None:
     store, seen = harness.store, [harness.store.change_counter([Horse, Corral])]
 
@@ -173,7 +175,9 @@ async def a_stamp_moves_with_every_write(harness: Harness) -> None:
     moved()
 
 
-@law(LAWS, "A stamp stays while none of its kinds is written, whatever is read and whatever else is written.")
+@guarantee(
+    GUARANTEES, "A stamp stays while none of its kinds is written, whatever is read and whatever else is written."
+)
 async def a_stamp_stays_while_nothing_is_written(harness: Harness) -> None:
     store = harness.store
     placed = await store.create(horse("bella"))
@@ -191,8 +195,9 @@ async def a_stamp_stays_while_nothing_is_written(harness: Harness) -> None:
     assert await is_still_the_same()
 
 
-@law(
-    LAWS, "The stamp of a name, label or index value is a higher one after a write of what is, or was, found under it."
+@guarantee(
+    GUARANTEES,
+    "The stamp of a name, label or index value is a higher one after a write of what is, or was, found under it.",
 )
 async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) -> None:
     store = harness.store
@@ -224,7 +229,7 @@ async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) ->
     moved(NAME, HERD, COLOUR)
 
 
-@law(LAWS, "The stamp of a name, label or index value stays while only others are written.")
+@guarantee(GUARANTEES, "The stamp of a name, label or index value stays while only others are written.")
 async def a_stamp_of_a_part_stays_while_others_are_written(harness: Harness) -> None:
     store = harness.store
     await store.create(horse("bella", labels={"herd": "north"}))

@@ -2,7 +2,7 @@
 
 from remuda.kernel.errors import Conflict, ReferenceRejected
 from remuda.store.contract import Referrer
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness, eventually, for_a_while
 from tests.kit.proofs.store_contract.steps import (
     HOLD,
@@ -16,7 +16,7 @@ from tests.kit.proofs.store_contract.steps import (
 )
 from tests.kit.sample_kinds import HORSE, RANCH, Corral, Horse, HorseSpec, corral, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 
 def horse_in(place: Corral, name: str = "bella", finalizers: tuple[str, ...] = ()) -> Horse:
@@ -33,7 +33,7 @@ async def waits(harness: Harness, target: Corral) -> None:
     await for_a_while(harness, f"the corral {target.name} is marked and waits", is_waiting)
 
 
-@law(LAWS, "What is referred to is marked, and goes when its last referrer went.")
+@guarantee(GUARANTEES, "What is referred to is marked, and goes when its last referrer went.")
 async def a_target_waits_for_its_last_referrer(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     riders = [await harness.store.create(horse_in(target, name)) for name in ("bella", "duke")]
@@ -44,7 +44,7 @@ async def a_target_waits_for_its_last_referrer(harness: Harness) -> None:
     await gone(harness, target)
 
 
-@law(LAWS, "What must be unused to be deleted is not even marked while somebody refers to it.")
+@guarantee(GUARANTEES, "What must be unused to be deleted is not even marked while somebody refers to it.")
 async def a_target_that_must_be_unused_is_not_marked(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     rider = await harness.store.create(horse_in(target))
@@ -57,7 +57,7 @@ async def a_target_that_must_be_unused_is_not_marked(harness: Harness) -> None:
     assert left is None or left.is_deleting
 
 
-@law(LAWS, "A referrer that is marked but not gone still holds its target.")
+@guarantee(GUARANTEES, "A referrer that is marked but not gone still holds its target.")
 async def a_dying_referrer_holds_its_target(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     referrer = await harness.store.create(horse_in(target, finalizers=(HOLD,)))
@@ -68,7 +68,7 @@ async def a_dying_referrer_holds_its_target(harness: Harness) -> None:
     await gone(harness, target)
 
 
-@law(LAWS, "A marked target goes when its last referrer refers to it no more.")
+@guarantee(GUARANTEES, "A marked target goes when its last referrer refers to it no more.")
 async def letting_go_of_a_target_frees_it(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     referrer = await harness.store.create(horse_in(target))
@@ -77,7 +77,7 @@ async def letting_go_of_a_target_frees_it(harness: Harness) -> None:
     await gone(harness, target)
 
 
-@law(LAWS, "A referrer to an absent target is refused.")
+@guarantee(GUARANTEES, "A referrer to an absent target is refused.")
 async def a_referrer_to_an_absent_target_is_refused(harness: Harness) -> None:
     await refused(ReferenceRejected, harness.store.create(horse("bella", spec=HorseSpec(corrals=("nowhere",)))))
 
@@ -87,14 +87,14 @@ async def a_referrer_to_an_absent_target_is_refused(harness: Harness) -> None:
     await eventually(harness, "nothing is left of the refused referrer", is_absent)
 
 
-@law(LAWS, "A referrer to a marked target is refused.")
+@guarantee(GUARANTEES, "A referrer to a marked target is refused.")
 async def a_referrer_to_a_marked_target_is_refused(harness: Harness) -> None:
     target = await harness.store.create(corral("pen", finalizers=(HOLD,)))
     await request_deletion(harness, target)
     await refused(ReferenceRejected, harness.store.create(horse_in(target)))
 
 
-@law(LAWS, "An update that refers to an absent target is refused.")
+@guarantee(GUARANTEES, "An update that refers to an absent target is refused.")
 async def an_update_to_an_absent_target_is_refused(harness: Harness) -> None:
     referrer = await harness.store.create(horse("bella"))
     await refused(ReferenceRejected, harness.store.update(with_spec(referrer, corrals=("nowhere",))))
@@ -105,7 +105,7 @@ async def an_update_to_an_absent_target_is_refused(harness: Harness) -> None:
     await eventually(harness, "the horse refers to nothing", is_as_before)
 
 
-@law(LAWS, "An update that refers to a marked target is refused.")
+@guarantee(GUARANTEES, "An update that refers to a marked target is refused.")
 async def an_update_to_a_marked_target_is_refused(harness: Harness) -> None:
     target = await harness.store.create(corral("pen", finalizers=(HOLD,)))
     referrer = await harness.store.create(horse("bella"))
@@ -113,7 +113,7 @@ async def an_update_to_a_marked_target_is_refused(harness: Harness) -> None:
     await refused(ReferenceRejected, harness.store.update(with_spec(referrer, corrals=("pen",))))
 
 
-@law(LAWS, "A referrer that referred before its target was marked can still be written.")
+@guarantee(GUARANTEES, "A referrer that referred before its target was marked can still be written.")
 async def an_old_referrer_can_still_be_written(harness: Harness) -> None:
     target = await harness.store.create(corral("pen", finalizers=(HOLD,)))
     referrer = await harness.store.create(horse_in(target))
@@ -121,7 +121,7 @@ async def an_old_referrer_can_still_be_written(harness: Harness) -> None:
     assert (await harness.store.update(with_spec(referrer, colour="grey"))).spec.colour == "grey"
 
 
-@law(LAWS, "Who refers to an object can be asked.")
+@guarantee(GUARANTEES, "Who refers to an object can be asked.")
 async def referrers_are_listed(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     assert await harness.store.referrers(Corral, "pen") == []
@@ -134,7 +134,7 @@ async def referrers_are_listed(harness: Harness) -> None:
     assert await harness.store.referrers(Corral, "pen") == [Referrer(HORSE, "duke")]
 
 
-@law(LAWS, "A referrer is never written onto its target.")
+@guarantee(GUARANTEES, "A referrer is never written onto its target.")
 async def a_new_referrer_does_not_write_its_target(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     before = await harness.store.get(Corral, "pen")
@@ -146,7 +146,7 @@ async def a_new_referrer_does_not_write_its_target(harness: Harness) -> None:
     await for_a_while(harness, "the corral is as before", is_untouched)
 
 
-@law(LAWS, "What keeps a target from going is the store's own: an update cannot take it off.")
+@guarantee(GUARANTEES, "What keeps a target from going is the store's own: an update cannot take it off.")
 async def a_caller_cannot_take_off_the_hold_on_a_target(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     await harness.store.create(horse_in(target))
@@ -156,7 +156,7 @@ async def a_caller_cannot_take_off_the_hold_on_a_target(harness: Harness) -> Non
     await waits(harness, target)
 
 
-@law(LAWS, "An owner's reference to its own child does not block its cascade.")
+@guarantee(GUARANTEES, "An owner's reference to its own child does not block its cascade.")
 async def an_owner_may_refer_to_its_child(harness: Harness) -> None:
     owner = await harness.store.create(ranch("home"))
     child = await harness.store.create(horse("child", owner=RANCH.owner(owner)))
@@ -166,7 +166,7 @@ async def an_owner_may_refer_to_its_child(harness: Harness) -> None:
     await gone(harness, owner)
 
 
-@law(LAWS, "A child's reference to another child of its owner does not block their owner's cascade.")
+@guarantee(GUARANTEES, "A child's reference to another child of its owner does not block their owner's cascade.")
 async def a_child_may_refer_to_its_sibling(harness: Harness) -> None:
     owner = await harness.store.create(ranch("home"))
     target = await harness.store.create(corral("pen", owner=RANCH.owner(owner)))
@@ -176,7 +176,7 @@ async def a_child_may_refer_to_its_sibling(harness: Harness) -> None:
         await gone(harness, resource)
 
 
-@law(LAWS, "A reference from outside an owner's cascade holds its target, and so the owner.")
+@guarantee(GUARANTEES, "A reference from outside an owner's cascade holds its target, and so the owner.")
 async def an_outsider_holds_what_a_cascade_would_remove(harness: Harness) -> None:
     owner = await harness.store.create(ranch("home"))
     target = await harness.store.create(corral("pen", owner=RANCH.owner(owner)))

@@ -4,13 +4,13 @@ import asyncio
 
 from remuda.store.contract import Bookmark, Change, Event
 from tests.kit.proofs.store_contract import validators
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness, eventually
 from tests.kit.proofs.store_contract.load import NORTH, SOUTH, Load
 from tests.kit.proofs.store_contract.steps import present, watching
 from tests.kit.sample_kinds import Horse, horse
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 Events = list[Event[Horse]]
 Labels = dict[str, str] | None
@@ -47,7 +47,9 @@ async def loaded(harness: Harness, narrow: Events) -> list[validators.Write]:
     return load.writes
 
 
-@law(LAWS, "Under load a watch is ordered, unique, reliable, filtered, bookmarked, and resumable at every event.")
+@guarantee(
+    GUARANTEES, "Under load a watch is ordered, unique, reliable, filtered, bookmarked, and resumable at every event."
+)
 async def a_watch_under_load_keeps_all_its_promises(harness: Harness) -> None:
     since = await present(harness, Horse)
     whole: Events = []

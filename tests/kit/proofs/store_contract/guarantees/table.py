@@ -1,6 +1,6 @@
 """All laws, by topic."""
 
-from tests.kit.proofs.store_contract.guarantee import Law
+from tests.kit.proofs.store_contract.guarantee import Guarantee
 from tests.kit.proofs.store_contract.guarantees import (
     creates,
     deletes,
@@ -16,18 +16,18 @@ from tests.kit.proofs.store_contract.guarantees import (
     watches,
 )
 
-STORE_LAWS: list[Law] = [
-    *creates.LAWS,
-    *updates.LAWS,
-    *merges.LAWS,
-    *deletes.LAWS,
-    *owners.LAWS,
-    *references.LAWS,
-    *validation.LAWS,
-    *lists.LAWS,
-    *reads.LAWS,
-    *watches.LAWS,
-    *streams.LAWS,
+STORE_GUARANTEES: list[Guarantee] = [
+    *creates.GUARANTEES,
+    *updates.GUARANTEES,
+    *merges.GUARANTEES,
+    *deletes.GUARANTEES,
+    *owners.GUARANTEES,
+    *references.GUARANTEES,
+    *validation.GUARANTEES,
+    *lists.GUARANTEES,
+    *reads.GUARANTEES,
+    *watches.GUARANTEES,
+    *streams.GUARANTEES,
 ]
-LOG_LAWS: list[Law] = log.LAWS
-LAWS: list[Law] = [*STORE_LAWS, *LOG_LAWS]
+LOG_GUARANTEES: list[Guarantee] = log.GUARANTEES
+GUARANTEES: list[Guarantee] = [*STORE_GUARANTEES, *LOG_GUARANTEES]

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import ResourceT
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import HOLD, refused, request_deletion, watching, with_metadata, with_spec
 from tests.kit.sample_kinds import ONE_MEBIBYTE, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, at, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 
 async def is_no_write(harness: Harness, before: ResourceT, after: ResourceT, *, since: str) -> None:
@@ -25,7 +25,7 @@ async def is_no_write(harness: Harness, before: ResourceT, after: ResourceT, *, 
         assert [change.resource.name for change in await watch.until_named("later")] == ["later"]
 
 
-@law(LAWS, "Update writes metadata and spec, and returns what is stored.")
+@guarantee(GUARANTEES, "Update writes metadata and spec, and returns what is stored.")
 async def update_writes_metadata_and_spec(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", acres=1, labels={"kept": "no"}))
     changed = with_metadata(created, labels={"new": "yes"}, annotations={"note": "sold"})
@@ -35,7 +35,7 @@ async def update_writes_metadata_and_spec(harness: Harness) -> None:
     assert await harness.store.get(Ranch, "home") == updated
 
 
-@law(LAWS, "Update does not touch status.")
+@guarantee(GUARANTEES, "Update does not touch status.")
 async def update_keeps_status(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
     placed = await harness.store.update_status(at("meadow", created))
@@ -44,7 +44,7 @@ async def update_keeps_status(harness: Harness) -> None:
     assert (await harness.store.get(Horse, "bella")).status.place == "meadow"
 
 
-@law(LAWS, "Update_status writes status, and returns what is stored.")
+@guarantee(GUARANTEES, "Update_status writes status, and returns what is stored.")
 async def update_status_writes_status(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
     status = HorseStatus(place="meadow", conditions=(READY,))
@@ -53,7 +53,7 @@ async def update_status_writes_status(harness: Harness) -> None:
     assert await harness.store.get(Horse, "bella") == placed
 
 
-@law(LAWS, "Update_status touches neither spec nor metadata.")
+@guarantee(GUARANTEES, "Update_status touches neither spec nor metadata.")
 async def update_status_keeps_the_rest(harness: Harness) -> None:
     created = await harness.store.create(horse("bella", labels={"herd": "north"}))
     wanted = with_metadata(with_spec(created, colour="grey"), labels={"herd": "south"})
@@ -62,7 +62,7 @@ async def update_status_keeps_the_rest(harness: Harness) -> None:
     assert (await harness.store.get(Horse, "bella")).spec.colour == "bay"
 
 
-@law(LAWS, "Update fails with Conflict on any version but the one that was read.")
+@guarantee(GUARANTEES, "Update fails with Conflict on any version but the one that was read.")
 async def a_stale_update_conflicts(harness: Harness) -> None:
     stale = await harness.store.create(ranch("home", acres=1))
     current = await harness.store.update(with_spec(stale, acres=2))
@@ -70,7 +70,7 @@ async def a_stale_update_conflicts(harness: Harness) -> None:
     assert await harness.store.get(Ranch, "home") == current
 
 
-@law(LAWS, "Update_status fails with Conflict on any version but the one that was read.")
+@guarantee(GUARANTEES, "Update_status fails with Conflict on any version but the one that was read.")
 async def a_stale_status_conflicts(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
     current = await harness.store.update_status(at("meadow", stale))
@@ -78,28 +78,28 @@ async def a_stale_status_conflicts(harness: Harness) -> None:
     assert await harness.store.get(Horse, "bella") == current
 
 
-@law(LAWS, "A stale update conflicts even if it would change nothing.")
+@guarantee(GUARANTEES, "A stale update conflicts even if it would change nothing.")
 async def a_stale_update_conflicts_before_nothing_changed(harness: Harness) -> None:
     stale = await harness.store.create(ranch("home", acres=1))
     await harness.store.update(with_spec(stale, acres=2))
     await refused(Conflict, harness.store.update(with_spec(stale, acres=2)))
 
 
-@law(LAWS, "A stale status conflicts even if it would change nothing.")
+@guarantee(GUARANTEES, "A stale status conflicts even if it would change nothing.")
 async def a_stale_status_conflicts_before_nothing_changed(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
     await harness.store.update_status(at("meadow", stale))
     await refused(Conflict, harness.store.update_status(at("meadow", stale)))
 
 
-@law(LAWS, "A stale version is found before references are judged.")
+@guarantee(GUARANTEES, "A stale version is found before references are judged.")
 async def a_stale_update_conflicts_before_references_are_judged(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
     await harness.store.update(with_spec(stale, colour="grey"))
     await refused(Conflict, harness.store.update(with_spec(stale, corrals=("nowhere",))))
 
 
-@law(LAWS, "A stale update conflicts even if it is Invalid as well.")
+@guarantee(GUARANTEES, "A stale update conflicts even if it is Invalid as well.")
 async def a_stale_update_conflicts_before_it_is_checked(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
     await harness.store.update(with_spec(stale, colour="grey"))
@@ -112,7 +112,7 @@ async def a_stale_update_conflicts_before_it_is_checked(harness: Harness) -> Non
         await refused(Conflict, harness.store.update(wrong))
 
 
-@law(LAWS, "A stale status conflicts even if it is Invalid as well.")
+@guarantee(GUARANTEES, "A stale status conflicts even if it is Invalid as well.")
 async def a_stale_status_conflicts_before_it_is_checked(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
     await harness.store.update_status(at("meadow", stale))
@@ -120,7 +120,7 @@ async def a_stale_status_conflicts_before_it_is_checked(harness: Harness) -> Non
         await refused(Conflict, harness.store.update_status(replace(stale, status=status)))
 
 
-@law(LAWS, "A stale update of a marked object conflicts before its finalizers are judged.")
+@guarantee(GUARANTEES, "A stale update of a marked object conflicts before its finalizers are judged.")
 async def a_stale_update_conflicts_before_late_finalizers_are_judged(harness: Harness) -> None:
     stale = await harness.store.create(ranch("home", finalizers=(HOLD,)))
     await request_deletion(harness, stale)
@@ -128,7 +128,7 @@ async def a_stale_update_conflicts_before_late_finalizers_are_judged(harness: Ha
     await refused(Conflict, harness.store.update(with_metadata(stale, finalizers=late)))
 
 
-@law(LAWS, "Of those who write at once from one version, one succeeds and the others conflict.")
+@guarantee(GUARANTEES, "Of those who write at once from one version, one succeeds and the others conflict.")
 async def one_of_many_writers_wins(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     attempts = [harness.store.update(with_spec(created, acres=acres)) for acres in range(1, 6)]
@@ -138,39 +138,39 @@ async def one_of_many_writers_wins(harness: Harness) -> None:
     assert await harness.store.get(Ranch, "home") == winner
 
 
-@law(LAWS, "Update of what is not there fails with NotFound.")
+@guarantee(GUARANTEES, "Update of what is not there fails with NotFound.")
 async def update_of_the_absent_is_not_found(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     await refused(NotFound, harness.store.update(with_metadata(created, name="away")))
 
 
-@law(LAWS, "Update_status of what is not there fails with NotFound.")
+@guarantee(GUARANTEES, "Update_status of what is not there fails with NotFound.")
 async def update_status_of_the_absent_is_not_found(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
     await refused(NotFound, harness.store.update_status(at("meadow", with_metadata(created, name="away"))))
 
 
-@law(LAWS, "An update that changes nothing is no write: no version, no event.")
+@guarantee(GUARANTEES, "An update that changes nothing is no write: no version, no event.")
 async def an_update_without_change_is_no_write(harness: Harness) -> None:
     since = (await harness.store.create(ranch("home", acres=1))).version
     before = await harness.store.get(Ranch, "home")
     await is_no_write(harness, before, await harness.store.update(before), since=since)
 
 
-@law(LAWS, "A status that changes nothing is no write: no version, no event.")
+@guarantee(GUARANTEES, "A status that changes nothing is no write: no version, no event.")
 async def a_status_without_change_is_no_write(harness: Harness) -> None:
     placed = await harness.store.update_status(at("meadow", await harness.store.create(horse("bella"))))
     await is_no_write(harness, placed, await harness.store.update_status(at("meadow", placed)), since=placed.version)
 
 
-@law(LAWS, "Writing a secret again changes nothing.")
+@guarantee(GUARANTEES, "Writing a secret again changes nothing.")
 async def the_same_secret_again_is_no_write(harness: Harness) -> None:
     before = await harness.store.create(horse("bella", spec=HorseSpec(brand=Secret("lazy eight"))))
     again = with_spec(before, brand=Secret("lazy eight"))
     await is_no_write(harness, before, await harness.store.update(again), since=before.version)
 
 
-@law(LAWS, "A write that was refused is no write: no version, no event.")
+@guarantee(GUARANTEES, "A write that was refused is no write: no version, no event.")
 async def a_refused_write_is_no_write(harness: Harness) -> None:
     before = await harness.store.create(ranch("home"))
     with contextlib.suppress(AlreadyExists):
@@ -178,21 +178,21 @@ async def a_refused_write_is_no_write(harness: Harness) -> None:
     await is_no_write(harness, before, await harness.store.get(Ranch, "home"), since=before.version)
 
 
-@law(LAWS, "Generation begins at one and moves when the spec changes.")
+@guarantee(GUARANTEES, "Generation begins at one and moves when the spec changes.")
 async def generation_moves_with_the_spec(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     updated = await harness.store.update(with_spec(created, acres=2))
     assert (created.metadata.generation, updated.metadata.generation) == (1, 2)
 
 
-@law(LAWS, "Generation does not move when metadata changes.")
+@guarantee(GUARANTEES, "Generation does not move when metadata changes.")
 async def generation_stays_when_metadata_changes(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     updated = await harness.store.update(with_metadata(created, labels={"new": "yes"}, annotations={"note": "sold"}))
     assert updated.metadata.generation == created.metadata.generation
 
 
-@law(LAWS, "Generation does not move when status changes.")
+@guarantee(GUARANTEES, "Generation does not move when status changes.")
 async def generation_stays_when_status_changes(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
     placed = await harness.store.update_status(at("meadow", created))

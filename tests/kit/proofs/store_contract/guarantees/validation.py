@@ -4,12 +4,12 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Invalid
 from remuda.store.objects import Resource, ResourceT
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import names_of, refused, watching, with_metadata, with_spec
 from tests.kit.sample_kinds import ONE_MEBIBYTE, RANCH, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 BAD_NAMES = ("", "Upper", "under_score", "-dash", "dash-", "dot.", "a..b", "sl/ash", "umläut", "a" * 254)
 BAD_LABELS: tuple[dict[str, str], ...] = (
@@ -41,38 +41,38 @@ async def is_refused_as_update(harness: Harness, before: ResourceT, wanted: Reso
     assert await harness.store.get(type(before), before.name) == before
 
 
-@law(LAWS, "A name that some backend would refuse is Invalid.")
+@guarantee(GUARANTEES, "A name that some backend would refuse is Invalid.")
 async def bad_names_are_refused(harness: Harness) -> None:
     for name in BAD_NAMES:
         await is_refused(harness, ranch(name), field="metadata.name")
 
 
-@law(LAWS, "A label that some backend would refuse is Invalid.")
+@guarantee(GUARANTEES, "A label that some backend would refuse is Invalid.")
 async def bad_labels_are_refused(harness: Harness) -> None:
     for labels in BAD_LABELS:
         await is_refused(harness, ranch("home", labels=labels), field="metadata.labels")
 
 
-@law(LAWS, "An annotation that some backend would refuse is Invalid.")
+@guarantee(GUARANTEES, "An annotation that some backend would refuse is Invalid.")
 async def bad_annotations_are_refused(harness: Harness) -> None:
     for annotations in ({"two words": ""}, {"k" * 64: ""}, {"big": "b" * (256 * 1024)}):
         await is_refused(harness, with_metadata(ranch("home"), annotations=annotations), field="metadata.annotations")
 
 
-@law(LAWS, "A finalizer that is no qualified name is Invalid.")
+@guarantee(GUARANTEES, "A finalizer that is no qualified name is Invalid.")
 async def bad_finalizers_are_refused(harness: Harness) -> None:
     for finalizer in BAD_FINALIZERS:
         await is_refused(harness, ranch("home", finalizers=(finalizer,)), field="metadata.finalizers")
 
 
-@law(LAWS, "A reference to what cannot be a name is Invalid.")
+@guarantee(GUARANTEES, "A reference to what cannot be a name is Invalid.")
 async def bad_references_are_refused(harness: Harness) -> None:
     for name in ("Upper", "", "a" * 254):
         wanted = horse("bella", spec=HorseSpec(corrals=(name,)))
         await is_refused(harness, wanted, field="the reference to corrals.test.remuda")
 
 
-@law(LAWS, "An owner that is named in part is Invalid.")
+@guarantee(GUARANTEES, "An owner that is named in part is Invalid.")
 async def bad_owners_are_refused(harness: Harness) -> None:
     whole = RANCH.owner(await harness.store.create(ranch("home")))
     owners = (replace(whole, uid=""), replace(whole, name=""), replace(whole, kind=""))
@@ -82,12 +82,12 @@ async def bad_owners_are_refused(harness: Harness) -> None:
     await is_refused(harness, two_controllers, field="metadata.ownerReferences")
 
 
-@law(LAWS, "An object that is too large for some backend is Invalid.")
+@guarantee(GUARANTEES, "An object that is too large for some backend is Invalid.")
 async def too_large_objects_are_refused(harness: Harness) -> None:
     await is_refused(harness, horse("bella", spec=HorseSpec(colour="c" * ONE_MEBIBYTE)), field="the object")
 
 
-@law(LAWS, "A keyed list with two items of one key is Invalid.")
+@guarantee(GUARANTEES, "A keyed list with two items of one key is Invalid.")
 async def two_items_of_one_key_are_refused(harness: Harness) -> None:
     twice = (Shoe(hoof="left", size=1), Shoe(hoof="right"), Shoe(hoof="left", size=2))
     await is_refused(harness, horse("bella", spec=HorseSpec(shoes=twice)), field="spec.shoes")
@@ -99,7 +99,7 @@ async def two_items_of_one_key_are_refused(harness: Harness) -> None:
     assert await harness.store.get(Horse, "bella") == before
 
 
-@law(LAWS, "An update is checked like a create, and changes nothing when it is Invalid.")
+@guarantee(GUARANTEES, "An update is checked like a create, and changes nothing when it is Invalid.")
 async def bad_updates_are_refused(harness: Harness) -> None:
     before = await harness.store.create(ranch("home"))
     for field, wrong in {
@@ -110,7 +110,7 @@ async def bad_updates_are_refused(harness: Harness) -> None:
         await is_refused_as_update(harness, before, wrong, field=field)
 
 
-@law(LAWS, "A label selector that could select nothing is Invalid, for a list as for a watch.")
+@guarantee(GUARANTEES, "A label selector that could select nothing is Invalid, for a list as for a watch.")
 async def bad_selectors_are_refused(harness: Harness) -> None:
     since = (await harness.store.list(Horse)).version
     for labels in BAD_LABELS:
@@ -119,7 +119,7 @@ async def bad_selectors_are_refused(harness: Harness) -> None:
             await refused(Invalid, watch.event())
 
 
-@law(LAWS, "What every backend takes is accepted, up to the last character.")
+@guarantee(GUARANTEES, "What every backend takes is accepted, up to the last character.")
 async def the_longest_of_everything_is_accepted(harness: Harness) -> None:
     labels = {"p" * 63 + ".example/" + "k" * 63: "v" * 63, "empty": ""}
     wanted = ranch("n" * 253, labels=labels, finalizers=("example.org/" + "f" * 63,))

@@ -5,7 +5,7 @@ from collections import Counter
 
 from remuda.kernel.errors import Gone, Invalid
 from remuda.store.contract import Event
-from tests.kit.proofs.store_contract.guarantee import Law, law
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import A_WHILE_S, Harness
 from tests.kit.proofs.store_contract.steps import (
     HOLD,
@@ -24,7 +24,7 @@ from tests.kit.proofs.store_contract.steps import (
 from tests.kit.proofs.store_contract.validators import bookmarkable
 from tests.kit.sample_kinds import Horse, HorseSpec, Ranch, corral, horse, ranch
 
-LAWS: list[Law] = []
+GUARANTEES: list[Guarantee] = []
 
 NORTH = {"herd": "north"}
 
@@ -38,7 +38,7 @@ async def annotated(harness: Harness, resource: Ranch, note: str) -> Ranch:
     return await harness.store.update(with_metadata(resource, annotations={"note": note}))
 
 
-@law(LAWS, "A watch shows every change: what came, what of it was changed, and that it went.")
+@guarantee(GUARANTEES, "A watch shows every change: what came, what of it was changed, and that it went.")
 async def a_watch_shows_every_change(harness: Harness) -> None:
     since = await present(harness, Ranch)
     created = await harness.store.create(ranch("home"))
@@ -54,7 +54,7 @@ async def a_watch_shows_every_change(harness: Harness) -> None:
     assert ("deleted", created.uid) in {(change.type, change.resource.uid) for change in changes}
 
 
-@law(LAWS, "A change carries the object after it, and the version to go on from.")
+@guarantee(GUARANTEES, "A change carries the object after it, and the version to go on from.")
 async def a_change_carries_the_object(harness: Harness) -> None:
     since = await present(harness, Ranch)
     created = await harness.store.create(ranch("home", acres=1, labels=NORTH))
@@ -63,7 +63,7 @@ async def a_change_carries_the_object(harness: Harness) -> None:
         assert (change.type, change.version, change.resource) == ("added", created.version, created)
 
 
-@law(LAWS, "A watch shows each change once.")
+@guarantee(GUARANTEES, "A watch shows each change once.")
 async def a_watch_shows_each_change_once(harness: Harness) -> None:
     since = await present(harness, Ranch)
     created = await harness.store.create(ranch("home"))
@@ -74,7 +74,7 @@ async def a_watch_shows_each_change_once(harness: Harness) -> None:
     assert max(Counter(change.version for change in changes).values()) == 1
 
 
-@law(LAWS, "A watch shows changes in the order in which they were made.")
+@guarantee(GUARANTEES, "A watch shows changes in the order in which they were made.")
 async def a_watch_keeps_the_order(harness: Harness) -> None:
     since = await present(harness, Ranch)
     first = await harness.store.create(ranch("first"))
@@ -88,7 +88,7 @@ async def a_watch_keeps_the_order(harness: Harness) -> None:
     assert places == sorted(places)
 
 
-@law(LAWS, "A watch that has shown everything waits for the next change.")
+@guarantee(GUARANTEES, "A watch that has shown everything waits for the next change.")
 async def a_watch_waits_for_the_next_change(harness: Harness) -> None:
     async with watching(harness, Ranch, since=await present(harness, Ranch)) as watch:
         for name in ("a", "b"):
@@ -98,7 +98,7 @@ async def a_watch_waits_for_the_next_change(harness: Harness) -> None:
             assert (await next_change).version == created.version
 
 
-@law(LAWS, "A watch can be resumed after each change: nothing is repeated, nothing missed.")
+@guarantee(GUARANTEES, "A watch can be resumed after each change: nothing is repeated, nothing missed.")
 async def a_watch_can_be_resumed_after_each_change(harness: Harness) -> None:
     since = await present(harness, Ranch)
     home = await harness.store.create(ranch("home"))
@@ -110,7 +110,7 @@ async def a_watch_can_be_resumed_after_each_change(harness: Harness) -> None:
             assert (await watch.change()).version == expected[position]
 
 
-@law(LAWS, "A watch is of one kind.")
+@guarantee(GUARANTEES, "A watch is of one kind.")
 async def a_watch_is_of_one_kind(harness: Harness) -> None:
     since = await present(harness, Ranch)
     await harness.store.create(corral("pen"))
@@ -119,7 +119,7 @@ async def a_watch_is_of_one_kind(harness: Harness) -> None:
         assert (await watch.change()).resource.name == "home"
 
 
-@law(LAWS, "A filtered watch shows the objects that carry all its labels, and no others.")
+@guarantee(GUARANTEES, "A filtered watch shows the objects that carry all its labels, and no others.")
 async def a_filtered_watch_shows_what_carries_its_labels(harness: Harness) -> None:
     since, tame = await present(harness, Ranch), {"tame": "yes"}
     for name, labels in {"a": NORTH | tame, "b": NORTH, "c": tame, "d": {"herd": "south"} | tame, "e": {}}.items():
@@ -129,7 +129,7 @@ async def a_filtered_watch_shows_what_carries_its_labels(harness: Harness) -> No
         assert await seen_by(watch, "later") == [("added", "a")]
 
 
-@law(LAWS, "An object that enters the filter arrives as added.")
+@guarantee(GUARANTEES, "An object that enters the filter arrives as added.")
 async def what_enters_the_filter_is_added(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     since = await present(harness, Ranch)
@@ -138,7 +138,7 @@ async def what_enters_the_filter_is_added(harness: Harness) -> None:
         assert (await watch.change()).type == "added"
 
 
-@law(LAWS, "An object that leaves the filter arrives as deleted.")
+@guarantee(GUARANTEES, "An object that leaves the filter arrives as deleted.")
 async def what_leaves_the_filter_is_deleted(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", labels=NORTH))
     since = await present(harness, Ranch)
@@ -148,7 +148,7 @@ async def what_leaves_the_filter_is_deleted(harness: Harness) -> None:
         assert await seen_by(watch, "later") == [("deleted", "home")]
 
 
-@law(LAWS, "An object that leaves the filter arrives in its last state that matched.")
+@guarantee(GUARANTEES, "An object that leaves the filter arrives in its last state that matched.")
 async def what_leaves_the_filter_carries_its_last_match(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", acres=1, labels=NORTH))
     since = await present(harness, Ranch)
@@ -159,7 +159,7 @@ async def what_leaves_the_filter_carries_its_last_match(harness: Harness) -> Non
     assert (change.version, change.resource.version) == (left.version, left.version)
 
 
-@law(LAWS, "An object that leaves the filter with its last write arrives as deleted.")
+@guarantee(GUARANTEES, "An object that leaves the filter with its last write arrives as deleted.")
 async def what_leaves_the_filter_with_its_last_write_is_deleted(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", labels=NORTH, finalizers=(HOLD,)))
     await request_deletion(harness, created)
@@ -172,7 +172,7 @@ async def what_leaves_the_filter_with_its_last_write_is_deleted(harness: Harness
         assert ("deleted", "home") in await seen_by(watch, "later")
 
 
-@law(LAWS, "A change of labels carries the state before.")
+@guarantee(GUARANTEES, "A change of labels carries the state before.")
 async def a_change_of_labels_carries_the_state_before(harness: Harness) -> None:
     created = await harness.store.create(ranch("home", acres=1, labels=NORTH))
     since = await present(harness, Ranch)
@@ -183,7 +183,7 @@ async def a_change_of_labels_carries_the_state_before(harness: Harness) -> None:
     assert (before.spec.acres, before.metadata.labels) == (1, NORTH)
 
 
-@law(LAWS, "A change of what a declared index finds an object by carries the state before.")
+@guarantee(GUARANTEES, "A change of what a declared index finds an object by carries the state before.")
 async def a_change_of_an_index_carries_the_state_before(harness: Harness) -> None:
     created = await harness.store.create(horse("bella", spec=HorseSpec(colour="bay")))
     since = await present(harness, Horse)
@@ -194,7 +194,7 @@ async def a_change_of_an_index_carries_the_state_before(harness: Harness) -> Non
     assert before.spec.colour == "bay"
 
 
-@law(LAWS, "Bookmarks come, and a watch resumed from one misses nothing and repeats nothing.")
+@guarantee(GUARANTEES, "Bookmarks come, and a watch resumed from one misses nothing and repeats nothing.")
 async def bookmarks_come_and_can_be_resumed_from(harness: Harness) -> None:
     since = await present(harness, Ranch)
     await harness.store.create(ranch("first", labels=NORTH))
@@ -212,7 +212,7 @@ async def bookmarks_come_and_can_be_resumed_from(harness: Harness) -> None:
     bookmarkable(stream, resumed)
 
 
-@law(LAWS, "A version that is too old is told Gone; the version of a new list is not.")
+@guarantee(GUARANTEES, "A version that is too old is told Gone; the version of a new list is not.")
 async def a_version_that_is_too_old_is_gone(harness: Harness) -> None:
     since = await present(harness, Ranch)
     await harness.store.create(ranch("home"))
@@ -226,7 +226,9 @@ async def a_version_that_is_too_old_is_gone(harness: Harness) -> None:
         assert (await watch.change()).resource.name == "later"
 
 
-@law(LAWS, "A kind that is quiet loses no history, whatever is forgotten of others: its list can be watched from.")
+@guarantee(
+    GUARANTEES, "A kind that is quiet loses no history, whatever is forgotten of others: its list can be watched from."
+)
 async def a_quiet_kind_loses_no_history(harness: Harness) -> None:
     await harness.store.create(ranch("home"))
     before = await present(harness, Ranch)
@@ -240,7 +242,7 @@ async def a_quiet_kind_loses_no_history(harness: Harness) -> None:
             assert await seen_by(watch, "later") == []
 
 
-@law(LAWS, "A reader that is too slow is told Gone: it never skips a change.")
+@guarantee(GUARANTEES, "A reader that is too slow is told Gone: it never skips a change.")
 async def a_reader_that_is_too_slow_is_gone(harness: Harness) -> None:
     since = await present(harness, Ranch)
     names = [f"ranch-{number:02}" for number in range(12)]
@@ -261,7 +263,7 @@ async def a_reader_that_is_too_slow_is_gone(harness: Harness) -> None:
     assert await names_of(harness, Ranch) == names
 
 
-@law(LAWS, "A version that lies ahead is waited for, and what comes after it is shown.")
+@guarantee(GUARANTEES, "A version that lies ahead is waited for, and what comes after it is shown.")
 async def a_version_ahead_is_waited_for(harness: Harness) -> None:
     await harness.store.create(ranch("home"))
     since = await harness.next_version()
@@ -275,13 +277,13 @@ async def a_version_ahead_is_waited_for(harness: Harness) -> None:
         assert [change.resource for change in await shown] == expected
 
 
-@law(LAWS, "A version that lies ahead and does not come is told Gone.")
+@guarantee(GUARANTEES, "A version that lies ahead and does not come is told Gone.")
 async def a_version_that_never_comes_is_gone(harness: Harness) -> None:
     async with watching(harness, Ranch, since=await harness.unreachable_version()) as watch:
         await refused(Gone, watch.event())
 
 
-@law(LAWS, "A version that is none of the store's is Invalid.")
+@guarantee(GUARANTEES, "A version that is none of the store's is Invalid.")
 async def a_nonsense_version_is_refused(harness: Harness) -> None:
     for version in ("", "nonsense", "-1", "1.5"):
         async with watching(harness, Ranch, since=version) as watch:
