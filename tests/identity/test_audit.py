@@ -79,7 +79,7 @@ def counted(environment: AuditApi) -> Counted:
 
 
 def run_audit(scenario: Callable[[AuditApi], Coroutine[Any, Any, None]]) -> None:
-    run_identity_api(lambda _, store: AuditLog(log=ExpectedTotals(store), sealer=SEALER), routes(), scenario)
+    run_identity_api(lambda _, store: AuditLog(log=Counted(store), sealer=SEALER), routes(), scenario)
 
 
 audit = provided_by(run_audit)
