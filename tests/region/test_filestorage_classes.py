@@ -11,7 +11,7 @@ from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.filestorage import CloudStorageClass
 from remuda.providers.contract.provider import Provider
 from remuda.quota.ports import ProjectRef
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.filestorage import routes as api
 from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
 from remuda.region.filestorage.routes import CLASSES, FILE_STORAGE
@@ -80,13 +80,13 @@ class Shelf:
 
 
 def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
-    made: list[Clouds] = []
+    made: list[ProviderRegistry] = []
 
     def service(world: World, store: Store) -> FileStorageService:
         providers = {REGION: north.provider(world), OTHER_REGION: south.provider(world)}
         made.append(clouds_over(world, store, providers))
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
-        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, providers=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
 
     async def run(room: Room[FileStorageService]) -> None:
         await make_region(room.store)
@@ -250,12 +250,12 @@ def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
         await make_region(room.store)
         reply = await room.ask(TENANT).post(FILE_STORAGE, wanted())
         assert refusal(reply) == (400, "region is not valid for this endpoint")
-        await ClassKeeper(room.store, room.service.clouds, clock=room.world.clock).look()
+        await ClassKeeper(room.store, room.service.providers, clock=room.world.clock).look()
         assert (await room.ask(TENANT).get(CLASSES)).json == []
 
     def service(world: World, store: Store) -> FileStorageService:
         clouds = clouds_over(world, store, {REGION: Shop(world.clock).bare})
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
-        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, providers=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
 
     in_a_room(service, api.ROUTES, run)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remuda.region.deletion import refuse_if_used
+from remuda.region.deletion import reject_if_used
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks import service
@@ -144,10 +144,10 @@ async def test_m26_a_reference_that_comes_at_the_moment_of_a_deletion_keeps_the_
     replies = []
 
     async def refer(*arguments: Any) -> None:
-        await refuse_if_used(*arguments)
+        await reject_if_used(*arguments)
         replies.append((await client.put(reference_at(name))).status)
 
-    monkeypatch.setattr(service, "refuse_if_used", refer)
+    monkeypatch.setattr(service, "reject_if_used", refer)
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
     assert replies == [201]

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from remuda.providers.contract.common import Handle
 from remuda.providers.simulated.catalogue import Hosts, load_catalogues
-from remuda.region.kinds.servers import Replacement, Server
-from remuda.region.servers.capacity import Places
+from remuda.region.kinds.servers import ReplacementStatus, Server
+from remuda.region.servers.capacity import CapacityReservations
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
 from tests.kit.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard
@@ -164,7 +164,7 @@ async def _begun_and_asking(yard: Yard) -> tuple[Server, Server]:
     for name in names:
         assert await _is_asked_for(yard, name) == 202
         found = await yard.stored(name)
-        turn = Replacement(counter=1 if name == names[0] else 0)
+        turn = ReplacementStatus(counter=1 if name == names[0] else 0)
         status = replace(found.status, flavor_id=STANDARD, replacement=turn)
         await yard.store.update_status(replace(found, status=status))
     return await yard.stored(names[0]), await yard.stored(names[1])
@@ -174,7 +174,7 @@ async def _begun_and_asking(yard: Yard) -> tuple[Server, Server]:
 async def test_a_place_that_another_process_has_promised_is_not_promised_again(region_servers: Yard) -> None:
     _, asking = await _begun_and_asking(region_servers)
     cloud: Any = _Told(lambda: region_servers.world.clock.sleep(0))
-    assert not await Places(region_servers.store).promise(asking, cloud, [Handle("tenancy", "old")])
+    assert not await CapacityReservations(region_servers.store).reserve(asking, cloud, [Handle("tenancy", "old")])
 
 
 @options(hosts=HOSTS)
@@ -184,8 +184,8 @@ async def test_who_takes_its_place_while_the_cloud_is_asked_has_taken_the_one_th
     begun, asking = await _begun_and_asking(region_servers)
 
     async def end() -> None:
-        turn = Replacement(counter=1, done=1)
+        turn = ReplacementStatus(counter=1, done=1)
         await region_servers.store.update_status(replace(begun, status=replace(begun.status, replacement=turn)))
 
     cloud: Any = _Told(end)
-    assert not await Places(region_servers.store).promise(asking, cloud, [Handle("tenancy", "old")])
+    assert not await CapacityReservations(region_servers.store).reserve(asking, cloud, [Handle("tenancy", "old")])

@@ -37,7 +37,7 @@ from remuda.region.app import RegionApp
 from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.common import GIB
-from remuda.region.ports import Providers, RegionPorts
+from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 
 
@@ -186,7 +186,7 @@ async def run_region(
     counting: ServiceMetrics,
     *,
     identity: IdentityApp,
-    providers: Providers,
+    providers: ProviderSource,
 ) -> AsyncIterator[RegionApp]:
     """Run region for the duration of the block."""
     region = RegionApp(

@@ -44,7 +44,7 @@ class ProjectConsumer:
         self._store, self._identity = store, identity
         self._clock, self._randomness = clock, randomness
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Watch for ever: a duty. Whatever goes wrong, all projects are looked at again."""
         failures = 0
         while True:
@@ -52,14 +52,14 @@ class ProjectConsumer:
                 async with aclosing(self._identity.projects()) as projects:
                     async for seen in projects:
                         if seen.is_deleting:
-                            await self.end(seen.project.project)
+                            await self.delete_contents(seen.project.project)
                         failures = 0
             except RemudaError as error:
                 structlog.get_logger().warning("projects are not watched", error=error.code)
             failures += 1
             await self._clock.sleep(_PAUSE.pause_s(failures, self._randomness))
 
-    async def end(self, project: str) -> None:
+    async def delete_contents(self, project: str) -> None:
         """Ask for everything in a project to go."""
         for kind in ROOTS:
             async for name in names(self._store, kind, labels={PROJECT: project}):
@@ -71,28 +71,28 @@ class ProjectConsumer:
 _PAUSE_S = 1.0
 
 
-class Waking:
+class ProviderEventListener:
     """Listens to one provider, from the moment it is made."""
 
     def __init__(self, provider: Provider, drivers: Mapping[EventSubject, Controller], clock: Clock) -> None:
         """Make it before anything is looked at, so that no change after that is missed; then have `keep` done."""
-        self._provider, self._drivers, self._clock = provider, drivers, clock
-        self._heard = self._listen()
+        self._provider, self._controllers, self._clock = provider, drivers, clock
+        self._events = self._listen()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Wake whom it concerns, for ever: a duty. What is missed while a provider is silent, the monitor finds."""
         while True:
             try:
-                async for event in self._heard:
-                    self.wake(event.subject, event.handle.name)
+                async for event in self._events:
+                    self.enqueue(event.subject, event.handle.name)
             except RemudaError as error:
                 structlog.get_logger().warning("provider tells nothing", provider=self._provider.type, error=error.code)
-            self._heard = self._listen()
+            self._events = self._listen()
             await self._clock.sleep(_PAUSE_S)
 
-    def wake(self, subject: EventSubject, name: str) -> None:
+    def enqueue(self, subject: EventSubject, name: str) -> None:
         """Have looked at what a provider's name stands for."""
-        driver, key = self._drivers.get(subject), name if subject == "image" else id_in(name)
+        driver, key = self._controllers.get(subject), name if subject == "image" else id_in(name)
         if driver is not None and key:
             driver.enqueue(key)
 

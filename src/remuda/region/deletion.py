@@ -21,7 +21,7 @@ from remuda.store.objects import STORE_FINALIZERS, Resource
 NameT = TypeVar("NameT", bound=Hashable)
 
 
-class AtWork(Protocol):
+class ProviderAccess(Protocol):
     """A provider as its controllers have it."""
 
     @property
@@ -35,11 +35,11 @@ class AtWork(Protocol):
         ...
 
 
-async def until_gone(
+async def delete_resource(
     name: NameT,
     find: Callable[[NameT], Awaitable[object | None]],
     remove: Callable[[NameT], Awaitable[None]],
-    cloud: AtWork,
+    cloud: ProviderAccess,
     *,
     key: str | None = None,
 ) -> Result | None:
@@ -57,7 +57,7 @@ async def going(
     name: NameT,
     find: Callable[[NameT], Awaitable[object | None]],
     remove: Callable[[NameT], Awaitable[None]],
-    cloud: AtWork,
+    cloud: ProviderAccess,
     *,
     key: str | None = None,
 ) -> Result | None:
@@ -77,10 +77,10 @@ def _key(name: Hashable) -> str:
     return name.name if isinstance(name, Handle) else str(name)
 
 
-async def refuse_if_used(store: Store, found: Resource, refusal: str) -> None:
+async def reject_if_used(store: Store, found: Resource, message: str) -> None:
     """Raise Forbidden with these words while anything uses an object."""
     kept_by = [
         each for each in found.metadata.finalizers if each not in STORE_FINALIZERS and each != CONTROLLER_FINALIZER
     ]
     if kept_by or await store.referrers(type(found), found.name, limit=1):
-        raise Forbidden(refusal)
+        raise Forbidden(message)

@@ -34,7 +34,7 @@ class IdentityPort(Ledger, Protocol):
         ...
 
 
-class Providers(Protocol):
+class ProviderSource(Protocol):
     """Where the providers of regions come from."""
 
     def find(self, region: str) -> Provider | None:
@@ -52,7 +52,7 @@ class RegionPorts(ServicePorts):
 
     authenticator: Authenticator
     identity: IdentityPort
-    providers: Providers
+    providers: ProviderSource
     web: GuardedFetcher | None = None
     """The way to the servers from which images are imported, where it is not the usual one."""
     settings: RegionSettings = field(default_factory=RegionSettings)

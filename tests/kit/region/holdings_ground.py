@@ -23,8 +23,8 @@ from remuda.quota.ports import ProjectRef
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
-from remuda.region.catalogue.provider_registry import Clouds
-from remuda.region.consumers import Waking
+from remuda.region.catalogue.provider_registry import ProviderRegistry
+from remuda.region.consumers import ProviderEventListener
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
@@ -72,7 +72,7 @@ class Site:
     store: SqliteStore
     identity: MemoryIdentity
     cloud: SimulatedCloud
-    clouds: Clouds
+    clouds: ProviderRegistry
     keeper: ClassKeeper
     networks: Room[Networks]
     balancers: Room[LoadBalancers]
@@ -187,7 +187,7 @@ async def open_site(
         by_name = {driver.name: driver for driver in drivers}
         concerned = {"balancer": by_name["loadbalancers"], "storage": by_name["filestorages"]}
         if at_work:
-            duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)  # type: ignore[arg-type]  # they are subjects
+            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)  # type: ignore[arg-type]  # they are subjects
         yield site
         for room in (site.networks, site.balancers, site.storages):
             room.app.assert_documented()

@@ -198,8 +198,8 @@ async def open_ground(
         authorities_controllers.driver(ports, identity, settings=settings),
     )
     common: dict[str, Any] = {"store": seen, "identity": identity}
-    networks = Networks(**common, clock=world.clock, clouds=clouds, operations=operations)
-    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds)
+    networks = Networks(**common, clock=world.clock, providers=clouds, operations=operations)
+    groups = SecurityGroups(**common, clock=world.clock, providers=clouds)
     ground = Ground(
         world=world,
         store=store,

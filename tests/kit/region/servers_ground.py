@@ -38,7 +38,7 @@ from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
-from remuda.region.consumers import Waking
+from remuda.region.consumers import ProviderEventListener
 from remuda.region.kinds.networks import Address
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.networks import controller as networks_controllers
@@ -53,7 +53,7 @@ from remuda.region.servers import routes as servers_api
 from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
-from remuda.region.servers.status import Looking
+from remuda.region.servers.status import ServerObserver
 from remuda.store.background import BackgroundTasks
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore
@@ -270,8 +270,8 @@ async def open_yard(
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
     servers = Servers(**common)
-    looking = Looking(store=store, clock=world.clock, clouds=clouds)
-    actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
+    looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
+    actions = ServerActions(store=store, providers=clouds, servers=servers, looking=looking)
     authorities = Authorities(store=store, identity=identity, operations=operations)
     yard = Yard(
         world=world,
@@ -300,7 +300,7 @@ async def open_yard(
             "server": by_name["servers"],
         }
         if at_work:
-            duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)
+            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)
         yield yard
         for mounted in (yard.networks, yard.groups, yard.authorities, yard.servers):
             mounted.app.assert_documented()

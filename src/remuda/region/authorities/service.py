@@ -14,7 +14,7 @@ from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.region.authorities.rules import AUTHORITY_VIEW, check_new, writable_authority
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead
-from remuda.region.deletion import refuse_if_used
+from remuda.region.deletion import reject_if_used
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.names import permission
 from remuda.region.ports import IdentityPort
@@ -76,7 +76,7 @@ class Authorities:
         async def delete() -> None:
             found = await self._authority(context, permission(_ENDPOINT, "delete"), authority)
             if not found.is_deleting:
-                await refuse_if_used(self.store, found, "SSH certificate authority is in use and cannot be deleted")
+                await reject_if_used(self.store, found, "SSH certificate authority is in use and cannot be deleted")
             log = audit_records(context, AUTHORITY.plural, found)
             await request_deletion(self.store, context, found, writable_authority(found), log, unused=True)
 

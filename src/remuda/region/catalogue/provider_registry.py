@@ -41,19 +41,19 @@ from remuda.providers.proxy import proxied, verbs_of
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission
-from remuda.region.ports import Providers
+from remuda.region.ports import ProviderSource
 from remuda.store.contract import Store
 
 AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
+class TtlSettings:
     """How old an answer may be."""
 
     fresh_s: float = 10.0
     """No older one is given out while the provider answers."""
-    patience_s: float = 1.0
+    wait_s: float = 1.0
     """Who has an older one waits so long for the provider."""
     stale_s: float = 3600.0
     """No older one is given out at all."""
@@ -65,14 +65,12 @@ class _Said(Generic[AnswerT]):
     at: float
 
 
-class Recent(Generic[AnswerT]):
+class TtlCache(Generic[AnswerT]):
     """One question to a provider, and what it said last."""
 
-    def __init__(
-        self, ask: Callable[[], Awaitable[AnswerT]], *, clock: Clock, freshness: Freshness | None = None
-    ) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[AnswerT]], *, clock: Clock, ttl: TtlSettings | None = None) -> None:
         self._ask, self._clock = ask, clock
-        self._freshness = freshness or Freshness()
+        self._freshness = ttl or TtlSettings()
         self._said: _Said[AnswerT] | None = None
         self._ask_after = 0.0
         self._asking: asyncio.Task[AnswerT] | None = None
@@ -87,10 +85,10 @@ class Recent(Generic[AnswerT]):
         asking = self._begin(now)
         if said is None or now - said.at > self._freshness.stale_s:
             return await asyncio.shield(asking)
-        await asyncio.wait((asking,), timeout=max(0.0, self._asked_at + self._freshness.patience_s - now))
+        await asyncio.wait((asking,), timeout=max(0.0, self._asked_at + self._freshness.wait_s - now))
         return _outcome(asking, said.answer)
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Ask the provider next time: what it said, and what it is saying, may no longer be so."""
         self._ask_after = 0.0
         self._asking = None
@@ -136,7 +134,7 @@ CapabilityT = TypeVar("CapabilityT")
 
 
 _TOLD_S = 30.0  # in case an event was lost
-_OF_IMAGES = Freshness(fresh_s=2.0)  # they change while somebody waits for them
+_OF_IMAGES = TtlSettings(fresh_s=2.0)  # they change while somebody waits for them
 
 
 def need(capability: CapabilityT | None) -> CapabilityT:
@@ -157,7 +155,7 @@ def is_visible(region: Region, principal: Principal) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
+class _ProviderState:
     """What is kept of a provider for as long as it is the one of its region."""
 
     origin: Provider
@@ -165,102 +163,102 @@ class _Work:
     calls: Calls
     absences: AbsenceTracker
     wait_s: float
-    flavors: Recent[Sequence[CloudFlavor]]
-    external_networks: Recent[Sequence[CloudExternalNetwork]] | None
-    images: Recent[Sequence[CloudImage]] | None
+    flavors: TtlCache[Sequence[CloudFlavor]]
+    external_networks: TtlCache[Sequence[CloudExternalNetwork]] | None
+    images: TtlCache[Sequence[CloudImage]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cloud:
+class RegionProvider:
     """A region at work."""
 
     region: Region
-    work: _Work
+    state: _ProviderState
 
     @property
     def provider(self) -> Provider:
         """What does the work; every call goes through `calls`."""
-        return self.work.provider
+        return self.state.provider
 
     @property
     def calls(self) -> Calls:
         """All calls to the provider: they tell of what nobody knows what became."""
-        return self.work.calls
+        return self.state.calls
 
     @property
     def absences(self) -> AbsenceTracker:
         """Since when things are not where they should be."""
-        return self.work.absences
+        return self.state.absences
 
     @property
     def wait_s(self) -> float:
         """When to look again at what is under way: seldom, if the provider tells by itself how it goes on."""
-        return self.work.wait_s
+        return self.state.wait_s
 
     async def flavors(self) -> Sequence[CloudFlavor]:
         """Return the flavors on offer, as they were a moment ago."""
-        return await self.work.flavors.read()
+        return await self.state.flavors.read()
 
-    async def flavors_now(self) -> Sequence[CloudFlavor]:
+    async def uncached_flavors(self) -> Sequence[CloudFlavor]:
         """Return the flavors on offer, and how many of each are free, as the provider says now."""
         return await self.provider.catalogue.flavors()
 
     async def external_networks(self) -> Sequence[CloudExternalNetwork]:
         """Return the ways out, as they were a moment ago; a cloud without any refuses the request."""
-        return await need(self.work.external_networks).read()
+        return await need(self.state.external_networks).read()
 
     async def images(self) -> Sequence[CloudImage]:
         """Return all images, as they were a moment ago; a cloud without any refuses the request."""
-        return await need(self.work.images).read()
+        return await need(self.state.images).read()
 
-    def forget_images(self) -> None:
+    def invalidate_images(self) -> None:
         """Have the cloud asked again for its images: one of them was changed."""
-        need(self.work.images).forget()
+        need(self.state.images).invalidate()
 
 
-class Clouds:
+class ProviderRegistry:
     """All regions."""
 
     def __init__(
         self,
         store: Store,
-        providers: Providers,
+        providers: ProviderSource,
         *,
         clock: Clock,
         randomness: Randomness,
         settings: CallSettings | None = None,
-        look_again: timedelta = timedelta(seconds=5),
+        absence_delay: timedelta = timedelta(seconds=5),
         poll_busy: timedelta = timedelta(seconds=2),
-        freshness: Freshness | None = None,
+        ttl: TtlSettings | None = None,
         metrics: CallMetrics | None = None,
     ) -> None:
         self._store, self._providers = store, providers
         self._clock, self._randomness = clock, randomness
         self._settings, self._metrics = settings, metrics
-        self._look_again, self._poll_busy, self._freshness = look_again, poll_busy, freshness
-        self._work: dict[str, _Work] = {}
+        self._look_again, self._poll_busy, self._freshness = absence_delay, poll_busy, ttl
+        self._work: dict[str, _ProviderState] = {}
 
-    async def get(self, region: str) -> Cloud:
+    async def get(self, region: str) -> RegionProvider:
         """Return a region at work, for those who look after what is in it: nobody's rights are asked."""
-        return self.at_work(await self._store.get(Region, region))
+        return self.of_region(await self._store.get(Region, region))
 
-    async def seen(self, principal: Principal, region: str) -> Cloud:
+    async def get_visible(self, principal: Principal, region: str) -> RegionProvider:
         """Return a region at work, or raise NotFound if the caller may not know of it."""
-        return self.at_work(await self.see(principal, region))
+        return self.of_region(await self.visible_region(principal, region))
 
-    async def see(self, principal: Principal, region: str) -> Region:
+    async def visible_region(self, principal: Principal, region: str) -> Region:
         """Return a region, or raise NotFound if the caller may not know of it."""
         found = await self._store.get(Region, region)
         if is_withdrawn(found) or not is_visible(found, principal):
             raise NotFound(Region.__name__, region)
         return found
 
-    async def all_seen(self, principal: Principal) -> Sequence[Region]:
+    async def visible_regions(self, principal: Principal) -> Sequence[Region]:
         """Return the regions that the caller may know of."""
         regions = (await self._store.list(Region)).items
         return [region for region in regions if not is_withdrawn(region) and is_visible(region, principal)]
 
-    def at_work(self, region: Region) -> Cloud:
+    def of_region(self, region: Region) -> RegionProvider:
         """Return a region with its provider, or raise Unavailable if this process was given none for it."""
         origin = self._providers.find(region.name)
         if origin is None:
@@ -268,7 +266,7 @@ class Clouds:
         work = self._work.get(region.name)
         if work is None or work.origin is not origin:
             work = self._work[region.name] = self._begin(region.name, origin)
-        return Cloud(region=region, work=work)
+        return RegionProvider(region=region, state=work)
 
     def capabilities(self, region: Region) -> tuple[str, ...]:
         """Return the names of what a region's provider has; nothing, where none is set up."""
@@ -280,7 +278,7 @@ class Clouds:
         for work in self._work.values():
             await work.calls.close(grace_s)
 
-    def _begin(self, region: str, origin: Provider) -> _Work:
+    def _begin(self, region: str, origin: Provider) -> _ProviderState:
         calls = Calls(
             region,
             verbs_of(origin),
@@ -291,7 +289,7 @@ class Clouds:
         )
         provider = proxied(origin, calls)
         ways_out, images = provider.external_networks, provider.images
-        return _Work(
+        return _ProviderState(
             origin=origin,
             provider=provider,
             calls=calls,
@@ -302,19 +300,19 @@ class Clouds:
             images=None if images is None else self._recent(images.images, _OF_IMAGES),
         )
 
-    def _recent(self, ask: Callable[[], Awaitable[AnswerT]], freshness: Freshness | None = None) -> Recent[AnswerT]:
-        return Recent(ask, clock=self._clock, freshness=self._freshness or freshness)
+    def _recent(self, ask: Callable[[], Awaitable[AnswerT]], freshness: TtlSettings | None = None) -> TtlCache[AnswerT]:
+        return TtlCache(ask, clock=self._clock, ttl=self._freshness or freshness)
 
 
-async def told(asking: Awaitable[AnswerT], otherwise: str) -> AnswerT:
+async def map_server_errors(call: Awaitable[AnswerT], wrong_state: str) -> AnswerT:
     """Return what the provider answers; that the server cannot do it now is said as `otherwise`.
 
     A server that its provider does not have is one that is to come: it is being made, or replaced, or waits for room.
     """
     try:
-        return await asking
+        return await call
     except WrongState:
-        raise Malformed(otherwise) from None
+        raise Malformed(wrong_state) from None
     except NotFound:
         raise Malformed("server is not at its provider at the moment: wait until it is provisioned") from None
     except CallRejected as refusal:

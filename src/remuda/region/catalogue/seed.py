@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
-from remuda.region.kinds.common import OURS
+from remuda.region.kinds.common import REMUDA_GROUP
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources import conventions as regional
@@ -30,9 +30,9 @@ from remuda.resources.crud import find, retry_on_conflict, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-CONFIGURED = f"{OURS}/configured"
+CONFIGURED = f"{REMUDA_GROUP}/configured"
 """Annotation: the configuration has made it, and the configuration withdraws it."""
-WITHDRAWN = f"{OURS}/withdrawn"
+WITHDRAWN = f"{REMUDA_GROUP}/withdrawn"
 """Annotation: since when it is no longer on offer."""
 
 _NAMESPACE = "b58a53e7-5a29-5b6b-a4f3-0d5c6a1f5f0c"

@@ -18,9 +18,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.filestorage import CloudStorageClass
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.seed import WITHDRAWN, is_withdrawn
-from remuda.region.kinds.common import OURS
+from remuda.region.kinds.common import REMUDA_GROUP
 from remuda.region.kinds.filestorage import FileStorageClass, FileStorageClassSpec
 from remuda.region.kinds.regions import Region
 from remuda.resources import conventions as regional
@@ -29,7 +29,7 @@ from remuda.resources.crud import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-OFFERED_AS = f"{OURS}/offered-as"
+OFFERED_AS = f"{REMUDA_GROUP}/offered-as"
 """Annotation: what the provider calls a class that it offers."""
 
 _EVERY_S = 300.0
@@ -52,9 +52,9 @@ def is_offered(found: FileStorageClass) -> bool:
     return WITHDRAWN not in found.metadata.annotations
 
 
-async def seed_classes(store: Store, clouds: Clouds, region: Region, *, now: datetime) -> None:
+async def seed_classes(store: Store, providers: ProviderRegistry, region: Region, *, now: datetime) -> None:
     """Make the classes of a region what its provider offers, if that has file storage."""
-    cloud = clouds.at_work(region)
+    cloud = providers.of_region(region)
     if cloud.provider.file_storages is None:
         return
     offered = await cloud.provider.file_storages.storage_classes()
@@ -70,8 +70,8 @@ async def seed_classes(store: Store, clouds: Clouds, region: Region, *, now: dat
 class ClassKeeper:
     """Keeps the classes of all regions what their providers offer."""
 
-    def __init__(self, store: Store, clouds: Clouds, *, clock: Clock, every_s: float = _EVERY_S) -> None:
-        self._store, self._clouds, self._clock, self._every_s = store, clouds, clock, every_s
+    def __init__(self, store: Store, providers: ProviderRegistry, *, clock: Clock, every_s: float = _EVERY_S) -> None:
+        self._store, self._providers, self._clock, self._every_s = store, providers, clock, every_s
 
     async def keep(self) -> None:
         """Look now and then, for ever: a duty. No provider tells when it offers something else."""
@@ -85,7 +85,7 @@ class ClassKeeper:
             if is_withdrawn(region):
                 continue
             try:
-                await seed_classes(self._store, self._clouds, region, now=self._clock.now())
+                await seed_classes(self._store, self._providers, region, now=self._clock.now())
             except RemudaError as error:
                 structlog.get_logger().warning("storage classes are not known", region=region.name, error=error.code)
 

@@ -24,7 +24,7 @@ from remuda.providers.contract.filestorage import CloudAttachment
 from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
 from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 from remuda.quota.lock import is_locked
 from remuda.quota.ports import ProjectRef
 from remuda.quota.reservation import (
@@ -42,8 +42,8 @@ from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, through
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.deletion import delete_resource
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import offered_as
 from remuda.region.filestorage.sagas import charge_for
@@ -126,7 +126,7 @@ class FileStorageController:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
         """Bring file storage one step nearer to being as it is wanted."""
@@ -145,7 +145,7 @@ class FileStorageController:
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
             return Failed("DependencyNotFound", "its class is not there any more")
-        cloud = await self.clouds.get(region_of(storage))
+        cloud = await self.providers.get(region_of(storage))
         found = await need(cloud.provider.file_storages).find_storage(rules.to_cloud(storage))
         attached = await self._attached(storage.spec.attachments, found)
         if not isinstance(attached, tuple):
@@ -173,10 +173,10 @@ class FileStorageController:
         return Done()
 
     async def _remove(self, storage: FileStorage) -> Result | None:
-        cloud = await self.clouds.get(region_of(storage))
+        cloud = await self.providers.get(region_of(storage))
         storages = need(cloud.provider.file_storages)
         handle = rules.to_cloud(storage)
-        return await until_gone(handle, storages.find_storage, storages.remove_storage, cloud)
+        return await delete_resource(handle, storages.find_storage, storages.remove_storage, cloud)
 
     async def _attached(
         self, wanted: Iterable[Attachment], found: CloudStorage | None
@@ -194,12 +194,12 @@ class FileStorageController:
                 return Blocked("DependencyNotReady", f"the network {network.name} is being made")
             if each.ip_range is None:
                 return Failed("Errored", f"it has no addresses on the network {network.name}: attach it anew")
-            addresses = AddressRange(each.ip_range.start_ip, each.ip_range.end_ip)
+            addresses = CloudAddressRange(each.ip_range.start_ip, each.ip_range.end_ip)
             attached.append(CloudAttachment(network=handle, addresses=addresses, vlan=each.segmentation_id))
         return tuple(attached)
 
     async def _converge(
-        self, storage: FileStorage, wanted: CloudStorageSpec, found: CloudStorage | None, cloud: Cloud
+        self, storage: FileStorage, wanted: CloudStorageSpec, found: CloudStorage | None, cloud: RegionProvider
     ) -> Result | Outcome[FileStorage]:
         now = self.clock.now()
         try:
@@ -245,11 +245,15 @@ def _cloud_policy(policy: SnapshotPolicy) -> CloudPolicy:
 
 
 def driver(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Controller:
     """Return the controller of file storage."""
     store = ports.store
-    storages = FileStorageController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
+    storages = FileStorageController(store=store, clock=ports.clock, identity=identity, providers=providers)
     return Controller(
         "filestorages",
         Lifecycle(

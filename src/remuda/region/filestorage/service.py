@@ -25,7 +25,7 @@ from remuda.operations.service import Operations
 from remuda.quota.lock import previous_state, require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.quota.reservation import is_provisioned
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import is_offered
 from remuda.region.filestorage.rules import (
@@ -170,7 +170,7 @@ class FileStorageService:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
     operations: Operations
 
     async def list(self, context: Context, query: RegionalQuery) -> Collection[FileStorage, list[StorageRead]]:
@@ -187,7 +187,7 @@ class FileStorageService:
 
     async def list_classes(self, context: Context, query: ClassQuery) -> _Classes:
         """Return the classes on offer that the caller may see, in regions that it may see."""
-        regions = {region.name for region in await self.clouds.all_seen(context.principal)}
+        regions = {region.name for region in await self.providers.visible_regions(context.principal)}
         wanted = regions.intersection(query.regions) if query.regions else regions
         return Collection(
             store=self.store, kind=FileStorageClass, view=CLASS_VIEW, visible=_visible(context.principal, wanted)
@@ -275,7 +275,7 @@ class FileStorageService:
 
     async def _check_region(self, principal: Principal, region: str) -> None:
         try:
-            cloud = await self.clouds.seen(principal, region)
+            cloud = await self.providers.get_visible(principal, region)
         except NotFound:
             raise Invalid("spec.regionId", "region does not exist") from None
         need(cloud.provider.file_storages)

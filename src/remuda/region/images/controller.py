@@ -37,17 +37,17 @@ from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import AVAILABLE
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
-from remuda.region.deletion import until_gone
-from remuda.region.images.rules import to_cloud
-from remuda.region.images.transfer import ImageFetcher, Limits, Transfer, Transfers
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.deletion import delete_resource
+from remuda.region.images.rules import cloud_image_spec
+from remuda.region.images.transfer import ImageFetcher, ImageLimits, Transfer, Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.region.settings import RegionSettings
 from remuda.resources.conventions import CONTROLLER_FINALIZER, region_of
 from remuda.resources.crud import exists
 from remuda.store.contract import Store
 
-KEPT = timedelta(seconds=60)
+READY_RETENTION = timedelta(seconds=60)
 """How long a ready image is remembered: longer than any process keeps what its provider said."""
 
 _PROGRESS_S = 10.0  # so often it is written down how much has come
@@ -61,7 +61,7 @@ class ImageController:
 
     store: Store
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     transfers: Transfers
     attempts: int
 
@@ -71,48 +71,48 @@ class ImageController:
             return await self._forget(image, run)
         if image.status.state == "failed":
             return _still_failed(image)
-        cloud = await self.clouds.get(region_of(image))
+        cloud = await self.providers.get(region_of(image))
         found = await need(cloud.provider.images).find_image(image.name)
         if found is not None:
-            cloud.forget_images()
+            cloud.invalidate_images()
             return self._arrived(image, found, cloud, run)
         transfer = self.transfers.find(image.name)
         if transfer is None:
             return self._begin(image, cloud, run)
-        if not transfer.has_ended:
+        if not transfer.is_done:
             return _on_its_way(image, transfer, cloud)
         return self._ended(image, transfer, cloud, run)
 
     async def deprovision(self, image: ImageImport, run: ReconcileContext) -> Result:
         """Break off what is on its way, and remove what has arrived."""
-        cloud = await self.clouds.get(region_of(image))
-        if not self.transfers.close_now(image.name) or cloud.calls.is_unknown(image_key(image.name)):
+        cloud = await self.providers.get(region_of(image))
+        if not self.transfers.cancel(image.name) or cloud.calls.is_unknown(image_key(image.name)):
             run.acted = True
             return Requeue(RECHECK_S, "Deprovisioning", "its transfer is being broken off")
         images = need(cloud.provider.images)
         try:
-            left = await until_gone(
+            left = await delete_resource(
                 image.name, images.find_image, images.remove_image, cloud, key=image_key(image.name)
             )
         except InUse:
             return Blocked("InUse", "a server is made of it")
-        cloud.forget_images()
+        cloud.invalidate_images()
         if left is None:
             self.transfers.forget(image.name)
         else:
             run.acted = True
         return left or Done()
 
-    def _begin(self, image: ImageImport, cloud: Cloud, run: ReconcileContext) -> Result | Outcome[ImageImport]:
+    def _begin(self, image: ImageImport, cloud: RegionProvider, run: ReconcileContext) -> Result | Outcome[ImageImport]:
         if cloud.calls.is_unknown(image_key(image.name)):
             return Requeue(RECHECK_S, message="an earlier call to the provider has not ended")
         run.acted = True
         is_wanted = partial(exists, self.store, ImageImport, image.name, marked=False)
-        self.transfers.begin(need(cloud.provider.images), to_cloud(image), image.spec.uri, is_wanted)
+        self.transfers.start(need(cloud.provider.images), cloud_image_spec(image), image.spec.uri, is_wanted)
         return Requeue(cloud.wait_s, message="it waits for its turn to be fetched")
 
     def _arrived(
-        self, image: ImageImport, found: CloudImage, cloud: Cloud, run: ReconcileContext
+        self, image: ImageImport, found: CloudImage, cloud: RegionProvider, run: ReconcileContext
     ) -> Outcome[ImageImport]:
         if found.state == "failed":
             return self._give_up(image, "the provider could not make an image of it", run)
@@ -124,17 +124,17 @@ class ImageController:
             facts = {"size": transfer.received, "sha256": transfer.sha256}
             arrived = _with(arrived, received=transfer.received, **facts)
         self.transfers.forget(image.name)
-        run.requeue_after(KEPT.total_seconds())
+        run.requeue_after(READY_RETENTION.total_seconds())
         return Outcome(Done(), arrived, [run.event(image, "Imported", **facts)])
 
     def _ended(
-        self, image: ImageImport, transfer: Transfer, cloud: Cloud, run: ReconcileContext
+        self, image: ImageImport, transfer: Transfer, cloud: RegionProvider, run: ReconcileContext
     ) -> Result | Outcome[ImageImport]:
         """Look at a transfer that has ended, of an image that is not to be seen."""
-        trouble = transfer.trouble or _LOST
+        trouble = transfer.error or _LOST
         failures, why = image.status.failures + 1, _said(trouble)
         is_last = failures >= self.attempts or not trouble.retry
-        may_be_there = transfer.trouble is None or (is_last and trouble.retry)
+        may_be_there = transfer.error is None or (is_last and trouble.retry)
         if may_be_there and not cloud.absences.record_missing(image.name):
             return Requeue(cloud.absences.delay_s, message="looking whether the provider has it after all")
         cloud.absences.clear(image.name)
@@ -154,8 +154,8 @@ class ImageController:
         """Let go of an image that arrived a while ago; it stays at the provider."""
         available = find_condition(image.status.conditions, AVAILABLE)
         age = timedelta(0) if available is None else self.clock.now() - available.last_transition_time
-        if abs(age) < KEPT:  # one that is to arrive in hours arrived before the clock was set back
-            run.requeue_after((KEPT - age).total_seconds())
+        if abs(age) < READY_RETENTION:  # one that is to arrive in hours arrived before the clock was set back
+            run.requeue_after((READY_RETENTION - age).total_seconds())
         else:
             run.acted = True
             await roll_back_create(self.store, ImageImport, image.name, _is_settled)
@@ -172,7 +172,7 @@ def _still_failed(image: ImageImport) -> Result:
     return Blocked("Errored", _UNEXPLAINED) if said is None else Blocked(said.reason, said.message)
 
 
-def _on_its_way(image: ImageImport, transfer: Transfer, cloud: Cloud) -> Outcome[ImageImport]:
+def _on_its_way(image: ImageImport, transfer: Transfer, cloud: RegionProvider) -> Outcome[ImageImport]:
     if not transfer.is_running:
         return Outcome(Requeue(cloud.wait_s, message="it waits for its turn to be fetched"), image)
     seen = _with(image, state="creating", received=transfer.received)
@@ -190,27 +190,27 @@ def _with(image: ImageImport, **changes: object) -> ImageImport:
 
 ATTEMPTS = 5
 """How often an image is fetched at most, if trouble on the way is all that keeps it from coming."""
-AT_ONCE = 4
+MAX_TRANSFERS = 4
 """How many are fetched at once: each holds a call to its provider for as long."""
 
 _GIB = 2**30
 _MARGIN_S = 300.0  # the provider needs some time of its own before it gives up on the content
 
 
-def fetcher_of(settings: RegionSettings, source: GuardedFetcher | None = None) -> ImageFetcher:
+def new_fetcher(settings: RegionSettings, source: GuardedFetcher | None = None) -> ImageFetcher:
     """Return what fetches images, from where an operator lets it unless another source is given."""
     reach = AddressPolicy(tuple(ip_network(each) for each in settings.image_targets))
-    limits = Limits(longest=settings.image_size_gib * _GIB, total_s=UPLOAD_S - _MARGIN_S)
+    limits = ImageLimits(max_bytes=settings.image_size_gib * _GIB, total_s=UPLOAD_S - _MARGIN_S)
     return ImageFetcher(source=source or GuardedFetcher(resolve=SystemResolver(), reach=reach), limits=limits)
 
 
-class ImageDriver(Controller):
+class ImageImportController(Controller):
     """The controller of images on their way. It has their transfers, which go on between its passes."""
 
     def __init__(self, lifecycle: Lifecycle[ImageImport], transfers: Transfers, **given: Any) -> None:
         super().__init__("imageimports", lifecycle, kind=ImageImport, **given)
         self.transfers = transfers
-        transfers.when_moved(self.enqueue)
+        transfers.add_listener(self.enqueue)
 
     async def stop(self) -> None:
         """End, and break off all transfers."""
@@ -220,17 +220,17 @@ class ImageDriver(Controller):
 
 def driver(
     ports: ReconcilePorts,
-    clouds: Clouds,
+    providers: ProviderRegistry,
     fetcher: ImageFetcher,
     *,
     attempts: int = ATTEMPTS,
-    at_once: int = AT_ONCE,
+    at_once: int = MAX_TRANSFERS,
     settings: ControllerSettings | None = None,
-) -> ImageDriver:
+) -> ImageImportController:
     """Return the controller of images on their way."""
     transfers = Transfers(fetcher, most=at_once)
     images = ImageController(
-        store=ports.store, clock=ports.clock, clouds=clouds, transfers=transfers, attempts=attempts
+        store=ports.store, clock=ports.clock, providers=providers, transfers=transfers, attempts=attempts
     )
     lifecycle = Lifecycle(
         ImageImport,
@@ -240,4 +240,4 @@ def driver(
         ports=ports,
         settings=LifecycleSettings(deadline_s=2 * UPLOAD_S),
     )
-    return ImageDriver(lifecycle, transfers, ports=ports, settings=settings)
+    return ImageImportController(lifecycle, transfers, ports=ports, settings=settings)

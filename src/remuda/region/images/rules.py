@@ -60,7 +60,7 @@ def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: 
     )
 
 
-def to_cloud(image: stored.ImageImport) -> CloudImageSpec:
+def cloud_image_spec(image: stored.ImageImport) -> CloudImageSpec:
     """Return an image on its way as a provider is asked for it."""
     spec = image.spec
     return CloudImageSpec(
@@ -81,7 +81,7 @@ def image_of(image: stored.ImageImport) -> CloudImage:
     created, status = image.metadata.creation_timestamp, image.status
     assert created is not None, "a stored object has a creation time"
     return CloudImage(
-        **_fields(to_cloud(image)),
+        **_fields(cloud_image_spec(image)),
         size_gib=-(-(status.size or 0) // _GIB),
         state="creating" if status.state == "ready" else status.state,
         created=created,
@@ -115,7 +115,7 @@ def _fields(image: CloudImageSpec) -> dict[str, Any]:
     return {name: getattr(image, name) for name in CloudImageSpec.__dataclass_fields__}
 
 
-def asked_for(images: Iterable[CloudImage], query: ImageQuery, owners: frozenset[str]) -> list[CloudImage]:
+def matching_images(images: Iterable[CloudImage], query: ImageQuery, owners: frozenset[str]) -> list[CloudImage]:
     """Return the images that a query asks for, if the caller may see into all of `owners`."""
     is_only_owned = query.scope == "owned" and bool(query.organizations)
     visible = owners if is_only_owned else owners | {""}

@@ -50,15 +50,15 @@ _FIRST_SECTOR = re.compile(r"bytes 0-511/(?P<length>[0-9]{1,19}|\*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ImageLimits:
     """How long an image may be, and how long it may take to look at it and to read it."""
 
-    longest: int = 30 * 1024**3
-    peek_s: float = 15.0
+    max_bytes: int = 30 * 1024**3
+    header_s: float = 15.0
     total_s: float = 2 * 60 * 60.0
 
 
-class Peeked(NamedTuple):
+class ImageHeader(NamedTuple):
     """An image's first 512 bytes, and its length where the server told it."""
 
     head: bytes
@@ -100,25 +100,25 @@ class ImageFetcher:
     """Looks at images and reads them, within limits."""
 
     source: GuardedFetcher
-    limits: Limits = Limits()
+    limits: ImageLimits = ImageLimits()
 
-    async def peek(self, url: str) -> Peeked:
+    async def read_header(self, url: str) -> ImageHeader:
         """Return an image's beginning and length, or raise Invalid or Malformed."""
         asked = {"Range": f"bytes=0-{_SECTOR - 1}"}
         try:
-            async with self.source.open(url, asked, total_s=self.limits.peek_s) as answer:
-                return await self._peek(answer)
+            async with self.source.open(url, asked, total_s=self.limits.header_s) as answer:
+                return await self._read_header(answer)
         except FetchFailed as error:
             raise Invalid(_FIELD, _UNREADABLE) from error
 
-    async def _peek(self, answer: OpenResponse) -> Peeked:
+    async def _read_header(self, answer: OpenResponse) -> ImageHeader:
         _check_status(answer)
         is_partial = answer.status == _PARTIAL
         head = await _read(answer, _SECTOR + is_partial)
         length = _length_of_part(answer, head) if is_partial else _length_of(answer)
         _check_boot_record(head[:_SECTOR])
-        _check_length(length or 0, self.limits.longest)
-        return Peeked(head[:_SECTOR], length)
+        _check_length(length or 0, self.limits.max_bytes)
+        return ImageHeader(head[:_SECTOR], length)
 
     @asynccontextmanager
     async def stream(self, url: str) -> AsyncIterator[Download]:
@@ -131,8 +131,8 @@ class ImageFetcher:
             _check_status(answer)
             if answer.status == _PARTIAL:  # nobody has asked for a part
                 raise Invalid(_FIELD, _STATUS)
-            _check_length(_length_of(answer) or 0, self.limits.longest)
-            yield Download(answer, self.limits.longest)
+            _check_length(_length_of(answer) or 0, self.limits.max_bytes)
+            yield Download(answer, self.limits.max_bytes)
 
 
 @contextlib.contextmanager
@@ -181,7 +181,7 @@ def _length_of(answer: OpenResponse) -> int | None:
     return int(told[0]) if told else None
 
 
-class _BrokenOffError(Exception):
+class _CancelledError(Exception):
     """Ends a provider's call because there is no more content; it says nothing about the provider."""
 
 
@@ -193,15 +193,15 @@ class Transfer:
         self._is_broken_off = False
         self.is_running = False
         """Its turn has come."""
-        self.has_ended = False
+        self.is_done = False
         self.received = 0
         """How many bytes have come."""
         self.sha256 = ""
         """Of all bytes, once the last one has come."""
-        self.trouble: RemudaError | None = None
+        self.error: RemudaError | None = None
         """What went wrong: Unavailable if it may be tried again, and something else if it is so for good."""
 
-    def close_now(self) -> None:
+    def cancel(self) -> None:
         """Let no more bytes through."""
         self._is_broken_off = True
 
@@ -213,16 +213,16 @@ class Transfer:
         except AlreadyExists:
             self.sha256 = ""  # it is there, which is what was wanted; of which bytes nobody knows
         except OutcomeUnknown as error:
-            self.trouble = error
+            self.error = error
             return  # the call goes on, and closes the content when it next asks for some
         except RemudaError as error:
-            self.trouble = self.trouble or error
+            self.error = self.error or error
         except Exception:  # noqa: BLE001  whatever it was, its controller decides what comes of it
-            if self.trouble is None and not self._is_broken_off:
+            if self.error is None and not self._is_broken_off:
                 structlog.get_logger().exception("image transfer failed", image=wanted.id)
-            self.trouble = self.trouble or Unavailable("The image could not be taken to the provider: try again.")
+            self.error = self.error or Unavailable("The image could not be taken to the provider: try again.")
         finally:
-            self.close_now()
+            self.cancel()
         await content.aclose()
 
     async def _content(self) -> AsyncGenerator[bytes, None]:
@@ -233,16 +233,16 @@ class Transfer:
                     self.received = download.length
                     yield chunk
                 if not await self._is_wanted():
-                    self.close_now()
+                    self.cancel()
                 self._check_goes_on()
                 self.sha256 = download.sha256 or ""
         except (Invalid, Unavailable) as error:
-            self.trouble = error
-            raise _BrokenOffError from None
+            self.error = error
+            raise _CancelledError from None
 
     def _check_goes_on(self) -> None:
         if self._is_broken_off:
-            raise _BrokenOffError
+            raise _CancelledError
 
 
 class Transfers:
@@ -250,12 +250,12 @@ class Transfers:
 
     def __init__(self, fetcher: ImageFetcher, *, most: int) -> None:
         self._fetcher = fetcher
-        self._turns = asyncio.Semaphore(most)
+        self._slots = asyncio.Semaphore(most)
         self._transfers: dict[str, Transfer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listeners: list[Callable[[str], None]] = []
 
-    def when_moved(self, listener: Callable[[str], None]) -> None:
+    def add_listener(self, listener: Callable[[str], None]) -> None:
         """Have `listener` told of each transfer whose turn has come, or that has ended."""
         self._listeners.append(listener)
 
@@ -263,7 +263,7 @@ class Transfers:
         """Return the transfer of an image that runs, waits, or has ended and was not forgotten."""
         return self._transfers.get(image)
 
-    def begin(
+    def start(
         self, images: CloudImages, wanted: CloudImageSpec, uri: Secret, is_wanted: Callable[[], Awaitable[bool]]
     ) -> None:
         """Begin to take an image to a provider."""
@@ -273,12 +273,12 @@ class Transfers:
         self._tasks[wanted.id] = task
         task.add_done_callback(lambda _: self._end(wanted.id, transfer))
 
-    def close_now(self, image: str) -> bool:
+    def cancel(self, image: str) -> bool:
         """End a transfer; tell whether it has ended, which one that runs does when its next bytes have come."""
         found = self._transfers.get(image)
-        if found is None or found.has_ended:
+        if found is None or found.is_done:
             return True
-        found.close_now()
+        found.cancel()
         if not found.is_running:
             self._tasks[image].cancel()
         return False
@@ -286,20 +286,20 @@ class Transfers:
     def forget(self, image: str) -> None:
         """Remember an ended transfer no longer."""
         found = self._transfers.get(image)
-        if found is not None and found.has_ended:
+        if found is not None and found.is_done:
             del self._transfers[image]
 
     async def stop(self) -> None:
         """End all of them."""
         for transfer in self._transfers.values():
-            transfer.close_now()
+            transfer.cancel()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, transfer: Transfer, images: CloudImages, wanted: CloudImageSpec) -> None:
-        async with self._turns:
+        async with self._slots:
             transfer.is_running = True
             self._tell(wanted.id)
             await transfer.run(images, wanted)
@@ -307,7 +307,7 @@ class Transfers:
     def _end(self, image: str, transfer: Transfer) -> None:
         """A transfer has ended, be it before it came to anything."""
         del self._tasks[image]
-        transfer.has_ended = True
+        transfer.is_done = True
         self._tell(image)
 
     def _tell(self, image: str) -> None:

@@ -1,7 +1,7 @@
 """SSH certificate authorities as they are stored: whom servers believe when somebody shows a certificate."""
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
 from remuda.resources.conventions import LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
@@ -27,7 +27,7 @@ class SSHCertificateAuthority(Resource, frozen=True):
 
 AUTHORITY = Kind(
     type=SSHCertificateAuthority,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="sshcertificateauthorities",
     indexes=(Index(name="operation", values=lambda authority: nonempty(authority.spec.operation)),),

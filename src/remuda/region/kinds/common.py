@@ -15,9 +15,9 @@ from typing import Literal
 
 from remuda.store.objects import Resource, StoredStruct
 
-SHARED = "region.unikorn-cloud.org"
+UNIKORN_GROUP = "region.unikorn-cloud.org"
 """Kinds that existing clusters have too."""
-OURS = "region.remuda"
+REMUDA_GROUP = "region.remuda"
 """Kinds that only we have."""
 VERSION = "v1alpha1"
 """The version of all of them."""
@@ -36,7 +36,7 @@ RETRIED = "remuda/retried"
 """The annotation whose every change has a controller look at once; its value is the operation that asked for it."""
 ABANDONED = "remuda/abandoned"
 """The annotation by which an object goes without what it has at its provider; its value is why."""
-ABANDONMENT = "Abandoned"
+ABANDONED_EVENT = "Abandoned"
 """What the timeline of such an object calls it."""
 
 
@@ -48,7 +48,7 @@ def is_abandoned(resource: Resource) -> bool:
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
 """What sort of cloud something is on."""
 
-Settling = Literal["Provisioning", "Provisioned", "Errored", "Deprovisioning"]
+PartStatus = Literal["Provisioning", "Provisioned", "Errored", "Deprovisioning"]
 """How far one part of a larger thing is."""
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION, IpRange, Settling
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, IpRange, PartStatus
 from remuda.resources.conventions import Conditions, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
@@ -27,7 +27,7 @@ DayOfWeek = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "sat
 """When in a week."""
 
 
-class Schedule(StoredStruct, frozen=True):
+class SnapshotSchedule(StoredStruct, frozen=True):
     """When a snapshot is taken. Only what the interval leaves open is said."""
 
     interval: Interval
@@ -37,7 +37,7 @@ class Schedule(StoredStruct, frozen=True):
     day_of_month: int | None = None
 
 
-class Retention(StoredStruct, frozen=True):
+class SnapshotRetention(StoredStruct, frozen=True):
     """How many snapshots are kept."""
 
     keep: int
@@ -47,8 +47,8 @@ class SnapshotPolicy(StoredStruct, frozen=True):
     """A schedule with a name."""
 
     name: str
-    schedule: Schedule
-    retention: Retention
+    schedule: SnapshotSchedule
+    retention: SnapshotRetention
 
 
 class Attachment(StoredStruct, frozen=True):
@@ -87,7 +87,7 @@ class AttachmentStatus(StoredStruct, frozen=True):
     """How far an attachment is."""
 
     network_id: str = msgspec.field(name="networkID")
-    provisioning_status: Settling
+    provisioning_status: PartStatus
     message: str
     segmentation_id: int | None = msgspec.field(default=None, name="segmentationID")
     ip_range: IpRange | None = None
@@ -128,10 +128,10 @@ def _networks(storage: FileStorage) -> list[str]:
 
 FILE_STORAGE = Kind(
     type=FileStorage,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="filestorages",
-    references=(Reference(target=f"networks.{SHARED}", names=_networks),),
+    references=(Reference(target=f"networks.{UNIKORN_GROUP}", names=_networks),),
     indexes=(
         Index(name="network", values=_networks),
         Index(name="operation", values=lambda storage: nonempty(storage.spec.operation)),
@@ -182,7 +182,7 @@ class FileStorageProvisioner(Resource, frozen=True):
 
 FILE_STORAGE_CLASS = Kind(
     type=FileStorageClass,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="filestorageclasses",
     columns={"Protocols": ".spec.protocols"},
@@ -190,6 +190,6 @@ FILE_STORAGE_CLASS = Kind(
 """Classes of file storage, found by their labels."""
 
 FILE_STORAGE_PROVISIONER = Kind(
-    type=FileStorageProvisioner, group=SHARED, version=VERSION, plural="filestorageprovisioners"
+    type=FileStorageProvisioner, group=UNIKORN_GROUP, version=VERSION, plural="filestorageprovisioners"
 )
 """Those who provide it."""

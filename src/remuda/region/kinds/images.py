@@ -9,7 +9,7 @@ from typing import Literal
 
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import OURS, VERSION, Architecture, GpuVendor
+from remuda.region.kinds.common import REMUDA_GROUP, VERSION, Architecture, GpuVendor
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
@@ -77,7 +77,7 @@ class ImageImport(Resource, frozen=True):
 
 IMAGE_IMPORT = Kind(
     type=ImageImport,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="imageimports",
     columns={"State": ".status.state", "Received": ".status.received", "Size": ".status.size"},

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
@@ -58,19 +58,19 @@ class OpenstackServer(Resource, frozen=True):
     spec: OpenstackServerSpec = OpenstackServerSpec()
 
 
-OPENSTACK_NETWORK = Kind(type=OpenstackNetwork, group=SHARED, version=VERSION, plural="openstacknetworks")
+OPENSTACK_NETWORK = Kind(type=OpenstackNetwork, group=UNIKORN_GROUP, version=VERSION, plural="openstacknetworks")
 """Records of networks."""
 
 OPENSTACK_SECURITY_GROUP = Kind(
-    type=OpenstackSecurityGroup, group=SHARED, version=VERSION, plural="openstacksecuritygroups"
+    type=OpenstackSecurityGroup, group=UNIKORN_GROUP, version=VERSION, plural="openstacksecuritygroups"
 )
 """Records of security groups."""
 
-OPENSTACK_SERVER = Kind(type=OpenstackServer, group=SHARED, version=VERSION, plural="openstackservers")
+OPENSTACK_SERVER = Kind(type=OpenstackServer, group=UNIKORN_GROUP, version=VERSION, plural="openstackservers")
 """Records of servers."""
 
 
-class Claim(StoredStruct, frozen=True):
+class VolumeClaim(StoredStruct, frozen=True):
     """Who wants a volume for itself."""
 
     kind: Literal["Server"]
@@ -83,7 +83,7 @@ class VolumeSpec(StoredStruct, frozen=True):
     network_id: str = msgspec.field(name="networkID")
     volume_class_id: str = msgspec.field(name="volumeClassID")
     size: int
-    claim_ref: Claim | None = None
+    claim_ref: VolumeClaim | None = None
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
@@ -103,7 +103,7 @@ class Volume(Resource, frozen=True):
 
 VOLUME = Kind(
     type=Volume,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="volumes",
     columns={"Network": ".spec.networkID", "Size": ".spec.size"},

@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.resources.conventions import NETWORK, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, keyed
@@ -29,7 +29,7 @@ class HealthCheck(StoredStruct, frozen=True):
     unhealthy_threshold: int
 
 
-class Member(StoredStruct, frozen=True):
+class PoolMember(StoredStruct, frozen=True):
     """Somebody who answers."""
 
     address: str
@@ -39,12 +39,12 @@ class Member(StoredStruct, frozen=True):
 class Pool(StoredStruct, frozen=True):
     """Those who answer on a listener's behalf."""
 
-    members: tuple[Member, ...]
+    members: tuple[PoolMember, ...]
     proxy_protocol_v2: bool = False
     health_check: HealthCheck | None = None
 
 
-class Listener(StoredStruct, frozen=True):
+class BalancerListener(StoredStruct, frozen=True):
     """Where a load balancer can be reached. Its name tells it from the others, and its protocol and port stay."""
 
     name: str
@@ -59,7 +59,7 @@ class Listener(StoredStruct, frozen=True):
 class LoadBalancerSpec(StoredStruct, frozen=True):
     """What is wanted of a load balancer."""
 
-    listeners: Annotated[tuple[Listener, ...], keyed("name")] = ()
+    listeners: Annotated[tuple[BalancerListener, ...], keyed("name")] = ()
     """At least one."""
     requested_vip_address: str = msgspec.field(default="", name="requestedVIPAddress")
     public_ip: bool = msgspec.field(default=False, name="publicIP")
@@ -92,7 +92,7 @@ def _without_address(balancer: LoadBalancer) -> Iterator[str]:
 
 LOAD_BALANCER = Kind(
     type=LoadBalancer,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="loadbalancers",
     indexes=(

@@ -28,7 +28,7 @@ import msgspec
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import OURS, SHARED, VERSION, IpRange, ProviderType
+from remuda.region.kinds.common import REMUDA_GROUP, UNIKORN_GROUP, VERSION, IpRange, ProviderType
 from remuda.resources.conventions import ORGANIZATION, PROJECT, REGION, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
@@ -37,14 +37,14 @@ VLANS_EXHAUSTED = "VLANsExhausted"
 """Why a network is not made whose region has no free VLAN."""
 
 
-class Reservations(StoredStruct, frozen=True):
+class PrefixReservations(StoredStruct, frozen=True):
     """How much of a network's beginning is not for servers, as lengths of prefixes."""
 
     prefix_length: int
     provider_reserved_prefix_length: int | None = None
 
 
-class Route(StoredStruct, frozen=True):
+class NetworkRoute(StoredStruct, frozen=True):
     """Which way to other networks; servers are told by DHCP."""
 
     prefix: str
@@ -57,8 +57,8 @@ class NetworkSpec(StoredStruct, frozen=True):
     prefix: str
     """CIDR, without bits of a host."""
     dns_nameservers: tuple[str, ...] = ()
-    routes: tuple[Route, ...] = ()
-    reservations: Reservations | None = None
+    routes: tuple[NetworkRoute, ...] = ()
+    reservations: PrefixReservations | None = None
     """As it was asked for; what that comes to is worked out when it is read."""
     provider: ProviderType | None = None
     """Only networks of the first API have it."""
@@ -100,7 +100,7 @@ def _without_vlan(network: Network) -> Iterator[str]:
 
 NETWORK = Kind(
     type=Network,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="networks",
     indexes=(
@@ -136,7 +136,7 @@ class Address(Resource, frozen=True):
 
 ADDRESS = Kind(
     type=Address,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="addresses",
     indexes=(Index(name="holder", values=lambda address: [address.spec.holder]),),
@@ -175,7 +175,7 @@ def region_of_vlans(held: VLANAllocation) -> str:
     return held.name.partition(".")[2]
 
 
-VLAN_ALLOCATION = Kind(type=VLANAllocation, group=SHARED, version=VERSION, plural="vlanallocations")
+VLAN_ALLOCATION = Kind(type=VLANAllocation, group=UNIKORN_GROUP, version=VERSION, plural="vlanallocations")
 """Taken VLANs, named by `vlans_name`."""
 
 
@@ -224,7 +224,7 @@ class OpenstackIdentity(Resource, frozen=True):
 
 IDENTITY = Kind(
     type=Identity,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="identities",
     indexes=(Index(name="operation", values=lambda identity: nonempty(identity.spec.operation)),),
@@ -234,7 +234,7 @@ IDENTITY = Kind(
 
 OPENSTACK_IDENTITY = Kind(
     type=OpenstackIdentity,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="openstackidentities",
     columns={"User": ".spec.userID", "Project": ".spec.projectID"},

@@ -17,20 +17,20 @@ from msgspec.structs import replace
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import EventSubject
-from remuda.region.kinds.common import OURS, VERSION
+from remuda.region.kinds.common import REMUDA_GROUP, VERSION
 from remuda.resources import conventions as regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
-Why = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
+OrphanCause = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
 """Why it is nobody's: our store knows nothing of its object; its object was deleted, and the provider had nothing more;
 an operator let its object go without it; its object has another server in its place."""
-Claim = Literal["adoption", "removal"]
+OrphanClaim = Literal["adoption", "removal"]
 """What somebody is about to do with it. One excludes the other."""
 _ADOPTION_TAKES = timedelta(minutes=5)
 """Far longer than a request: who said so before is no longer at it. A removal has no end before the thing is gone."""
 
-HOLD_ADDRESSES: frozenset[EventSubject] = frozenset({"port", "balancer"})
+ADDRESSED_SUBJECTS: frozenset[EventSubject] = frozenset({"port", "balancer"})
 """What has an address on its network."""
 
 
@@ -41,7 +41,7 @@ class OrphanSpec(StoredStruct, frozen=True):
     provider_name: str
     """What it is called at its provider."""
     first_seen: datetime
-    why: Why
+    why: OrphanCause
     tenancy: str = ""
     """The tenancy that has it; empty for what is in none."""
     object_id: str = ""
@@ -50,7 +50,7 @@ class OrphanSpec(StoredStruct, frozen=True):
     """Which incarnation of that object."""
     reason: str = ""
     """What the operator said who let its object go without it."""
-    claim: Claim | None = None
+    claim: OrphanClaim | None = None
     claimed_at: datetime | None = None
 
     @property
@@ -58,11 +58,11 @@ class OrphanSpec(StoredStruct, frozen=True):
         return Handle(self.tenancy, self.provider_name)
 
     @property
-    def holds_address(self) -> bool:
+    def has_address(self) -> bool:
         """It has an address on its network, which nobody else may have before it is gone."""
-        return self.subject in HOLD_ADDRESSES
+        return self.subject in ADDRESSED_SUBJECTS
 
-    def is_claimed(self, claim: Claim, now: datetime) -> bool:
+    def is_claimed(self, claim: OrphanClaim, now: datetime) -> bool:
         """Tell whether somebody is about to do this with it."""
         if self.claim != claim or self.claimed_at is None:
             return False
@@ -80,13 +80,13 @@ def orphan_id(region: str, subject: EventSubject, handle: Handle) -> str:
     return derived_id(region, f"{subject}/{handle.tenancy}/{handle.name}")
 
 
-def claimed(orphan: Orphan, claim: Claim, now: datetime) -> Orphan:
+def claimed(orphan: Orphan, claim: OrphanClaim, now: datetime) -> Orphan:
     """Return a record that says what somebody is about to do."""
     return replace(orphan, spec=replace(orphan.spec, claim=claim, claimed_at=now.replace(microsecond=0)))
 
 
 def new_orphan(
-    region: str, subject: EventSubject, handle: Handle, why: Why, seen: datetime, *, reason: str = ""
+    region: str, subject: EventSubject, handle: Handle, why: OrphanCause, seen: datetime, *, reason: str = ""
 ) -> Orphan:
     """Return the record of something that is nobody's."""
     return Orphan(
@@ -106,7 +106,7 @@ def new_orphan(
 
 ORPHAN = Kind(
     type=Orphan,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="orphans",
     indexes=(Index(name="object", values=lambda orphan: [orphan.spec.object_id] if orphan.spec.object_id else []),),
@@ -128,5 +128,5 @@ class SightingDigest(Resource, frozen=True):
     spec: SightingDigestSpec = SightingDigestSpec()
 
 
-SIGHTING_DIGEST = Kind(type=SightingDigest, group=OURS, version=VERSION, plural="sightingdigests")
+SIGHTING_DIGEST = Kind(type=SightingDigest, group=REMUDA_GROUP, version=VERSION, plural="sightingdigests")
 """One for each region that the monitor has looked at."""

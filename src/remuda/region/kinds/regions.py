@@ -13,7 +13,7 @@ import msgspec
 
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION, Cpu, Gpu, ProviderType
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, Cpu, Gpu, ProviderType
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
@@ -47,13 +47,13 @@ class RegionKubernetes(StoredStruct, frozen=True):
     domain_name: str = ""
 
 
-class Chosen(StoredStruct, frozen=True):
+class IdSelector(StoredStruct, frozen=True):
     """What is on offer, by the cloud's ids."""
 
     ids: tuple[str, ...] = ()
 
 
-class ServiceAccount(StoredStruct, frozen=True):
+class ServiceAccountConfig(StoredStruct, frozen=True):
     """The user that makes projects and users for others."""
 
     domain_id: str = msgspec.field(name="domainID")
@@ -62,7 +62,7 @@ class ServiceAccount(StoredStruct, frozen=True):
     password: Secret
 
 
-class Roles(StoredStruct, frozen=True):
+class RolesConfig(StoredStruct, frozen=True):
     """Which roles the users that are made have; none means the usual ones."""
 
     cluster_roles: tuple[str, ...] = ()
@@ -80,10 +80,10 @@ class FlavorMetadata(StoredStruct, frozen=True):
     """It can only be had on a machine that is named."""
 
 
-class Flavors(StoredStruct, frozen=True):
+class FlavorsConfig(StoredStruct, frozen=True):
     """Flavors: those chosen, or all that are public if none is."""
 
-    selector: Chosen | None = None
+    selector: IdSelector | None = None
     metadata: tuple[FlavorMetadata, ...] = ()
 
 
@@ -94,12 +94,12 @@ class PlacementPreflight(StoredStruct, frozen=True):
     required_traits: tuple[str, ...] = ()
 
 
-class Compute(StoredStruct, frozen=True):
+class ComputeConfig(StoredStruct, frozen=True):
     """How servers are made."""
 
     server_group_policy: str = ""
     placement_preflight: PlacementPreflight | None = None
-    flavors: Flavors | None = None
+    flavors: FlavorsConfig | None = None
 
 
 class ImageSelector(StoredStruct, frozen=True):
@@ -109,7 +109,7 @@ class ImageSelector(StoredStruct, frozen=True):
     """A public key, PEM in base64: only images that its other half signed."""
 
 
-class Images(StoredStruct, frozen=True):
+class ImagesConfig(StoredStruct, frozen=True):
     """Which images are on offer."""
 
     selector: ImageSelector | None = None
@@ -122,7 +122,7 @@ class TaggedSelector(StoredStruct, frozen=True):
     tags: tuple[str, ...] = ()
 
 
-class ExternalNetworks(StoredStruct, frozen=True):
+class ExternalNetworksConfig(StoredStruct, frozen=True):
     """Networks that public addresses come from; without a selector, all."""
 
     selector: TaggedSelector | None = None
@@ -135,24 +135,24 @@ class VlanSegment(StoredStruct, frozen=True):
     end_id: int
 
 
-class Vlan(StoredStruct, frozen=True):
+class VlanConfig(StoredStruct, frozen=True):
     """The VLANs that are ours to give."""
 
     segments: tuple[VlanSegment, ...] = ()
 
 
-class ProviderNetworks(StoredStruct, frozen=True):
+class ProviderNetworksConfig(StoredStruct, frozen=True):
     """Where networks become VLANs of a physical network."""
 
     physical_network: str = ""
-    vlan: Vlan | None = None
+    vlan: VlanConfig | None = None
 
 
-class Networks(StoredStruct, frozen=True):
+class NetworksConfig(StoredStruct, frozen=True):
     """How networks are made."""
 
-    external_networks: ExternalNetworks | None = None
-    provider_networks: ProviderNetworks | None = None
+    external_networks: ExternalNetworksConfig | None = None
+    provider_networks: ProviderNetworksConfig | None = None
 
 
 class VolumePerformance(StoredStruct, frozen=True):
@@ -171,17 +171,17 @@ class VolumeClassMetadata(StoredStruct, frozen=True):
     encrypted: bool = False
 
 
-class VolumeClasses(StoredStruct, frozen=True):
+class VolumeClassesConfig(StoredStruct, frozen=True):
     """Classes of volumes: those chosen, and no others."""
 
-    selector: Chosen | None = None
+    selector: IdSelector | None = None
     metadata: Annotated[tuple[VolumeClassMetadata, ...], keyed("id")] = ()
 
 
-class BlockStorage(StoredStruct, frozen=True):
+class BlockStorageConfig(StoredStruct, frozen=True):
     """Which volumes there are."""
 
-    volume_classes: VolumeClasses | None = None
+    volume_classes: VolumeClassesConfig | None = None
 
 
 class RegionOpenstack(StoredStruct, frozen=True):
@@ -190,13 +190,13 @@ class RegionOpenstack(StoredStruct, frozen=True):
     endpoint: str
     """The address of its identity service."""
     service_account_secret: SecretName | None = None
-    service_account: ServiceAccount | None = None
+    service_account: ServiceAccountConfig | None = None
     """The account itself, where no cluster keeps secrets for us."""
-    identity: Roles | None = None
-    compute: Compute | None = None
-    image: Images | None = None
-    network: Networks | None = None
-    block_storage: BlockStorage | None = None
+    identity: RolesConfig | None = None
+    compute: ComputeConfig | None = None
+    image: ImagesConfig | None = None
+    network: NetworksConfig | None = None
+    block_storage: BlockStorageConfig | None = None
 
 
 class RegionOrganization(StoredStruct, frozen=True):
@@ -247,7 +247,7 @@ class Region(Resource, frozen=True):
 
 REGION = Kind(
     type=Region,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="regions",
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name", "Provider": ".spec.provider"},

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
@@ -55,7 +55,7 @@ class SecurityGroup(Resource, frozen=True):
 
 SECURITY_GROUP = Kind(
     type=SecurityGroup,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="securitygroups",
     columns={"Status": '.status.conditions[?(@.type=="Available")].reason'},

@@ -18,7 +18,7 @@ from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.status import unsettled_index
-from remuda.region.kinds.common import SHARED, VERSION, ProviderType, Settling
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, PartStatus, ProviderType
 from remuda.resources.conventions import API_VERSION, IDENTITY, REGION, UNINDEXED, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
@@ -87,7 +87,7 @@ class Rebuild(StoredStruct, frozen=True):
     state: RebuildState
 
 
-class Replacement(StoredStruct, frozen=True):
+class ReplacementStatus(StoredStruct, frozen=True):
     """Which of the servers that were wanted in turn is being made, and which one was last there.
 
     The counter is written before the cloud is asked, since it is in the name there: whoever comes back after a crash
@@ -100,7 +100,7 @@ class Replacement(StoredStruct, frozen=True):
     """For which one the place is free: what stood there before is gone."""
 
 
-class Stands(StoredStruct, frozen=True):
+class LastAppliedSpec(StoredStruct, frozen=True):
     """What a server was before another was wanted in its place: who wants that again, in time, takes the wish back."""
 
     flavor_id: str = msgspec.field(name="flavorID")
@@ -113,7 +113,7 @@ class ServerVolumeStatus(StoredStruct, frozen=True):
     """How far a volume is."""
 
     id: str
-    provisioning_status: Settling
+    provisioning_status: PartStatus
     message: str
     device: str = ""
 
@@ -122,7 +122,7 @@ DRIFTED = "Drifted"
 """The condition that says whether a server is another at its provider than it was made."""
 
 
-class Standing(NamedTuple):
+class StatusSummary(NamedTuple):
     """One of a few dozen: many servers stand alike."""
 
     region: str
@@ -138,7 +138,7 @@ class Standing(NamedTuple):
         return f"{self.region}/{self.phase}/{ran}/{drifted}"
 
     @classmethod
-    def of_text(cls, text: str) -> "Standing":
+    def of_text(cls, text: str) -> "StatusSummary":
         """Return what such a text stands for."""
         region, phase, ran, drifted = text.split("/")
         return cls(region, phase, bool(ran), bool(drifted))
@@ -172,7 +172,7 @@ class ServerSpec(StoredStruct, frozen=True):
     """Only servers of the first API have it."""
     replacement: int = 0
     """How often another server was wanted in its place."""
-    stands: Stands | None = None
+    stands: LastAppliedSpec | None = None
     """What stands while another is wanted in its place."""
     replacing_operation: str = ""
     """The operation that wanted the last one: asked again, it wants no other."""
@@ -184,7 +184,7 @@ class ServerSpec(StoredStruct, frozen=True):
     tags: tuple[Tag, ...] = ()
 
     @property
-    def wants_public_ip(self) -> bool:
+    def has_public_ip(self) -> bool:
         """Whether it is to have a public address."""
         return self.public_ip_allocation is not None and self.public_ip_allocation.enabled
 
@@ -206,7 +206,7 @@ class ServerStatus(LifecycleStatus, frozen=True):
     provider_create_retrying: bool = False
     """What failed is being removed, before the next try."""
     rebuild: Rebuild | None = None
-    replacement: Replacement = Replacement()
+    replacement: ReplacementStatus = ReplacementStatus()
     provider_id: str = ""
     """What the cloud calls it; empty until it was seen there."""
     applied_image_id: str = ""
@@ -257,8 +257,8 @@ def is_drifted(server: Server) -> bool:
     return bool(drift_of(server))
 
 
-def standing_of(server: Server) -> Standing:
-    return Standing(
+def status_summary(server: Server) -> StatusSummary:
+    return StatusSummary(
         region=server.metadata.labels.get(REGION, ""),
         phase=(server.status.phase or "Pending").lower(),
         has_run=server.status.provisioned_at is not None,
@@ -278,30 +278,31 @@ def _without_address(server: Server) -> Iterator[str]:
         yield from (each.id for each in server.spec.networks)
 
 
-def awaited_place(server: Server) -> str:
+def capacity_key(server: Server) -> str:
     """Return which sort of place a server takes: so many of a flavor are in a region."""
     return f"{server.metadata.labels.get(REGION, '')}/{server.spec.flavor_id}"
 
 
-def _awaited_places(server: Server) -> Iterator[str]:
+def _awaited_capacity(server: Server) -> Iterator[str]:
     """Yield what is to be there for a server whose replacement has begun."""
-    turn = server.status.replacement or Replacement()
+    turn = server.status.replacement or ReplacementStatus()
     if turn.done < turn.counter:
-        yield awaited_place(server)
+        yield capacity_key(server)
 
 
 SERVER = Kind(
     type=Server,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="servers",
     references=(
-        Reference(target=f"networks.{SHARED}", names=lambda server: [each.id for each in server.spec.networks]),
+        Reference(target=f"networks.{UNIKORN_GROUP}", names=lambda server: [each.id for each in server.spec.networks]),
         Reference(
-            target=f"securitygroups.{SHARED}", names=lambda server: [each.id for each in server.spec.security_groups]
+            target=f"securitygroups.{UNIKORN_GROUP}",
+            names=lambda server: [each.id for each in server.spec.security_groups],
         ),
         Reference(
-            target=f"sshcertificateauthorities.{SHARED}",
+            target=f"sshcertificateauthorities.{UNIKORN_GROUP}",
             names=lambda server: nonempty(server.spec.ssh_certificate_authority_id),
         ),
     ),
@@ -309,9 +310,9 @@ SERVER = Kind(
         Index(name="operation", values=lambda server: nonempty(server.spec.operation)),
         Index(name="image", values=_images),
         Index(name="without address", values=_without_address),
-        Index(name="awaited place", values=_awaited_places),
+        Index(name="awaited place", values=_awaited_capacity),
         Index(name="group", values=lambda server: [each.id for each in server.spec.security_groups]),
-        Index(name="standing", values=lambda server: [standing_of(server).text]),
+        Index(name="standing", values=lambda server: [status_summary(server).text]),
         unsettled_index(_is_on_its_way),
     ),
     unindexed=UNINDEXED | {API_VERSION, IDENTITY},

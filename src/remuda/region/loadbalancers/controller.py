@@ -31,10 +31,10 @@ from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
+from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.region.loadbalancers.sagas import charge_for
@@ -53,7 +53,7 @@ class LoadBalancerController:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result | Outcome[LoadBalancer]:
         """Bring a load balancer one step nearer to being as it is wanted."""
@@ -80,10 +80,10 @@ class LoadBalancerController:
             return OPERATION_OPEN
         home = await find(self.store, Identity, identity_of(balancer))
         if home is not None and not is_abandoned(balancer):
-            cloud = await self.clouds.get(region_of(balancer))
+            cloud = await self.providers.get(region_of(balancer))
             balancers = need(cloud.provider.load_balancers)
             handle = _handle(balancer, home)
-            left = await until_gone(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
+            left = await delete_resource(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
             if left is not None:
                 run.acted = True
                 return left
@@ -109,7 +109,7 @@ class LoadBalancerController:
     async def _converge(
         self, balancer: LoadBalancer, wanted: CloudBalancerSpec, run: ReconcileContext
     ) -> Result | Outcome[LoadBalancer]:
-        cloud = await self.clouds.get(region_of(balancer))
+        cloud = await self.providers.get(region_of(balancer))
         balancers = need(cloud.provider.load_balancers)
         found = await balancers.find_balancer(wanted.handle)
         if found is None or found.spec != wanted:
@@ -145,7 +145,7 @@ def _wanted(balancer: LoadBalancer, home: Identity, network: Network, address: A
     )
 
 
-def _listener(listener: Listener) -> CloudListener:
+def _listener(listener: BalancerListener) -> CloudListener:
     check = listener.pool.health_check
     return CloudListener(
         name=listener.name,
@@ -174,11 +174,15 @@ def _seen(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
 
 
 def driver(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Controller:
     """Return the controller of load balancers. Where an address is missing, it waits for one to be given back."""
     store = ports.store
-    balancers = LoadBalancerController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
+    balancers = LoadBalancerController(store=store, clock=ports.clock, identity=identity, providers=providers)
     return Controller(
         "loadbalancers",
         Lifecycle(

@@ -11,12 +11,12 @@ from remuda.http.responses import etag_view
 from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
+    BalancerListener,
     HealthCheck,
-    Listener,
     LoadBalancer,
     LoadBalancerSpec,
-    Member,
     Pool,
+    PoolMember,
 )
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.loadbalancers.schema import (
@@ -94,9 +94,9 @@ def changed_balancer(balancer: LoadBalancer, wanted: BalancerUpdate, by: Princip
     return replace(balancer, metadata=metadata, spec=spec)
 
 
-def _stored_listener(wanted: ListenerWire) -> Listener:
+def _stored_listener(wanted: ListenerWire) -> BalancerListener:
     idle = wanted.idle_timeout_seconds
-    return Listener(
+    return BalancerListener(
         name=wanted.name,
         protocol=wanted.protocol,
         port=wanted.port,
@@ -109,7 +109,7 @@ def _stored_listener(wanted: ListenerWire) -> Listener:
 def _stored_pool(wanted: PoolWire) -> Pool:
     check = wanted.health_check
     return Pool(
-        members=tuple(Member(address=each.address, port=each.port) for each in wanted.members),
+        members=tuple(PoolMember(address=each.address, port=each.port) for each in wanted.members),
         proxy_protocol_v2=bool(wanted.proxy_protocol_v2),
         health_check=None if check is None else HealthCheck(**msgspec.structs.asdict(check)),
     )
@@ -124,7 +124,7 @@ def writable_balancer(balancer: LoadBalancer) -> BalancerUpdate:
     )
 
 
-def _read_listener(listener: Listener) -> ListenerWire:
+def _read_listener(listener: BalancerListener) -> ListenerWire:
     pool, check = listener.pool, listener.pool.health_check
     return ListenerWire(
         name=listener.name,

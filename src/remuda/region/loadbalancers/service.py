@@ -16,8 +16,8 @@ from remuda.kernel.ids import derived_id
 from remuda.operations.service import Operations
 from remuda.quota.lock import previous_state, require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.kinds.loadbalancers import LOAD_BALANCER, Listener, LoadBalancer
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.kinds.loadbalancers import LOAD_BALANCER, BalancerListener, LoadBalancer
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import rules
@@ -72,7 +72,7 @@ def check_same_listeners(balancer: LoadBalancer, listeners: Sequence[ListenerWir
             _check_same(before[listener.name], listener)
 
 
-def _check_same(before: Listener, listener: ListenerWire) -> None:
+def _check_same(before: BalancerListener, listener: ListenerWire) -> None:
     if listener.protocol != before.protocol:
         raise Invalid("spec.listeners", "listener protocol cannot be changed for an existing listener name")
     if listener.port != before.port:
@@ -119,7 +119,7 @@ class LoadBalancers:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
     operations: Operations
 
     async def list(self, context: Context, query: NetworkedQuery) -> Collection[LoadBalancer, list[BalancerRead]]:
@@ -138,7 +138,7 @@ class LoadBalancers:
         """Create a load balancer if the quota of its project allows it."""
         network, principal = await self._network(context, body.spec.network_id), context.principal
         allow_for(principal, permission("loadbalancers:v2", "create"), network)
-        need((await self.clouds.get(region_of(network))).provider.load_balancers)
+        need((await self.providers.get(region_of(network))).provider.load_balancers)
         if body.spec.vip_address is not None:
             asked = read_vip(body.spec.vip_address, plan_of(network))
             await refuse_held(self.store, network, asked, but_for=context.operation)

@@ -23,26 +23,26 @@ from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.networks import CloudTenancies
 from remuda.providers.contract.provider import EventSubject, Provider
 from remuda.providers.contract.servers import CloudPort
-from remuda.region.kinds.common import ABANDONMENT, is_abandoned
+from remuda.region.kinds.common import ABANDONED_EVENT, is_abandoned
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.kinds.orphans import Why
+from remuda.region.kinds.orphans import OrphanCause
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server, cloud_uid_of
-from remuda.region.servers.provider_spec import number_in, numbers_of
+from remuda.region.servers.provider_spec import replacement_number, replacement_numbers
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 from remuda.store.objects import Resource
 
 
-def is_as_wanted(port: CloudPort, server: Server) -> bool:
+def is_as_desired(port: CloudPort, server: Server) -> bool:
     """Tell whether a port has the groups, the sources and the sort of address that its server is to have."""
     spec, there = server.spec, port.spec
     sources = {pair.cidr for each in spec.networks for pair in each.allowed_address_pairs}
     return (
-        there.is_public == spec.wants_public_ip
+        there.is_public == spec.has_public_ip
         and {*map(id_in, there.groups)} == {group.id for group in spec.security_groups}
         and {*there.sources} == sources
     )
@@ -59,7 +59,7 @@ def _always(_thing: object, _owner: Resource) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class Inventory:
     """One sort of thing."""
 
     subject: EventSubject
@@ -69,14 +69,14 @@ class Holding:
     """Returns all of them, in parts."""
     find: Callable[[Handle], Awaitable[object | None]]
     remove: Callable[[Handle], Awaitable[None]]
-    is_as_wanted: Callable[[Any, Any], bool] = _always
+    is_as_desired: Callable[[Any, Any], bool] = _always
     """Tells whether one is as its object wants it, where nobody else would notice."""
 
 
-def holdings_of(provider: Provider) -> Iterator[Holding]:
+def inventories_of(provider: Provider) -> Iterator[Inventory]:
     """Yield what a provider can have, as far as it has it."""
     if (servers := provider.servers) is not None:
-        yield Holding(
+        yield Inventory(
             subject="server",
             kind=Server,
             parts=lambda: _with_handles(servers.sightings(), lambda each: each.handle),
@@ -84,16 +84,16 @@ def holdings_of(provider: Provider) -> Iterator[Holding]:
             remove=servers.remove_server,
         )
     if (ports := provider.ports) is not None:
-        yield Holding(
+        yield Inventory(
             subject="port",
             kind=Server,
             parts=lambda: _with_handles(ports.ports(), lambda each: each.spec.handle),
             find=ports.find_port,
             remove=ports.remove_port,
-            is_as_wanted=is_as_wanted,
+            is_as_desired=is_as_desired,
         )
     if (balancers := provider.load_balancers) is not None:
-        yield Holding(
+        yield Inventory(
             subject="balancer",
             kind=LoadBalancer,
             parts=lambda: _with_handles(balancers.balancers(), lambda each: each.spec.handle),
@@ -101,20 +101,20 @@ def holdings_of(provider: Provider) -> Iterator[Holding]:
             remove=balancers.remove_balancer,
         )
     if (storages := provider.file_storages) is not None:
-        yield Holding(
+        yield Inventory(
             subject="storage",
             kind=FileStorage,
             parts=lambda: _with_handles(storages.storages(), lambda each: each.spec.handle),
             find=storages.find_storage,
             remove=storages.remove_storage,
         )
-    yield from _places(provider)
+    yield from _containers(provider)
 
 
-def _places(provider: Provider) -> Iterator[Holding]:
+def _containers(provider: Provider) -> Iterator[Inventory]:
     """Yield what other things stand on."""
     if (groups := provider.security_groups) is not None:
-        yield Holding(
+        yield Inventory(
             subject="group",
             kind=SecurityGroup,
             parts=lambda: _with_handles(groups.groups(), lambda each: each.handle),
@@ -122,7 +122,7 @@ def _places(provider: Provider) -> Iterator[Holding]:
             remove=groups.remove_group,
         )
     if (networks := provider.networks) is not None:
-        yield Holding(
+        yield Inventory(
             subject="network",
             kind=Network,
             parts=lambda: _with_handles(networks.networks(), lambda each: each.spec.handle),
@@ -133,13 +133,13 @@ def _places(provider: Provider) -> Iterator[Holding]:
         yield _tenancies(provider.tenancies)
 
 
-def find_holding(provider: Provider, subject: EventSubject) -> Holding | None:
+def find_inventory(provider: Provider, subject: EventSubject) -> Inventory | None:
     """Return one sort of thing, or None if the provider has no such."""
-    return next((each for each in holdings_of(provider) if each.subject == subject), None)
+    return next((each for each in inventories_of(provider) if each.subject == subject), None)
 
 
-def _tenancies(tenancies: CloudTenancies) -> Holding:
-    return Holding(
+def _tenancies(tenancies: CloudTenancies) -> Inventory:
+    return Inventory(
         subject="tenancy",
         kind=Identity,
         parts=lambda: _with_handles(tenancies.tenancies(), lambda each: Handle("", each.name)),
@@ -181,22 +181,22 @@ class Owners:
     store: Store
     log: Log
 
-    async def why_orphaned(self, holding: Holding, handle: Handle) -> Why | None:
+    async def orphan_cause(self, holding: Inventory, handle: Handle) -> OrphanCause | None:
         """Return why something is nobody's, or None if an object stands for it."""
         found = await self.owner_of(holding, handle)
         return None if isinstance(found, Resource) else found
 
-    async def owner_of(self, holding: Holding, handle: Handle) -> Resource | Why:
+    async def owner_of(self, holding: Inventory, handle: Handle) -> Resource | OrphanCause:
         """Return the object that something stands for, or why there is none."""
         name, uid = id_in(handle.name), uid_in(handle.name)
         owner = await find(self.store, holding.kind, name) if name else None
         if owner is None or cloud_uid_of(owner) != uid or is_abandoned(owner):
             return await self._history(holding, name, uid)
         if holding.subject == "server" and isinstance(owner, Server):
-            return owner if number_in(handle.name) in numbers_of(owner) else "Superseded"
+            return owner if replacement_number(handle.name) in replacement_numbers(owner) else "Superseded"
         return owner
 
-    async def _history(self, holding: Holding, name: str, uid: str) -> Why:
+    async def _history(self, holding: Inventory, name: str, uid: str) -> OrphanCause:
         if not uid:
             return "ObjectUnknown"
         subject = subject_of(self.store.registry.of(holding.kind).qualified, name)
@@ -204,7 +204,7 @@ class Owners:
         for _ in range(_MOST_PAGES):
             page = await self.log.read_back("timeline", subject, before=before, limit=_PAGE)
             events = _events_of(page.entries, uid)
-            if ABANDONMENT in events:
+            if ABANDONED_EVENT in events:
                 return "ObjectAbandoned"
             was_let_go, before = was_let_go or _LET_GO in events, page.next
             if before is None:

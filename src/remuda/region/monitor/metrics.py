@@ -38,10 +38,10 @@ from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Gone
 from remuda.reconcile.leader import Pace
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.provider_registry import Cloud
+from remuda.region.catalogue.provider_registry import RegionProvider
 from remuda.region.kinds.networks import Address, Network, VLANAllocation, vlans_name
 from remuda.region.kinds.regions import Region
-from remuda.region.kinds.servers import Server, Standing, standing_of
+from remuda.region.kinds.servers import Server, StatusSummary, status_summary
 from remuda.region.monitor.inventory import SUBJECTS
 from remuda.region.networks.ipam import segments_of
 from remuda.region.networks.rules import plan_of
@@ -70,7 +70,7 @@ class MonitorMetrics:
         self.drifted = gauge("servers_drifted", "Servers that are others at the provider than they were made.")
         self.scheduling = histogram("server_scheduling_seconds", "From create to being taken on.", _SCHEDULING_S)
         self.running = histogram("server_running_seconds", "From create to the first run.", _RUNNING_S)
-        self.gone = histogram("server_gone_seconds", "From the request to delete to being gone.", _RUNNING_S)
+        self.deletion = histogram("server_gone_seconds", "From the request to delete to being gone.", _RUNNING_S)
         self.orphans = gauge("orphans", "What a provider has of ours that is nobody's.", "subject")
         self.low = gauge("networks_low", "Networks of whose addresses few are free.")
         self.exhausted = gauge("networks_exhausted", "Networks without a free address.")
@@ -86,7 +86,15 @@ class MonitorMetrics:
             self.servers.labels(region, phase)
         for subject in SUBJECTS:
             self.orphans.labels(region, subject)
-        for metric in (self.drifted, self.scheduling, self.running, self.gone, self.low, self.exhausted, self.low_free):
+        for metric in (
+            self.drifted,
+            self.scheduling,
+            self.running,
+            self.deletion,
+            self.low,
+            self.exhausted,
+            self.low_free,
+        ):
             metric.labels(region)
 
     def show_orphans(self, region: str, counts: Mapping[str, int]) -> None:
@@ -102,7 +110,7 @@ class MonitorMetrics:
             self.flavors.labels(region, name).set(count)
         self._offered[region] = set(free)
 
-    def fall_silent(self) -> None:
+    def clear(self) -> None:
         """Show nothing that only the process knows that leads."""
         gauges = (self.servers, self.drifted, self.orphans, self.low, self.exhausted, self.low_free, self.flavors)
         for gauge in (*gauges, self.vlans_taken, self.vlans_free):
@@ -113,7 +121,7 @@ class MonitorMetrics:
 _BREATH_S = 0.02
 
 
-class Census:
+class ServerCounts:
     """Counts servers."""
 
     def __init__(self, store: Store, clock: Clock, metrics: MonitorMetrics, *, page: int = 500) -> None:
@@ -122,7 +130,7 @@ class Census:
         self._known: dict[str, str] = {}
         """How each server stands."""
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Count all servers, then follow them for ever: a duty. Whoever has missed something counts anew."""
         while True:
             await self._forget_all()
@@ -160,12 +168,12 @@ class Census:
         server = change.resource
         if change.type == "deleted":
             if self._forget(server.name):
-                self._time(self._metrics.gone, server, server.metadata.deletion_timestamp, self._clock.now())
+                self._time(self._metrics.deletion, server, server.metadata.deletion_timestamp, self._clock.now())
             return
-        before, after = self._known.get(server.name), standing_of(server)
+        before, after = self._known.get(server.name), status_summary(server)
         if before != after.text:
             self._know([server.name], after.text)
-        if after.has_run and before is not None and not Standing.of_text(before).has_run:
+        if after.has_run and before is not None and not StatusSummary.of_text(before).has_run:
             created, status = server.metadata.creation_timestamp, server.status
             self._time(self._metrics.scheduling, server, created, status.scheduled_at)
             self._time(self._metrics.running, server, created, status.provisioned_at)
@@ -193,7 +201,7 @@ class Census:
             await yield_to_loop()
 
     def _count(self, text: str, change: int) -> None:
-        standing = Standing.of_text(text)
+        standing = StatusSummary.of_text(text)
         self._metrics.servers.labels(standing.region, standing.phase).inc(change)
         if standing.is_drifted:
             self._metrics.drifted.labels(standing.region).inc(change)
@@ -201,19 +209,19 @@ class Census:
     def _time(self, histogram: Histogram, server: Server, began: datetime | None, ended: datetime | None) -> None:
         """Note how long something took; clocks that disagree about it say nothing."""
         if began is not None and ended is not None and ended >= began:
-            histogram.labels(standing_of(server).region).observe((ended - began).total_seconds())
+            histogram.labels(status_summary(server).region).observe((ended - began).total_seconds())
 
 
 def _every(regions: list[str]) -> Iterator[str]:
     """Yield all ways in which servers of these regions can stand."""
-    return (Standing(*each).text for each in product(regions, PHASES, (False, True), (False, True)))
+    return (StatusSummary(*each).text for each in product(regions, PHASES, (False, True), (False, True)))
 
 
 _PAGE = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class Supplies:
+class CapacityMetrics:
     """Looks at what is left in one region."""
 
     store: Store
@@ -223,7 +231,7 @@ class Supplies:
     _low: set[str] = field(default_factory=set, init=False)
     """The networks that were told of."""
 
-    async def look(self, cloud: Cloud) -> None:
+    async def measure(self, cloud: RegionProvider) -> None:
         """Look at everything once."""
         await self._look_at_vlans(cloud.region)
         await self._look_at_networks(cloud.region.name)

@@ -23,10 +23,10 @@ from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings
 from remuda.reconcile.leader import Pace
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import ReconcileContext
-from remuda.region.catalogue.provider_registry import Cloud
-from remuda.region.kinds.orphans import Orphan, Why, claimed, new_orphan
+from remuda.region.catalogue.provider_registry import RegionProvider
+from remuda.region.kinds.orphans import Orphan, OrphanCause, claimed, new_orphan
 from remuda.region.kinds.servers import Server
-from remuda.region.monitor.inventory import Holding, Owners, find_holding, holdings_of
+from remuda.region.monitor.inventory import Inventory, Owners, find_inventory, inventories_of
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.networks.ipam import give_held_back
 from remuda.resources.conventions import REGION
@@ -37,7 +37,7 @@ _PAGE = 100
 _FEW = Limit(always=20)
 
 
-def orphan_breaker(ports: ReconcilePorts) -> DeletionGuard:
+def orphan_guard(ports: ReconcilePorts) -> DeletionGuard:
     """Return what keeps orphans from being removed by the dozen: they are counted against the servers there are."""
     return DeletionGuard("orphans", Server, ports=ports, settings=DeletionGuardSettings(group=_FEW, overall=_FEW))
 
@@ -48,18 +48,18 @@ class OrphanSearch:
 
     ports: ReconcilePorts
     owners: Owners
-    breaker: DeletionGuard
+    guard: DeletionGuard
     metrics: MonitorMetrics
     pace: Pace
-    wake: Callable[[str], None]
+    enqueue: Callable[[str], None]
     """Tells the controller of servers whom to look after."""
     _suspects: set[tuple[EventSubject, Handle]] = field(default_factory=set, init=False)
     """What was nobody's in the last look."""
 
-    async def look(self, cloud: Cloud) -> None:
+    async def scan(self, cloud: RegionProvider) -> None:
         """Look at everything once. A look that fails on the way has not been."""
         suspects: set[tuple[EventSubject, Handle]] = set()
-        for holding in holdings_of(cloud.provider):
+        for holding in inventories_of(cloud.provider):
             async with aclosing(holding.parts()) as parts:
                 async for part in parts:
                     for handle, thing in part:
@@ -68,12 +68,12 @@ class OrphanSearch:
                         if not isinstance(owner, Resource):
                             suspects.add((holding.subject, handle))
                             await self._meet(cloud, holding, handle, owner)
-                        elif not holding.is_as_wanted(thing, owner):
-                            self.wake(owner.name)
+                        elif not holding.is_as_desired(thing, owner):
+                            self.enqueue(owner.name)
         self._suspects = suspects
         await self._review(cloud)
 
-    async def _meet(self, cloud: Cloud, holding: Holding, handle: Handle, why: Why) -> None:
+    async def _meet(self, cloud: RegionProvider, holding: Inventory, handle: Handle, why: OrphanCause) -> None:
         """Record something that is nobody's, if it was so before, and remove it, if that is ours to decide."""
         wanted = new_orphan(cloud.region.name, holding.subject, handle, why, self.ports.clock.now())
         record = await find(self.ports.store, Orphan, wanted.name)
@@ -95,18 +95,18 @@ class OrphanSearch:
             return await self.ports.store.create(wanted, log=[run.event(wanted, "Found", why=wanted.spec.why)])
         return await self.ports.store.get(Orphan, wanted.name)
 
-    async def _remove(self, holding: Holding, record: Orphan) -> None:
+    async def _remove(self, holding: Inventory, record: Orphan) -> None:
         now = self.ports.clock.now()
         if record.spec.is_claimed("adoption", now):
             return
         with suppress(Conflict):  # another process counts, or an operator is at it: at the next look
-            if await self.breaker.allow(record, self._run(record)) is None:
+            if await self.guard.allow(record, self._run(record)) is None:
                 if not record.spec.is_claimed("removal", now):
                     await self.ports.store.update(claimed(record, "removal", now))
                 with suppress(InUse):  # what stands on it goes first
                     await holding.remove(record.spec.handle)
 
-    async def _review(self, cloud: Cloud) -> None:
+    async def _review(self, cloud: RegionProvider) -> None:
         """Drop the records of what is gone or has its object again, and count the others."""
         counts: Counter[str] = Counter()
         after: str | None = None
@@ -123,18 +123,18 @@ class OrphanSearch:
                 break
         self.metrics.show_orphans(cloud.region.name, counts)
 
-    async def _is_over(self, cloud: Cloud, record: Orphan) -> bool:
-        holding = find_holding(cloud.provider, record.spec.subject)
+    async def _is_over(self, cloud: RegionProvider, record: Orphan) -> bool:
+        holding = find_inventory(cloud.provider, record.spec.subject)
         if holding is None:
             return False
         handle, key = record.spec.handle, ("orphan", record.name)
-        is_owned = await self.owners.why_orphaned(holding, handle) is None
+        is_owned = await self.owners.orphan_cause(holding, handle) is None
         if await holding.find(handle) is not None:
             cloud.absences.clear(key)
             return is_owned
         if not cloud.absences.record_missing(key):
             return False
-        if not is_owned and record.spec.holds_address:  # else it is its object's, which gives it back itself
+        if not is_owned and record.spec.has_address:  # else it is its object's, which gives it back itself
             await give_held_back(self.ports.store, record.spec.object_id, record.spec.object_uid)
         return True
 

@@ -40,7 +40,7 @@ from remuda.providers.contract.common import id_in
 from remuda.providers.contract.servers import CloudServers, CloudServerVersion
 from remuda.reconcile.leader import Pace
 from remuda.region.kinds.orphans import SightingDigest, SightingDigestSpec
-from remuda.region.servers.status import Looking
+from remuda.region.servers.status import ServerObserver
 from remuda.resources.crud import find, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -53,10 +53,10 @@ _NOTHING = bytes(4 * _PARTS)
 class Digests:
     """The digests of one provider's servers, kept up to date as those change."""
 
-    def __init__(self, remembered: bytes = b"") -> None:
+    def __init__(self, stored: bytes = b"") -> None:
         """Begin with what was remembered; without that, or with anything else, nothing was."""
-        self._sums = array("I", remembered if len(remembered) == len(_NOTHING) else _NOTHING)
-        self._waiting: Counter[int] = Counter()
+        self._sums = array("I", stored if len(stored) == len(_NOTHING) else _NOTHING)
+        self._pending: Counter[int] = Counter()
 
     def add(self, name: str, version: str) -> None:
         """Count a server in."""
@@ -66,18 +66,18 @@ class Digests:
         """Count a server out that was counted in."""
         self._move(name, -_number(name, version))
 
-    def wait(self, name: str) -> None:
+    def mark_pending(self, name: str) -> None:
         """A server is to be looked at."""
-        self._waiting[_part(name)] += 1
+        self._pending[_part(name)] += 1
 
-    def looked(self, name: str) -> None:
+    def clear_pending(self, name: str) -> None:
         """A server that was to be looked at has been."""
         part = _part(name)
-        self._waiting[part] -= 1
-        if not self._waiting[part]:
-            del self._waiting[part]
+        self._pending[part] -= 1
+        if not self._pending[part]:
+            del self._pending[part]
 
-    def agree(self, other: "Digests", name: str) -> bool:
+    def agrees(self, other: "Digests", name: str) -> bool:
         """Tell whether all servers of the part that this one is in are the same to both."""
         part = _part(name)
         return self._sums[part] == other.of_part(part) != 0
@@ -88,7 +88,7 @@ class Digests:
     def to_bytes(self) -> bytes:
         """Return what is worth remembering, which may be nothing."""
         sums = self._sums[:]
-        for part in self._waiting:
+        for part in self._pending:
             sums[part] = 0
         return sums.tobytes() if any(sums) else b""
 
@@ -109,7 +109,7 @@ _PACK = 500
 _BETWEEN = "\n"
 
 
-class Line:
+class NameQueue:
     """Names, first come, first served."""
 
     def __init__(self) -> None:
@@ -140,20 +140,20 @@ class Line:
 
 
 @dataclass(slots=True)
-class Memory:
+class DigestStore:
     """What is remembered of one region. It is written only when it is another."""
 
     store: Store
     region: str
     _last: str = ""
 
-    async def recall(self) -> Digests:
+    async def load(self) -> Digests:
         """Return what was remembered last."""
         found = await find(self.store, SightingDigest, self.region)
         self._last = "" if found is None else found.spec.digests
         return Digests(b64decode(self._last))
 
-    async def keep(self, digests: Digests) -> None:
+    async def save(self, digests: Digests) -> None:
         """Remember this."""
         said = b64encode(digests.to_bytes()).decode()
         if said != self._last:
@@ -169,43 +169,43 @@ _NEW = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PollPorts:
+class PollerPorts:
     """What a poll touches."""
 
-    looking: Looking
-    wake: Callable[[str], None]
+    observer: ServerObserver
+    enqueue: Callable[[str], None]
     """Tells the controller of servers whom to look after."""
-    memory: Memory
-    ours: Callable[[], AsyncIterator[str]]
+    digests: DigestStore
+    server_names: Callable[[], AsyncIterator[str]]
     """Returns the names of all our servers of the region."""
     clock: Clock
 
 
-class Poll:
+class Poller:
     """The servers of one region."""
 
-    def __init__(self, ports: PollPorts, *, first_looks_per_s: float) -> None:
+    def __init__(self, ports: PollerPorts, *, initial_polls_per_s: float) -> None:
         self._ports = ports
-        self._pace = Pace(ports.clock, first_looks_per_s, stride=_NEW)
+        self._pace = Pace(ports.clock, initial_polls_per_s, stride=_NEW)
         self._known: dict[str, str] = {}
         self._digests = Digests()
         self._is_first = True
         self._failed: set[str] = set()
         """Whom we could not look at: they still wait."""
-        self._changed, self._new = Line(), Line()
+        self._changed, self._new = NameQueue(), NameQueue()
         self._news = asyncio.Event()
 
     @property
-    def waiting(self) -> int:
+    def pending(self) -> int:
         """How many servers wait to be looked at."""
         return len(self._changed) + len(self._new)
 
     async def poll(self, servers: CloudServers) -> None:
         """Compare all servers with what they were at the last poll."""
         await (self._meet(servers) if self._is_first else self._compare(servers))
-        await self._ports.memory.keep(self._digests)
+        await self._ports.digests.save(self._digests)
 
-    async def keep_looking(self) -> None:
+    async def run(self) -> None:
         """Look at those that have changed, and in between at those that are new: a duty."""
         while True:
             await self._news.wait()
@@ -225,11 +225,11 @@ class Poll:
                 if name not in known:  # a listing may have something twice
                     known[name] = version
                     digests.add(name, version)
-        remembered = await self._ports.memory.recall()
+        remembered = await self._ports.digests.load()
         missing = await self._missing(known)
         self._known, self._digests, self._is_first = known, digests, False
         async for name in _in_strides(list(known)):
-            if not digests.agree(remembered, name):
+            if not digests.agrees(remembered, name):
                 self._put_in_line(name, self._new)
         await self._tell(missing)
 
@@ -240,7 +240,7 @@ class Poll:
         in a set, would hold the loop.
         """
         ids = {id_in(name): name async for name in _in_strides(list(known))}
-        return [name async for name in self._ports.ours() if ids.pop(name, None) is None]
+        return [name async for name in self._ports.server_names() if ids.pop(name, None) is None]
 
     async def _compare(self, servers: CloudServers) -> None:
         """See what has changed since the last time."""
@@ -266,22 +266,22 @@ class Poll:
             elif name in failed:
                 self._put_in_line(name, self._new)
 
-    def _put_in_line(self, name: str, line: Line) -> None:
+    def _put_in_line(self, name: str, line: NameQueue) -> None:
         if name in self._failed:
             self._failed.remove(name)
         else:
-            self._digests.wait(name)
+            self._digests.mark_pending(name)
         line.put(name)
         self._news.set()
 
     async def _look(self, name: str) -> None:
         try:
-            await self._ports.looking.look(id_in(name))
+            await self._ports.observer.observe(id_in(name))
         except RemudaError as error:
             self._failed.add(name)  # it comes again at the next poll
             structlog.get_logger().warning("server not looked at", server=name, error=error.code)
         else:
-            self._digests.looked(name)
+            self._digests.clear_pending(name)
 
     def _miss(self, gone: Mapping[str, str]) -> Iterator[str]:
         """Forget servers that are not there any more, one by one; yield our ids of them."""
@@ -289,12 +289,12 @@ class Poll:
             self._digests.drop(name, version)
             if name in self._failed:
                 self._failed.remove(name)
-                self._digests.looked(name)
+                self._digests.clear_pending(name)
             yield id_in(name)
 
     async def _tell(self, ids: Iterable[str]) -> None:
         async for each in _in_strides(ids):
-            self._ports.wake(each)
+            self._ports.enqueue(each)
 
 
 async def _in_strides(names: Iterable[str]) -> AsyncIterator[str]:

@@ -25,7 +25,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import InUse
-from remuda.providers.contract.networks import AddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
+from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
 from remuda.quota.ports import Charge, ProjectRef
 from remuda.quota.reservation import (
     OPERATION_OPEN,
@@ -44,8 +44,8 @@ from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.networks import (
     NETWORK,
@@ -117,14 +117,14 @@ class IdentityController:
     store: Store
     randomness: Randomness
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, identity: Identity, run: ReconcileContext) -> Result | Outcome[Identity]:
         """Make the tenancy, with a key pair that is written down before."""
         waiting = await wait_for_create(self.store, identity, identity.spec.operation, run)
         if waiting is not None:
             return waiting
-        cloud = await self.clouds.get(region_of(identity))
+        cloud = await self.providers.get(region_of(identity))
         record = await find(self.store, OpenstackIdentity, identity.name)
         if record is None:
             return await self._write_record(identity, run)
@@ -153,10 +153,10 @@ class IdentityController:
 
     async def _remove_tenancy(self, identity: Identity) -> Result | None:
         """Remove the tenancy; return what to wait for, or None when it is gone."""
-        cloud = await self.clouds.get(region_of(identity))
+        cloud = await self.providers.get(region_of(identity))
         tenancies, name = need(cloud.provider.tenancies), rules.tenancy_of(identity.metadata)
         try:
-            return await until_gone(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud)
+            return await delete_resource(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud)
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "the provider still has something in its tenancy")
 
@@ -177,7 +177,7 @@ class NetworkController:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, network: Network, run: ReconcileContext) -> Result | Outcome[Network]:
         """Bring a network one step nearer to being there."""
@@ -190,7 +190,7 @@ class NetworkController:
         home = await self.store.get(Identity, identity_of(network))
         if not is_provisioned(home):
             return Blocked("DependencyNotReady", "its place at the provider is being made")
-        cloud = await self.clouds.get(region_of(network))
+        cloud = await self.providers.get(region_of(network))
         networks = need(cloud.provider.networks)
         found = await networks.find_network(rules.to_cloud(network, home))
         vlan = None if found is None else found.spec.vlan  # it stays what it was made
@@ -217,11 +217,11 @@ class NetworkController:
             with suppress(NotFound):
                 await self.store.delete(Identity, home.name, uid=home.uid)
         if home is not None and not is_abandoned(network):
-            cloud = await self.clouds.get(region_of(network))
+            cloud = await self.providers.get(region_of(network))
             networks = need(cloud.provider.networks)
             handle = rules.to_cloud(network, home)
             try:
-                left = await until_gone(handle, networks.find_network, networks.remove_network, cloud)
+                left = await delete_resource(handle, networks.find_network, networks.remove_network, cloud)
             except InUse:
                 return Requeue(RECHECK_S, "Deprovisioning", "the provider still has something on it")
             if left is not None:
@@ -252,7 +252,7 @@ def _wanted(network: Network, home: Identity, vlan: int | None) -> CloudNetworkS
         handle=rules.to_cloud(network, home),
         prefix=spec.prefix,
         gateway=str(plan.gateway),
-        pool=AddressRange(str(pool.first), str(pool.last)),
+        pool=CloudAddressRange(str(pool.first), str(pool.last)),
         nameservers=spec.dns_nameservers,
         routes=tuple(CloudRoute(route.prefix, route.next_hop) for route in spec.routes),
         vlan=vlan,
@@ -271,12 +271,16 @@ def _seen(network: Network, found: CloudNetwork) -> Network:
 
 
 def drivers(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Sequence[Controller]:
     """Return the controllers of identities and networks."""
     store = ports.store
-    identities = IdentityController(store=store, randomness=ports.randomness, identity=identity, clouds=clouds)
-    networks = NetworkController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
+    identities = IdentityController(store=store, randomness=ports.randomness, identity=identity, providers=providers)
+    networks = NetworkController(store=store, clock=ports.clock, identity=identity, providers=providers)
     return (
         Controller(
             "identities",

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.provider_registry import Cloud, need
+from remuda.region.catalogue.provider_registry import RegionProvider, need
 from remuda.region.kinds.networks import (
     NETWORK,
     Address,
@@ -127,7 +127,7 @@ def segments_of(region: Region) -> Sequence[range]:
     return tuple(range(each.start_id, each.end_id + 1) for each in chosen) or _ALL
 
 
-async def take_vlan(store: Store, cloud: Cloud, network: str) -> int | None:
+async def take_vlan(store: Store, cloud: RegionProvider, network: str) -> int | None:
     """Return the VLAN of a network, which it is given if it has none; None if there is none left."""
 
     async def take() -> int | None:
@@ -182,7 +182,7 @@ def _first_free(segments: Sequence[range], taken: Iterable[TakenVlan]) -> int | 
     return next((vlan for segment in segments for vlan in segment if vlan not in used), None)
 
 
-async def _still_had(store: Store, cloud: Cloud, taken: Iterable[TakenVlan]) -> Sequence[TakenVlan]:
+async def _still_had(store: Store, cloud: RegionProvider, taken: Iterable[TakenVlan]) -> Sequence[TakenVlan]:
     """Return what is taken by networks that there are."""
     lost = [each for each in taken if await find(store, Network, each.physical_network_id) is None]
     if not lost:

@@ -10,7 +10,15 @@ from remuda.http.responses import etag_view
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.common import ProviderType
-from remuda.region.kinds.networks import IDENTITY, Identity, IdentitySpec, Network, NetworkSpec, Reservations, Route
+from remuda.region.kinds.networks import (
+    IDENTITY,
+    Identity,
+    IdentitySpec,
+    Network,
+    NetworkRoute,
+    NetworkSpec,
+    PrefixReservations,
+)
 from remuda.region.networks import address_plan as plan
 from remuda.region.networks.schema import (
     NetworkCreate,
@@ -124,7 +132,7 @@ def to_cloud(network: Network, identity: Identity) -> Handle:
     return Handle(tenancy_of(identity.metadata), network_name(network.name, network.uid))
 
 
-def _plan(prefix: IPv4Network, reservations: Reservations | None) -> plan.Plan:
+def _plan(prefix: IPv4Network, reservations: PrefixReservations | None) -> plan.Plan:
     if reservations is None:
         return plan.plan_of(prefix)
     wanted = plan.Reservations(reservations.prefix_length, reservations.provider_reserved_prefix_length)
@@ -140,16 +148,17 @@ def _where(wanted: NetworkCreateSpec) -> dict[str, str]:
     }
 
 
-def _stored_routes(wanted: NetworkSpecWire) -> tuple[Route, ...]:
+def _stored_routes(wanted: NetworkSpecWire) -> tuple[NetworkRoute, ...]:
     return tuple(
-        Route(prefix=str(plan.read_route_prefix(route.prefix)), next_hop=route.nexthop) for route in wanted.routes
+        NetworkRoute(prefix=str(plan.read_route_prefix(route.prefix)), next_hop=route.nexthop)
+        for route in wanted.routes
     )
 
 
-def _stored_reservations(wanted: ReservationsWire | None) -> Reservations | None:
+def _stored_reservations(wanted: ReservationsWire | None) -> PrefixReservations | None:
     if wanted is None:
         return None
-    return Reservations(
+    return PrefixReservations(
         prefix_length=wanted.prefix_length,
         provider_reserved_prefix_length=wanted.provider_reserved_prefix_length,
     )

@@ -17,8 +17,8 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import refuse_if_used
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import reject_if_used
 from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.names import permission
 from remuda.region.networks import rules
@@ -38,7 +38,7 @@ class Networks:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
     operations: Operations
 
     async def list(self, context: Context, query: RegionalQuery) -> Collection[Network, list[NetworkRead]]:
@@ -61,7 +61,7 @@ class Networks:
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
         )
-        cloud = await self.clouds.seen(principal, spec.region_id)
+        cloud = await self.providers.get_visible(principal, spec.region_id)
         need(cloud.provider.networks)
         rules.check_new(body, principal)
         done = await self.operations.run(
@@ -104,7 +104,7 @@ class Networks:
             check_state(context, found, rules.writable_network(found))
             if found.is_deleting:
                 return
-            await refuse_if_used(self.store, found, "network is in use and cannot be deleted")
+            await reject_if_used(self.store, found, "network is in use and cannot be deleted")
             # Nothing uses this version of it. Its controller deletes the identity if this process stops before it does.
             log = audit_records(context, NETWORK.plural, found)
             await self.store.delete(Network, found.name, uid=found.uid, version=found.version, unused=True, log=log)

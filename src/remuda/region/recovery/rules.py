@@ -19,14 +19,14 @@ from remuda.providers.contract.servers import CloudPort, CloudServer
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.kinds.orphans import Claim, Orphan, claimed
+from remuda.region.kinds.orphans import Orphan, OrphanClaim, claimed
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Adopted, Replacement, Server
+from remuda.region.kinds.servers import Adopted, ReplacementStatus, Server
 from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableKind
 from remuda.region.securitygroups.rules import handle_of
-from remuda.region.servers.provider_spec import number_in, port_handle, server_handle
+from remuda.region.servers.provider_spec import port_handle, replacement_number, server_handle
 from remuda.region.servers.rules import new_server, server_id
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
 from remuda.resources.conventions import REGION, region_of
@@ -35,7 +35,7 @@ from remuda.store.objects import Resource, ResourceT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class LostServer:
     """A server whose object was lost: where it is, and what its provider says of it."""
 
     orphan: Orphan
@@ -75,7 +75,7 @@ def annotated(resource: ResourceT, name: str, value: str) -> ResourceT:
     return replace(resource, metadata=replace(resource.metadata, annotations=annotations))
 
 
-def is_given_up(server: Server) -> bool:
+def needs_reset(server: Server) -> bool:
     """Tell whether a server's controller counts failures, or has ended a rebuild that failed."""
     status = server.status
     has_failed_rebuild = status.rebuild is not None and status.rebuild.state == "Failed"
@@ -101,7 +101,7 @@ def check_adoptable(orphan: Orphan, wanted: AdoptWrite) -> None:
         )
 
 
-def claimed_for(claim: Claim, orphan: Orphan, now: datetime) -> Orphan:
+def claimed_for(claim: OrphanClaim, orphan: Orphan, now: datetime) -> Orphan:
     """Return the record of an orphan that says what is to be done with it; refuse it if the opposite is."""
     if claim == "adoption" and orphan.spec.is_claimed("removal", now):
         remedy = "wait until it is gone; or forget it, and adopt it if it is found again"
@@ -116,7 +116,7 @@ def port_of(orphan: Orphan) -> Handle:
     return Handle(orphan.spec.tenancy, port_name(orphan.spec.object_id, orphan.spec.object_uid))
 
 
-def check_place(orphan: Orphan, network: Network, home: Identity, port: CloudPort | None) -> CloudPort:
+def check_network(orphan: Orphan, network: Network, home: Identity, port: CloudPort | None) -> CloudPort:
     """Refuse to make a server an object of a network on which it is not at its provider; return its port."""
     is_here = region_of(network) == region_of(orphan) and tenancy_of(home.metadata) == orphan.spec.tenancy
     if network.is_deleting or not is_here or (port is not None and port.spec.network != to_cloud(network, home).name):
@@ -130,7 +130,7 @@ def check_place(orphan: Orphan, network: Network, home: Identity, port: CloudPor
     return port
 
 
-def adopted_server(lost: Lost, name: str, groups: Iterable[str], by: Principal, *, operation: str) -> Server:
+def adopted_server(lost: LostServer, name: str, groups: Iterable[str], by: Principal, *, operation: str) -> Server:
     """Return the object of a server that is at its provider already. What only the lost one knew is left out."""
     port, orphan = lost.port.spec, lost.orphan.spec
     spec = ServerCreateSpec(
@@ -144,7 +144,7 @@ def adopted_server(lost: Lost, name: str, groups: Iterable[str], by: Principal, 
     )
     wanted = ServerCreate(metadata=MetadataWrite(name=name), spec=spec)
     server = new_server(wanted, lost.network, by, operation=operation)
-    adopted = Adopted(uid=orphan.object_uid, address=port.address, number=number_in(orphan.provider_name) or 0)
+    adopted = Adopted(uid=orphan.object_uid, address=port.address, number=replacement_number(orphan.provider_name) or 0)
     return replace(server, spec=replace(server.spec, adopted=adopted))
 
 
@@ -159,7 +159,7 @@ KIND_OF: Mapping[RecoverableKind, type[Resource]] = {
 """The kinds of what has something at a provider."""
 
 
-def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:
+def resources_of(resource: Resource, home: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:
     """Yield what an object may have; nothing in a tenancy, if the identity is gone, which goes after all of it."""
     match resource:
         case Identity():
@@ -173,7 +173,7 @@ def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[Event
 def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[EventSubject, Handle]]:
     match resource:
         case Server():
-            turn = resource.status.replacement or Replacement()
+            turn = resource.status.replacement or ReplacementStatus()
             for number in range(turn.done, max(turn.counter, resource.spec.replacement) + 1):
                 yield "server", server_handle(resource, home, number)
             yield "port", port_handle(resource, home)

@@ -12,7 +12,7 @@ RecoverableKind = Literal["identities", "networks", "securitygroups", "loadbalan
 """The kinds of objects that have resources at a provider, by the plural under which they are stored."""
 OrphanSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
 """What something at a provider is."""
-OrphanWhy = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
+OrphanCause = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
 """Why it is nobody's."""
 
 
@@ -71,5 +71,5 @@ class OrphanRead(Wire, frozen=True, kw_only=True):
     object_id: Annotated[str, msgspec.Meta(description="The object that it was made for.")] = ""
     object_uid: str = ""
     first_seen: datetime
-    why: OrphanWhy
+    why: OrphanCause
     reason: Annotated[str, msgspec.Meta(description="What the operator said who abandoned it.")] = ""

@@ -25,17 +25,25 @@ from remuda.providers.contract.provider import EventSubject
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import EVERYTHING
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.kinds.common import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.kinds.common import ABANDONED, ABANDONED_EVENT, RETRIED, is_abandoned
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.kinds.orphans import HOLD_ADDRESSES, ORPHAN, Claim, Orphan, OrphanSpec, new_orphan, orphan_id
+from remuda.region.kinds.orphans import (
+    ADDRESSED_SUBJECTS,
+    ORPHAN,
+    Orphan,
+    OrphanClaim,
+    OrphanSpec,
+    new_orphan,
+    orphan_id,
+)
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.monitor.inventory import Owners, find_holding
+from remuda.region.monitor.inventory import Owners, find_inventory
 from remuda.region.names import permission
 from remuda.region.networks.ipam import find_held
 from remuda.region.recovery import rules
-from remuda.region.recovery.rules import KIND_OF, things_of
+from remuda.region.recovery.rules import KIND_OF, resources_of
 from remuda.region.recovery.schema import (
     AbandonWrite,
     AdoptWrite,
@@ -60,9 +68,9 @@ class Recovery:
 
     store: Store
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     owners: Owners
-    breaker: DeletionGuard
+    guard: DeletionGuard
     """Stops the deletion of orphans when there are too many."""
 
     async def orphans(self, context: Context, query: OrphanQuery) -> Collection[Orphan, list[OrphanRead]]:
@@ -83,7 +91,7 @@ class Recovery:
 
         async def write() -> None:
             found: Resource = await self.store.get(KIND_OF[kind], name)
-            if isinstance(found, Server) and rules.is_given_up(found):
+            if isinstance(found, Server) and rules.needs_reset(found):
                 found = await self.store.update_status(rules.retried_server(found))
             wanted = rules.annotated(found, RETRIED, context.operation)
             await self.store.update(wanted, log=audit_records(context, kind, found))
@@ -134,9 +142,9 @@ class Recovery:
             log = audit_records(context, ORPHAN.plural, record)
             await self.store.delete(Orphan, record.name, uid=record.uid, log=log)
             return
-        cloud = await self.clouds.get(region_of(record))
-        holding = need(find_holding(cloud.provider, record.spec.subject))
-        if await self.owners.why_orphaned(holding, record.spec.handle) is None:
+        cloud = await self.providers.get(region_of(record))
+        holding = need(find_inventory(cloud.provider, record.spec.subject))
+        if await self.owners.orphan_cause(holding, record.spec.handle) is None:
             raise Invalid("orphan", "has its object again", remedy="delete that")
         await self._claim("removal", orphan)
         await holding.remove(record.spec.handle)
@@ -145,25 +153,25 @@ class Recovery:
         """Have the monitor delete orphans again, after it stopped because there were too many."""
         allow_everywhere(context.principal, _RIGHT)
         for group in ("", EVERYTHING):  # orphans are in no project: what counts for one counts for all
-            await self.breaker.release(group)
+            await self.guard.release(group)
 
-    async def _claim(self, claim: Claim, orphan: str) -> None:
+    async def _claim(self, claim: OrphanClaim, orphan: str) -> None:
         async def write() -> None:
             record = await self.store.get(Orphan, orphan)
             await self.store.update(rules.claimed_for(claim, record, self.clock.now()))
 
         await retry_on_conflict(write)
 
-    async def _find_lost(self, record: Orphan, network: Network) -> rules.Lost:
+    async def _find_lost(self, record: Orphan, network: Network) -> rules.LostServer:
         home = await self.store.get(Identity, identity_of(network))
-        provider = (await self.clouds.get(region_of(record))).provider
+        provider = (await self.providers.get(region_of(record))).provider
         found = await need(provider.servers).find_server(record.spec.handle)
         if found is None:
             raise NotFound("server at the provider", record.spec.provider_name)
         if found.state == "removing":
             raise Invalid("orphan", "is being removed at its provider", remedy="make a new server when it is gone")
-        port = rules.check_place(record, network, home, await need(provider.ports).find_port(rules.port_of(record)))
-        return rules.Lost(orphan=record, network=network, found=found, port=port)
+        port = rules.check_network(record, network, home, await need(provider.ports).find_port(rules.port_of(record)))
+        return rules.LostServer(orphan=record, network=network, found=found, port=port)
 
     async def _groups(self, names: Sequence[str]) -> list[str]:
         """Return those security groups of a port that are still ours."""
@@ -172,7 +180,7 @@ class Recovery:
 
     async def _check_forgettable(self, spec: OrphanSpec) -> None:
         """Refuse to forget what has an address of ours: it is by its record that the address is given back."""
-        if spec.holds_address and await find_held(self.store, spec.object_id, spec.object_uid) is not None:
+        if spec.has_address and await find_held(self.store, spec.object_id, spec.object_uid) is not None:
             raise Invalid(
                 "orphan", "has an address of its network", remedy="remove it, and its record goes when it is gone"
             )
@@ -185,8 +193,8 @@ class Recovery:
         home = found.metadata.labels.get(IDENTITY)
         identity = None if home is None else await find(self.store, Identity, home)
         region, now = region_of(found), self.clock.now()
-        for subject, handle in things_of(found, identity):
-            if subject in HOLD_ADDRESSES or await self._may_be_there(region, subject, handle):
+        for subject, handle in resources_of(found, identity):
+            if subject in ADDRESSED_SUBJECTS or await self._may_be_there(region, subject, handle):
                 record = new_orphan(region, subject, handle, "ObjectAbandoned", now, reason=reason)
                 with suppress(AlreadyExists):
                     await self.store.create(record)
@@ -194,7 +202,7 @@ class Recovery:
     async def _may_be_there(self, region: str, subject: EventSubject, handle: Handle) -> bool:
         """Tell whether a provider has something, or does not say: the monitor looks again."""
         try:
-            holding = find_holding((await self.clouds.get(region)).provider, subject)
+            holding = find_inventory((await self.providers.get(region)).provider, subject)
             return holding is not None and await holding.find(handle) is not None
         except RemudaError:
             return True
@@ -202,7 +210,7 @@ class Recovery:
     def _told(self, found: Resource, reason: str, context: Context) -> Record:
         """Return what the timeline is told, by which the monitor knows that nobody wants it removed."""
         said: dict[str, Any] = {
-            "event": ABANDONMENT,
+            "event": ABANDONED_EVENT,
             "uid": found.uid,
             "generation": found.metadata.generation,
             "reason": reason,

@@ -9,8 +9,8 @@ from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -26,7 +26,7 @@ class SecurityGroupController:
     """Keeps a security group at the provider for each of ours."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
         """Make the group, or bring its rules up to date."""
@@ -34,7 +34,7 @@ class SecurityGroupController:
         network = await self.store.get(Network, regional.network_of(group))
         if not (is_provisioned(home) and is_provisioned(network)):
             return Blocked("DependencyNotReady", "its network is being made")
-        cloud = await self.clouds.get(regional.region_of(group))
+        cloud = await self.providers.get(regional.region_of(group))
         groups, wanted = need(cloud.provider.security_groups), rules.to_cloud(group, home)
         found = await groups.find_group(wanted.handle)
         if found is None or set(found.rules) != set(wanted.rules):
@@ -47,10 +47,10 @@ class SecurityGroupController:
         home = await find(self.store, Identity, regional.identity_of(group))
         if home is None or is_abandoned(group):
             return Done()  # nothing of a tenancy outlives its identity
-        cloud = await self.clouds.get(regional.region_of(group))
+        cloud = await self.providers.get(regional.region_of(group))
         groups, handle = need(cloud.provider.security_groups), rules.handle_of(group, home)
         try:
-            left = await until_gone(handle, groups.find_group, groups.remove_group, cloud)
+            left = await delete_resource(handle, groups.find_group, groups.remove_group, cloud)
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "the provider still has a server in it")
         if left is not None:
@@ -59,10 +59,12 @@ class SecurityGroupController:
         return Done()
 
 
-def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: ControllerSettings | None = None) -> Controller:
+def driver(
+    ports: ReconcilePorts, providers: ProviderRegistry, *, settings: ControllerSettings | None = None
+) -> Controller:
     """Return the controller of security groups."""
     store = ports.store
-    groups = SecurityGroupController(store=store, clouds=clouds)
+    groups = SecurityGroupController(store=store, providers=providers)
     lifecycle = Lifecycle(
         SecurityGroup,
         provision=groups.provision,

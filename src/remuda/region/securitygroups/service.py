@@ -11,8 +11,8 @@ from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import refuse_if_used
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import reject_if_used
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
 from remuda.region.names import permission
@@ -34,7 +34,7 @@ class SecurityGroups:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def list(self, context: Context, query: NetworkedQuery) -> Collection[SecurityGroup, list[GroupRead]]:
         """Return the security groups that the caller may see."""
@@ -54,7 +54,7 @@ class SecurityGroups:
         allow_for(context.principal, permission(_ENDPOINT, "create"), network)
         if network.is_deleting:
             raise Malformed("network is being deleted")
-        need((await self.clouds.get(region_of(network))).provider.security_groups)
+        need((await self.providers.get(region_of(network))).provider.security_groups)
         payer = payer_principal(context.principal, ProjectRef(organization_of(network), project_of(network)))
         group = rules.new_group(context.operation, body, network, payer)
         try:
@@ -85,7 +85,7 @@ class SecurityGroups:
         async def delete() -> None:
             found = await self._group(context, permission(_ENDPOINT, "delete"), group)
             if not found.is_deleting:
-                await refuse_if_used(self.store, found, "security group is in use and cannot be deleted")
+                await reject_if_used(self.store, found, "security group is in use and cannot be deleted")
             log = audit_records(context, SECURITY_GROUP.plural, found)
             await request_deletion(self.store, context, found, rules.writable_group(found), log, unused=True)
 

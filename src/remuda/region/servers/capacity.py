@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from remuda.kernel.errors import InsufficientCapacity, Invalid, NotFound
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, NoCapacity
-from remuda.region.catalogue.provider_registry import Cloud, need
-from remuda.region.kinds.servers import Replacement, Server, awaited_place
+from remuda.region.catalogue.provider_registry import RegionProvider, need
+from remuda.region.kinds.servers import ReplacementStatus, Server, capacity_key
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -46,7 +46,7 @@ def check_fit(image: CloudImage | None, flavor: CloudFlavor | None, *, name: str
         raise Invalid("spec.infrastructureRef", "flavor requires infrastructureRef to be set")
 
 
-def check_room(flavor: CloudFlavor | None) -> None:
+def check_capacity(flavor: CloudFlavor | None) -> None:
     """Refuse a flavor of which no more fit, as far as the provider tells: whoever asks has something to lose."""
     if flavor is not None and flavor.free == 0:
         raise InsufficientCapacity(
@@ -65,16 +65,16 @@ def _check_virtualization(image: CloudImage, flavor: CloudFlavor) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class CapacityReservations:
     """The places that this process has promised: make one for each."""
 
     store: Store
-    _promised: dict[str, set[str]] = field(default_factory=dict)
+    _reserved: dict[str, set[str]] = field(default_factory=dict)
     """The names of servers, by the sort of place."""
-    _taking: dict[str, set[str]] = field(default_factory=dict)
+    _creating: dict[str, set[str]] = field(default_factory=dict)
     """Those that are being made now, likewise."""
 
-    async def promise(self, server: Server, cloud: Cloud, old: Sequence[Handle]) -> bool:
+    async def reserve(self, server: Server, cloud: RegionProvider, old: Sequence[Handle]) -> bool:
         """Keep a place for what is wanted, beside what is there or instead of it; tell whether there is one.
 
         What is gone already has nothing to lose, and waits for a place as a new server does.
@@ -82,54 +82,54 @@ class Places:
         is_another = server.status.flavor_id not in {"", server.spec.flavor_id}
         if is_another and await _is_any_there(old, cloud) and not await self._is_free(server, cloud):
             return False
-        self._promised.setdefault(awaited_place(server), set()).add(server.name)
+        self._reserved.setdefault(capacity_key(server), set()).add(server.name)
         return True
 
-    async def check_room(self, server: Server, cloud: Cloud) -> None:
+    async def check_capacity(self, server: Server, cloud: RegionProvider) -> None:
         """Raise NoCapacity if a new server would take a place that is promised. Seldom is anything asked for it."""
-        if self._promised.get(awaited_place(server)) and not await self._is_free(server, cloud):
+        if self._reserved.get(capacity_key(server)) and not await self._is_free(server, cloud):
             raise NoCapacity(f"the flavor {server.spec.flavor_id}")
 
     @contextmanager
-    def taking(self, server: Server) -> Iterator[None]:
+    def creating(self, server: Server) -> Iterator[None]:
         """Note that a server is being made, while the provider is asked for it."""
-        taking = self._taking.setdefault(awaited_place(server), set())
+        taking = self._creating.setdefault(capacity_key(server), set())
         taking.add(server.name)
         try:
             yield
         finally:
             taking.discard(server.name)
 
-    async def _is_free(self, server: Server, cloud: Cloud) -> bool:
+    async def _is_free(self, server: Server, cloud: RegionProvider) -> bool:
         """Tell whether more are free than others wait for.
 
         These are looked for before and after: meanwhile one may have taken its place, and another been promised one.
         """
-        place = awaited_place(server)
+        place = capacity_key(server)
         waiting = await self._waiting(place)
-        flavor = find_flavor(await cloud.flavors_now(), server.spec.flavor_id)
+        flavor = find_flavor(await cloud.uncached_flavors(), server.spec.flavor_id)
         waiting |= await self._waiting(place)
         waiting |= self._remembered(place)
         return flavor is None or flavor.free is None or flavor.free > len(waiting - {server.name})
 
     async def _waiting(self, place: str) -> set[str]:
-        for name in [*self._promised.get(place, ())]:
+        for name in [*self._reserved.get(place, ())]:
             if not _awaits(await find(self.store, Server, name), place):
-                self._promised[place].discard(name)
+                self._reserved[place].discard(name)
         begun = await self.store.list_names(Server, index=("awaited place", place))
         return {*begun.items, *self._remembered(place)}
 
     def _remembered(self, place: str) -> set[str]:
-        return self._promised.get(place, set()) | self._taking.get(place, set())
+        return self._reserved.get(place, set()) | self._creating.get(place, set())
 
 
 def _awaits(server: Server | None, place: str) -> bool:
     """Tell whether a server that was promised a place has yet to take it."""
-    if server is None or awaited_place(server) != place:
+    if server is None or capacity_key(server) != place:
         return False
-    return (server.status.replacement or Replacement()).done < server.spec.replacement
+    return (server.status.replacement or ReplacementStatus()).done < server.spec.replacement
 
 
-async def _is_any_there(handles: Sequence[Handle], cloud: Cloud) -> bool:
+async def _is_any_there(handles: Sequence[Handle], cloud: RegionProvider) -> bool:
     servers = need(cloud.provider.servers)
     return any([await servers.find_server(each) is not None for each in handles])

@@ -26,7 +26,7 @@ from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.servers import ReplacementStatus, Server
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.servers.rules import user_data_of
 from remuda.resources.conventions import NAME, organization_of, project_of, region_of
@@ -56,7 +56,7 @@ _LONGEST_LINE = 998
 _BEYOND_MAIL = re.compile(rb"[^\t\n -~]")
 
 
-def augmented(data: bytes, public_key: str) -> bytes:
+def with_authority(data: bytes, public_key: str) -> bytes:
     """Return user data, checked before, with the part that trusts this authority's key behind it."""
     ours = _cloud_config(public_key)
     if not data:
@@ -104,15 +104,15 @@ def _boundary(*parts: bytes) -> bytes:
     return b"remuda-" + hashlib.sha256(b"\n".join(parts)).hexdigest()[:32].encode()
 
 
-def number_in(name: str) -> int | None:
+def replacement_number(name: str) -> int | None:
     """Return how many replacements a server's name at its provider counts, or None if it is no such name."""
     _, dot, number = name.rpartition(".")
     return int(number) if dot and number.isdecimal() else None
 
 
-def numbers_of(server: Server) -> range:
+def replacement_numbers(server: Server) -> range:
     """Return the replacements of a server that may be at its provider now, as its names there count them."""
-    turn = server.status.replacement or Replacement()
+    turn = server.status.replacement or ReplacementStatus()
     last = max(turn.counter, server.spec.replacement)
     return range(server.cloud_number(turn.done), server.cloud_number(last) + 1)
 
@@ -128,7 +128,7 @@ def server_handle(server: Server, home: Identity, replacement: int) -> Handle:
     return Handle(tenancy_of(home.metadata), name)
 
 
-def wanted_port(
+def desired_port(
     server: Server, home: Identity, network: Network, groups: Sequence[SecurityGroup], address: Address
 ) -> CloudPortSpec:
     """Return what a server's port is to be."""
@@ -140,11 +140,11 @@ def wanted_port(
         mac=address.spec.mac,
         groups=tuple(group_name(group.name, group.uid) for group in groups),
         sources=tuple(pair.cidr for pair in pairs),
-        is_public=server.spec.wants_public_ip,
+        is_public=server.spec.has_public_ip,
     )
 
 
-def wanted_server(
+def desired_server(
     server: Server, home: Identity, authority: SSHCertificateAuthority | None, replacement: int
 ) -> CloudServerSpec:
     """Return what a server is to be made of."""
@@ -156,7 +156,7 @@ def wanted_server(
         flavor=spec.flavor_id,
         image=spec.image.id,
         port=port_name(server.name, server.cloud_uid),
-        user_data=user_data if authority is None else augmented(user_data, authority.spec.public_key),
+        user_data=user_data if authority is None else with_authority(user_data, authority.spec.public_key),
         has_tenancy_key=spec.ssh_injection == "identityKeypair",
         host=spec.infrastructure_ref,
         labels={

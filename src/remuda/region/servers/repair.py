@@ -11,8 +11,8 @@ from remuda.providers.contract.servers import CloudServer, CloudServers, CloudSe
 from remuda.quota.reservation import RECHECK_S
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue
-from remuda.region.catalogue.provider_registry import Cloud, need
-from remuda.region.kinds.servers import Rebuild, Replacement, Server
+from remuda.region.catalogue.provider_registry import RegionProvider, need
+from remuda.region.kinds.servers import Rebuild, ReplacementStatus, Server
 
 _QUIET: frozenset[CloudServerState] = frozenset({"running", "stopped", "suspended", "failed"})
 
@@ -22,7 +22,7 @@ def with_status(server: Server, **changes: object) -> Server:
     return replace(server, status=replace(server.status, **changes))
 
 
-async def try_again(
+async def retry_create(
     server: Server, found: CloudServer, servers: CloudServers, run: ReconcileContext, *, attempts: int
 ) -> Outcome[Server]:
     """Remove what could not be brought up, after that was counted; when it is gone, it is made again.
@@ -48,7 +48,7 @@ async def try_again(
 
 
 async def rebuild(
-    server: Server, found: CloudServer, cloud: Cloud, run: ReconcileContext, *, user_data: bytes
+    server: Server, found: CloudServer, cloud: RegionProvider, run: ReconcileContext, *, user_data: bytes
 ) -> Outcome[Server]:
     """Put the wanted image in the place of what is there, and see it through. It starts with this user data."""
     target, marker = server.spec.image.id, server.status.rebuild
@@ -63,7 +63,7 @@ async def rebuild(
 
 
 async def _begin(
-    server: Server, found: CloudServer, cloud: Cloud, run: ReconcileContext, user_data: bytes
+    server: Server, found: CloudServer, cloud: RegionProvider, run: ReconcileContext, user_data: bytes
 ) -> Outcome[Server]:
     target = server.spec.image.id
     marker = Rebuild(target_image_id=target, state="Rebuilding")
@@ -81,7 +81,7 @@ async def _begin(
 
 
 def _follow(
-    server: Server, marker: Rebuild, found: CloudServer, cloud: Cloud, run: ReconcileContext
+    server: Server, marker: Rebuild, found: CloudServer, cloud: RegionProvider, run: ReconcileContext
 ) -> Outcome[Server]:
     """See what became of a rebuild. That it failed is seen twice: what was read may be from before it began."""
     target, sought = marker.target_image_id, (found.handle, marker.target_image_id)
@@ -99,13 +99,13 @@ def _follow(
     return Outcome(Blocked("Errored", "the rebuild failed: select another image or replace the server"), failed)
 
 
-def settled(found: CloudServer) -> Done | None:
+def settled_result(found: CloudServer) -> Done | None:
     """Tell whether nothing more comes of a server by itself; one that broke after it ran is shown, and left alone."""
     has_broken = found.state == "failed" and found.launched is not None
     return Done() if has_broken or found.state in {"running", "stopped", "suspended"} else None
 
 
-def counted(seen: Server, before: Server, turn: Replacement) -> Server:
+def with_recreation_counted(seen: Server, before: Server, turn: ReplacementStatus) -> Server:
     """Return a server with one more making counted, if another one is in its place that nobody had asked for.
 
     It follows from what is written down, so whoever made it need not have come to say so.
@@ -117,6 +117,6 @@ def counted(seen: Server, before: Server, turn: Replacement) -> Server:
     return with_status(seen, remade=status.remade + 1)
 
 
-def done_with(turn: Replacement) -> Replacement:
+def completed_replacement(turn: ReplacementStatus) -> ReplacementStatus:
     """Return a replacement that has taken place."""
     return replace(turn, done=turn.counter, cleared=0)

@@ -16,14 +16,14 @@ from remuda.kernel.secrets import Secret
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.servers import (
     AddressPair,
+    LastAppliedSpec,
     PublicIpAllocation,
-    Replacement,
+    ReplacementStatus,
     Server,
     ServerGroup,
     ServerImage,
     ServerNetwork,
     ServerSpec,
-    Stands,
     drift_of,
 )
 from remuda.region.servers.schema import (
@@ -94,7 +94,7 @@ def check_update(server: Server, wanted: ServerUpdate) -> None:
         raise Invalid("spec.flavorId", "server flavor is immutable")
 
 
-def hidden_user_data(text: str) -> Secret | None:
+def sealed_user_data(text: str) -> Secret | None:
     """Return user data as it is stored."""
     return Secret(text) if text else None
 
@@ -123,7 +123,7 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
                 image=ServerImage(id=spec.image_id),
                 ssh_certificate_authority_id=spec.ssh_certificate_authority_id or "",
                 ssh_injection=injection_of(spec),
-                user_data=hidden_user_data(spec.user_data),
+                user_data=sealed_user_data(spec.user_data),
                 infrastructure_ref=spec.infrastructure_ref,
                 operation=operation,
                 tags=tags,
@@ -134,14 +134,14 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
     )
 
 
-def changed_server(server: Server, wanted: ServerUpdate, by: Principal, now: datetime) -> Server:
+def updated_server(server: Server, wanted: ServerUpdate, by: Principal, now: datetime) -> Server:
     """Return a server with everything replaced that a client may change."""
     check_tags(wanted.metadata.tags)
     tags = replaced_tags(server.spec.tags, stored_tags(wanted.metadata), by)
     spec = replace(
         server.spec,
         image=ServerImage(id=wanted.spec.image_id),
-        user_data=hidden_user_data(wanted.spec.user_data),
+        user_data=sealed_user_data(wanted.spec.user_data),
         tags=tags,
     )
     metadata = changed_metadata(server.metadata, wanted.metadata, by.subject, now)
@@ -184,7 +184,7 @@ def _read_networking(spec: ServerSpec) -> NetworkingWire | None:
     pairs = spec.networks[0].allowed_address_pairs if spec.networks else ()
     networking = NetworkingWire(
         security_groups=tuple(group.id for group in spec.security_groups),
-        public_ip=spec.wants_public_ip,
+        public_ip=spec.has_public_ip,
         allowed_source_addresses=tuple(pair.cidr for pair in pairs),
     )
     return None if networking == NetworkingWire() else networking
@@ -235,14 +235,14 @@ def replaced_server(server: Server, wanted: ReplaceWrite, by: Principal, *, oper
     """
     written = writable_metadata(server.metadata, server.spec.tags)
     authority = wanted.ssh_certificate_authority_id or ""
-    begun, stands = (server.status.replacement or Replacement()).counter, what_stands(server)
-    is_reverting = server.spec.replacement > begun and _stands_as(stands, wanted)
+    begun, stands = (server.status.replacement or ReplacementStatus()).counter, last_applied_spec(server)
+    is_reverting = server.spec.replacement > begun and _matches(stands, wanted)
     spec = replace(
         server.spec,
         ssh_injection=stands.ssh_injection if is_reverting else _injection_after(server.spec, authority or None),
         flavor_id=wanted.flavor_id,
         image=ServerImage(id=wanted.image_id),
-        user_data=hidden_user_data(wanted.user_data),
+        user_data=sealed_user_data(wanted.user_data),
         ssh_certificate_authority_id=authority,
         replacement=begun if is_reverting else server.spec.replacement + 1,
         stands=None if is_reverting else stands,
@@ -251,12 +251,12 @@ def replaced_server(server: Server, wanted: ReplaceWrite, by: Principal, *, oper
     return replace(server, metadata=changed_metadata(server.metadata, written, by.subject, now), spec=spec)
 
 
-def what_stands(server: Server) -> Stands:
+def last_applied_spec(server: Server) -> LastAppliedSpec:
     """Return what a server is, or is being made: what is wanted, unless that waits for its turn."""
-    spec, turn = server.spec, server.status.replacement or Replacement()
+    spec, turn = server.spec, server.status.replacement or ReplacementStatus()
     if spec.stands is not None and spec.replacement > turn.counter:
         return spec.stands
-    return Stands(
+    return LastAppliedSpec(
         flavor_id=spec.flavor_id,
         image_id=spec.image.id,
         ssh_certificate_authority_id=spec.ssh_certificate_authority_id,
@@ -264,7 +264,7 @@ def what_stands(server: Server) -> Stands:
     )
 
 
-def _stands_as(stands: Stands, wanted: ReplaceWrite) -> bool:
+def _matches(stands: LastAppliedSpec, wanted: ReplaceWrite) -> bool:
     """Tell whether what stands is what is wanted."""
     return (stands.flavor_id, stands.image_id, stands.ssh_certificate_authority_id) == (
         wanted.flavor_id,

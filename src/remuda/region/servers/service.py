@@ -13,7 +13,7 @@ from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound, ResponseNotStored
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import Cloud, Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider
 from remuda.region.images.service import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Network
@@ -22,8 +22,8 @@ from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.names import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.servers import rules
-from remuda.region.servers.capacity import check_fit, check_room, find_flavor
-from remuda.region.servers.rules import replaced_server, what_stands
+from remuda.region.servers.capacity import check_capacity, check_fit, find_flavor
+from remuda.region.servers.rules import last_applied_spec, replaced_server
 from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.conventions import is_api_v2, network_of, organization_of, project_of, region_of
 from remuda.resources.crud import audit_records, check_state, request_deletion, retry_on_conflict
@@ -39,7 +39,7 @@ class Servers:
     store: Store
     clock: Clock
     identity: IdentityPort
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def list(self, context: Context, query: NetworkedQuery) -> Collection[Server, list[ServerRead]]:
         """Return the servers that the caller may see."""
@@ -97,7 +97,7 @@ class Servers:
             rules.check_revision(found, revision)
             network = await self._network(context, network_of(found))
             await self._check_update(context, found, body, network)
-            changed = rules.changed_server(found, body, context.principal, self.clock.now())
+            changed = rules.updated_server(found, body, context.principal, self.clock.now())
             return await self.store.update(changed, log=audit_records(context, SERVER.plural, found))
 
         return await retry_on_conflict(change)
@@ -158,7 +158,7 @@ class Servers:
         check_user_data(read_user_data(spec.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
         await self._check_groups(context, spec.networking, network)
-        cloud = await self.clouds.get(region_of(network))
+        cloud = await self.providers.get(region_of(network))
         image = await find_image(cloud, organization_of(network), spec.image_id, store=self.store)
         flavor = find_flavor(await cloud.flavors(), spec.flavor_id)
         if image is not None and image.state == "ready" and flavor is None:
@@ -173,7 +173,7 @@ class Servers:
             check_user_data(read_user_data(wanted.spec.user_data), with_authority=has_authority)
         await self._check_groups(context, wanted.spec.networking, network)
         if wanted.spec.image_id != found.spec.image.id:
-            cloud = await self.clouds.get(region_of(network))
+            cloud = await self.providers.get(region_of(network))
             await self._check_image(cloud, found, wanted.spec.image_id, wanted.spec.flavor_id)
         rules.check_sources(wanted.spec.networking)
 
@@ -183,13 +183,13 @@ class Servers:
         authority = wanted.ssh_certificate_authority_id
         check_user_data(read_user_data(wanted.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
-        cloud = await self.clouds.get(region_of(network))
+        cloud = await self.providers.get(region_of(network))
         await self._check_image(cloud, found, wanted.image_id, wanted.flavor_id, must_be_offered=True)
-        if wanted.flavor_id not in {found.spec.flavor_id, what_stands(found).flavor_id}:
-            check_room(find_flavor(await cloud.flavors_now(), wanted.flavor_id))
+        if wanted.flavor_id not in {found.spec.flavor_id, last_applied_spec(found).flavor_id}:
+            check_capacity(find_flavor(await cloud.uncached_flavors(), wanted.flavor_id))
 
     async def _check_image(
-        self, cloud: Cloud, found: Server, image: str, flavor: str, *, must_be_offered: bool = False
+        self, cloud: RegionProvider, found: Server, image: str, flavor: str, *, must_be_offered: bool = False
     ) -> None:
         offered = find_flavor(await cloud.flavors(), flavor)
         if offered is None and must_be_offered:

@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import CloudPort, CloudServer, CloudServerState
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.kinds.networks import Identity
-from remuda.region.kinds.servers import DRIFTED, Phase, Replacement, Server, ServerStatus
+from remuda.region.kinds.servers import DRIFTED, Phase, ReplacementStatus, Server, ServerStatus
 from remuda.region.servers.provider_spec import port_handle, server_handle
 from remuda.resources.conventions import identity_of, region_of
 from remuda.resources.crud import find, retry_on_conflict
@@ -126,7 +126,7 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
 
 def _is_being_changed(server: Server, found: CloudServer) -> bool:
     status = server.status
-    turn = status.replacement or Replacement()
+    turn = status.replacement or ReplacementStatus()
     is_replaced = not turn.done == turn.counter == server.spec.replacement
     is_rebuilt = status.rebuild is not None or status.applied_image_id not in {"", server.spec.image.id}
     return is_replaced or is_rebuilt or found.state == "rebuilding"
@@ -142,14 +142,14 @@ def _differences(server: Server, found: CloudServer) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looking:
+class ServerObserver:
     """Sees how servers are."""
 
     store: Store
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
 
-    async def look(self, server: str) -> Server | None:
+    async def observe(self, server: str) -> Server | None:
         """Write down how a server is, and return it so; None if it is not there, or not at its provider."""
 
         async def write() -> Server | None:
@@ -167,8 +167,8 @@ class Looking:
         return await retry_on_conflict(write)
 
     async def _seen(self, server: Server, home: Identity) -> Server | None:
-        provider = (await self.clouds.get(region_of(server))).provider
-        turn = server.status.replacement or Replacement()
+        provider = (await self.providers.get(region_of(server))).provider
+        turn = server.status.replacement or ReplacementStatus()
         found = await need(provider.servers).find_server(server_handle(server, home, turn.counter))
         if found is None:
             return None
