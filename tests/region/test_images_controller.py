@@ -252,7 +252,7 @@ async def test_an_image_that_waits_for_its_turn_is_deleted_at_once(region_images
 async def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ended(region_images: Ground) -> None:
     name = await region_images.begin()
     wanted = cloud_image_spec(await region_images.store.get(ImageImport, name))
-    transfers = Transfers(region_images.room.service["images"].fetcher, most=1)
+    transfers = Transfers(region_images.room.service["images"].fetcher, max_concurrent=1)
     moved: list[str] = []
     transfers.add_listener(moved.append)
     transfers.start(

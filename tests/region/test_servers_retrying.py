@@ -73,7 +73,7 @@ async def _given_up(yard: Yard) -> str:
     server = await yard.make_server(await yard.make_network())
     assert await _meanwhile(yard, 120) == 3
     assert await _status(yard, server) == ("error", "error")
-    assert (await yard.available(server)).message == "it could not be brought up: no machine starts"
+    assert (await yard.available(server)).message == "the server could not be started: no machine starts"
     assert (await yard.stored(server)).status.provider_create_failures == 3
     told = await yard.timeline(server)
     assert [each for each in told if each in {"CreateFailed", "GivenUp"}] == ["CreateFailed"] * 2 + ["GivenUp"]

@@ -69,7 +69,7 @@ TABLE = Table(
         *recovery.ROUTES,
     ],
 )
-"""The routes of all resource packages, which an `Api` mounts with `RegionServices`."""
+"""Routes of all resource packages, which an `Api` mounts with `RegionServices`."""
 
 
 CONTROLLER_OF: Mapping[EventSubject, str] = {
@@ -82,12 +82,12 @@ CONTROLLER_OF: Mapping[EventSubject, str] = {
     "storage": "filestorages",
     "image": "imageimports",
 }
-"""The controller that an event of a provider enqueues, by the subject of the event."""
+"""Name of the controller that a provider event is for, by the subject of the event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionServices:
-    """The service of each class that routes call."""
+    """Services that routes call."""
 
     catalogue: Catalogue
     images: Images
@@ -103,7 +103,7 @@ class RegionServices:
 
 
 class RegionApp(ServiceApp[RegionPorts, RegionServices]):
-    """The region service: services, operations, controllers and background tasks over `RegionPorts`."""
+    """Wiring of the region service over `RegionPorts`."""
 
     table = TABLE
 
@@ -136,7 +136,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         ports, providers, operations = self.ports, self.providers, self.operations
         store, clock, identity = ports.store, ports.clock, ports.identity
         servers = Servers(store=store, clock=clock, identity=identity, providers=providers)
-        looking = ServerObserver(store=store, clock=clock, providers=providers)
+        observer = ServerObserver(store=store, clock=clock, providers=providers)
         return RegionServices(
             catalogue=Catalogue(providers=providers, settings=ports.settings, version=release()),
             images=Images(store=store, providers=providers, fetcher=new_fetcher(ports.settings, ports.web)),
@@ -151,7 +151,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 store=store, clock=clock, identity=identity, providers=providers, operations=operations
             ),
             servers=servers,
-            server_actions=ServerActions(store=store, providers=providers, servers=servers, looking=looking),
+            server_actions=ServerActions(store=store, providers=providers, servers=servers, looking=observer),
             recovery=Recovery(
                 store=store,
                 clock=clock,
@@ -178,10 +178,10 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         )
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
-        drivers = {subject: self.drivers[name] for subject, name in CONTROLLER_OF.items()}
+        controllers = {subject: self.drivers[name] for subject, name in CONTROLLER_OF.items()}
         for provider in self.ports.providers.all():
             if provider.events is not None:
-                yield "provider events", ProviderEventListener(provider, drivers, self.ports.clock).run
+                yield "provider events", ProviderEventListener(provider, controllers, self.ports.clock).run
         yield "monitor", self._monitor.run
         yield "project consumer", self._consumer.run
         yield "file storage classes", self._classes.keep
@@ -191,5 +191,4 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         await seed_regions(self.ports.store, self.ports.settings.regions, now=self.ports.clock.now())
 
     async def close(self) -> None:
-        """Close the calls to the providers."""
         await self.providers.close()

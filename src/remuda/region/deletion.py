@@ -1,9 +1,4 @@
-"""When something at a provider is gone.
-
-That is when it was looked for twice, as far apart as its reads can be old, and nothing about it is unanswered.
-
-What keeps an object from being deleted: whatever names it, in our own store or by a finalizer of another service.
-"""
+"""Deletion at a provider with confirmed absence, and the check that rejects the deletion of an object in use."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
@@ -22,17 +17,13 @@ NameT = TypeVar("NameT", bound=Hashable)
 
 
 class ProviderAccess(Protocol):
-    """A provider as its controllers have it."""
+    """Provider of a region as its controllers use it."""
 
     @property
-    def absences(self) -> AbsenceTracker:
-        """Since when things are not there."""
-        ...
+    def absences(self) -> AbsenceTracker: ...
 
     @property
-    def calls(self) -> Calls:
-        """All calls to it."""
-        ...
+    def calls(self) -> Calls: ...
 
 
 async def delete_resource(
@@ -42,34 +33,24 @@ async def delete_resource(
     cloud: ProviderAccess,
     *,
     key: str | None = None,
+    forget: bool = True,
 ) -> Result | None:
-    """Remove something at a provider; return what to wait for, or None when it is gone, and forget it then.
+    """Delete a resource at a provider; return what to wait for, or None when its absence is confirmed.
 
-    `key` is what calls about it go by, where that is not its name.
+    `key` is the key of its calls, if that is not its name. Without `forget`, the absence stays recorded.
     """
-    left = await going(name, find, remove, cloud, key=key)
-    if left is None:
-        cloud.absences.clear(name)
-    return left
-
-
-async def going(
-    name: NameT,
-    find: Callable[[NameT], Awaitable[object | None]],
-    remove: Callable[[NameT], Awaitable[None]],
-    cloud: ProviderAccess,
-    *,
-    key: str | None = None,
-) -> Result | None:
-    """Do the same, and go on knowing that it is gone."""
     absences = cloud.absences
     if await find(name) is not None:
         absences.clear(name)
         await remove(name)
-        return Requeue(0 if absences.delay_s == 0 else RECHECK_S, "Deprovisioning", "being removed at the provider")
-    # What was asked for and has not been answered may yet come to be.
+        return Requeue(0 if absences.delay_s == 0 else RECHECK_S, "Deprovisioning", "being deleted at the provider")
+    # A create whose outcome is unknown may still take effect.
     if cloud.calls.is_unknown(key or _key(name)) or not absences.record_missing(name):
-        return Requeue(absences.delay_s or RECHECK_S, "Deprovisioning", "looking whether it is really gone")
+        return Requeue(
+            absences.delay_s or RECHECK_S, "Deprovisioning", "confirming that it was deleted at the provider"
+        )
+    if forget:
+        absences.clear(name)
     return None
 
 
@@ -78,9 +59,9 @@ def _key(name: Hashable) -> str:
 
 
 async def reject_if_used(store: Store, found: Resource, message: str) -> None:
-    """Raise Forbidden with these words while anything uses an object."""
-    kept_by = [
+    """Raise Forbidden while an object has a referrer, or a finalizer of another service."""
+    blockers = [
         each for each in found.metadata.finalizers if each not in STORE_FINALIZERS and each != CONTROLLER_FINALIZER
     ]
-    if kept_by or await store.referrers(type(found), found.name, limit=1):
+    if blockers or await store.referrers(type(found), found.name, limit=1):
         raise Forbidden(message)

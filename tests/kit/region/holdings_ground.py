@@ -163,7 +163,7 @@ async def open_site(
         "store": store,
         "clock": world.clock,
         "identity": identity,
-        "clouds": clouds,
+        "providers": clouds,
         "operations": operations,
     }
     site = Site(

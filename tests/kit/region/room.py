@@ -7,7 +7,7 @@
             await make_region(room.store)
             reply = await room.ask(member("ann@example.com", ORG, "region:networks:v2 CR")).post("/api/v2/…", {…})
 
-        in_a_room(lambda world, store: Nets(clouds=clouds_over(world, store, {REGION: …}), …), ROUTES, scenario)
+        in_a_room(lambda world, store: Nets(providers=clouds_over(world, store, {REGION: …}), …), ROUTES, scenario)
 
 Every answer is held against the document of those routes, and against the wire contract.
 """

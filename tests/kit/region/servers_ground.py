@@ -268,7 +268,7 @@ async def open_yard(
         authorities_controllers.driver(ports, identity, settings=settings),
         servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
     )
-    common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
+    common: dict[str, Any] = {"store": store, "identity": identity, "providers": clouds, "clock": world.clock}
     servers = Servers(**common)
     looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
     actions = ServerActions(store=store, providers=clouds, servers=servers, looking=looking)

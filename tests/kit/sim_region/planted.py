@@ -65,7 +65,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "nobody notices the end of a project": (ProjectConsumer, "delete_contents", _nothing),
     "another image is wanted, and nobody puts it there": (servers, "rebuild", _left_as_it_is),
     "a network goes although another service uses it": (network_service, "reject_if_used", _nothing),
-    "what is abandoned is not written down": (Recovery, "_record_leftovers", _nothing),
+    "what is abandoned is not written down": (Recovery, "_record_orphans", _nothing),
     "nobody fetches an image": (ImageController, "provision", _always(answer=Done())),
 }
 """What is replaced, and by what."""

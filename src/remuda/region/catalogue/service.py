@@ -2,7 +2,7 @@
 
 Every method takes the context of the call and checks the caller's permissions itself. Version 1 of the API names an
 organization, in which the caller needs the permission; version 2 names none, and the permission in any organization is
-enough. In both, `clouds` decides which regions a caller sees.
+enough. In both, `ProviderRegistry` decides which regions are visible to a caller.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,6 @@ class Catalogue:
     providers: ProviderRegistry
     settings: RegionSettings
     version: str
-    """The running release."""
 
     async def regions(self, context: Context, organization: str | None = None) -> list[RegionRead]:
         """Return the regions that the caller may see."""
@@ -89,8 +88,8 @@ class Catalogue:
 
 
 def _allow(context: Context, endpoint: str, organization: str | None) -> None:
-    right = permission(endpoint, "read")
+    required = permission(endpoint, "read")
     if organization is None:
-        allow_somewhere(context.principal, right)
+        allow_somewhere(context.principal, required)
     else:
-        allow_in_organization(context.principal, right, organization)
+        allow_in_organization(context.principal, required, organization)

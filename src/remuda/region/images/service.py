@@ -5,7 +5,7 @@ deletion of an image that has just been imported has two: at the provider, and o
 completes if this process does not. Images belong to an organization and to a region's provider, and to no project, so
 no image is deleted with a project.
 
-The provider's list is a cached one (`Cloud.images`), so that a slow provider does not slow down every request. An
+The provider's list is cached (`RegionProvider.images`), so that a slow provider does not slow down every request. An
 imported image is listed as soon as it was requested. While it is being deleted its state is `failed`, so that no caller
 starts to use it.
 
@@ -52,7 +52,7 @@ async def find_image(
     found = await _at_provider(cloud, image)
     importing = None if store is None else await find(store, ImageImport, image)
     if importing is not None and region_of(importing) == cloud.region.name:
-        found = _shown(found, importing)
+        found = _with_import(found, importing)
     return found if found is not None and is_available(found, organization) else None
 
 
@@ -70,11 +70,11 @@ async def images_of(cloud: RegionProvider, store: Store, owners: Iterable[str]) 
     for owner in owners:
         labels = {REGION: cloud.region.name, ORGANIZATION: owner}
         for each in (await store.list(ImageImport, labels=labels)).items:
-            found[each.name] = _shown(found.get(each.name), each)
+            found[each.name] = _with_import(found.get(each.name), each)
     return sorted((each for each in found.values() if each is not None), key=lambda each: (each.name, each.id))
 
 
-def _shown(found: CloudImage | None, importing: ImageImport) -> CloudImage | None:
+def _with_import(found: CloudImage | None, importing: ImageImport) -> CloudImage | None:
     if found is None:
         return None if importing.is_deleting else image_of(importing)
     if found.organization != organization_of(importing):
@@ -118,12 +118,12 @@ class Images:
         cloud = await self.providers.get_visible(principal, region)
         need(cloud.provider.images)
         rules.check_new(body, principal)
-        made = await find(self.store, ImageImport, context.operation)
-        if made is None:
+        created = await find(self.store, ImageImport, context.operation)
+        if created is None:
             await self.fetcher.read_header(body.spec.uri.reveal())
             new = rules.new_import(context.operation, body, principal, organization=organization, region=region)
-            made = await self._create(context, new)
-        return rules.read_image(rules.image_of(made))
+            created = await self._create(context, new)
+        return rules.read_image(rules.image_of(created))
 
     async def delete(self, context: Context, organization: str, region: str, image: str) -> None:
         """Delete an image of an organization that no server was created from."""
@@ -171,10 +171,10 @@ class Images:
             raise InUse("image", image)
 
 
-def _is_allowed(principal: Principal, right: Permission, organization: str) -> bool:
+def _is_allowed(principal: Principal, required: Permission, organization: str) -> bool:
     access = principal.access
     inside = access.organizations.get(organization)
-    return right in access.everywhere or (inside is not None and right in inside.permissions)
+    return required in access.everywhere or (inside is not None and required in inside.permissions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,12 +201,12 @@ class Snapshots:
             raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
         new = snapshot_of(source, context.operation, body.metadata, context.principal, organization=organization)
         try:
-            making = snapshots.snapshot_server(await self._handle(found), new)
-            made = await map_server_errors(making, "server cannot be snapshotted in its current state")
+            call = snapshots.snapshot_server(await self._handle(found), new)
+            created = await map_server_errors(call, "server cannot be snapshotted in its current state")
         except AlreadyExists:  # the response to the same request was lost
-            made = await _seen(images, new.id)
+            created = await _get_snapshot(images, new.id)
         cloud.invalidate_images()
-        return rules.read_image(made)
+        return rules.read_image(created)
 
     async def _server(self, context: Context, server: str) -> Server:
         found = await self.store.get(Server, server)
@@ -217,11 +217,11 @@ class Snapshots:
 
     async def _handle(self, server: Server) -> Handle:
         home = await self.store.get(Identity, identity_of(server))
-        turn = server.status.replacement or ReplacementStatus()
-        return self.handle_of(server, home, turn.counter)
+        replacement = server.status.replacement or ReplacementStatus()
+        return self.handle_of(server, home, replacement.counter)
 
 
-async def _seen(images: CloudImages, image: str) -> CloudImage:
+async def _get_snapshot(images: CloudImages, image: str) -> CloudImage:
     found = await images.find_image(image)
     if found is None:
         raise Unavailable("The snapshot is being created and is not visible yet: send the same request again.")

@@ -1,8 +1,6 @@
-"""The monitor: looks at every region now and then, in the process that leads.
+"""Monitor of all regions, which runs in the leading process.
 
-Each region has its own polls and searches, so that one whose provider does not answer holds up no other.
-
-What an operator may set about the monitor.
+Each region has its own tasks, so a provider that does not respond delays no other region.
 """
 
 import asyncio
@@ -30,34 +28,34 @@ from remuda.store.logs import Log
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorSettings:
-    """How often, and how fast at most: a look at 100,000 servers is spread over hours."""
+    """Interval and rates: a comparison of 100,000 servers is spread over hours."""
 
     interval: timedelta = timedelta(minutes=5)
-    """From the end of a look to the beginning of the next."""
+    """Time from the end of one run to the start of the next."""
     initial_polls_per_s: float = 3.0
-    """How many servers are looked at each second of which nothing is remembered."""
+    """Polls of servers whose last observed version is not known."""
     checks_per_s: float = 10.0
-    """How many things at a provider are held against our objects each second."""
+    """Comparisons of provider resources with objects."""
     low_share: float = 0.1
-    """A network of whose addresses a smaller share is free runs low."""
+    """Share of free addresses below which a network is reported as low."""
 
 
-def new_monitor(ports: RegionPorts, providers: ProviderRegistry, wake: Callable[[str], None]) -> "Monitor":
-    """Return the monitor of the region service; `wake` is that of the controller of servers."""
-    told = ports.settings
+def new_monitor(ports: RegionPorts, providers: ProviderRegistry, enqueue: Callable[[str], None]) -> "Monitor":
+    """Return the monitor of the region service; `enqueue` is that of the server controller."""
+    configured = ports.settings
     settings = MonitorSettings(
-        interval=told.poll_idle,
-        initial_polls_per_s=told.first_looks_per_s,
-        checks_per_s=told.judged_per_s,
-        low_share=told.addresses_low_percent / 100,
+        interval=configured.poll_idle,
+        initial_polls_per_s=configured.first_looks_per_s,
+        checks_per_s=configured.judged_per_s,
+        low_share=configured.addresses_low_percent / 100,
     )
     metrics = MonitorMetrics(ports.metrics)
-    return Monitor(ports.reconcile_ports, ports.log, providers, wake, metrics=metrics, settings=settings)
+    return Monitor(ports.reconcile_ports, ports.log, providers, enqueue, metrics=metrics, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionTasks:
-    """What looks at one region."""
+    """Tasks of one region."""
 
     poller: Poller
     orphans: OrphanSearch
@@ -65,34 +63,34 @@ class RegionTasks:
 
 
 class Monitor:
-    """Looks at everything. Have `keep` done as a duty."""
+    """Comparison of stored state with the state at all providers."""
 
     def __init__(
         self,
         ports: ReconcilePorts,
         log: Log,
         providers: ProviderRegistry,
-        wake: Callable[[str], None],
+        enqueue: Callable[[str], None],
         *,
         metrics: MonitorMetrics,
         settings: MonitorSettings | None = None,
     ) -> None:
-        """Tell the controller of servers by `wake` whom to look after."""
-        self._ports, self._providers, self._wake = ports, providers, wake
+        """Call `enqueue` with each server that its controller has to reconcile."""
+        self._ports, self._providers, self._enqueue = ports, providers, enqueue
         self._metrics, self._settings = metrics, settings or MonitorSettings()
         self._owners = Owners(store=ports.store, log=log)
-        self._looking = ServerObserver(store=ports.store, clock=ports.clock, providers=providers)
-        self._breaker = orphan_guard(ports)
+        self._observer = ServerObserver(store=ports.store, clock=ports.clock, providers=providers)
+        self._guard = orphan_guard(ports)
 
     async def run(self) -> None:
-        """Look for ever, while this process leads: a duty."""
+        """Run while this process leads, until cancelled."""
         await while_leading(self._ports.leader, self._lead)
 
     def region_tasks(self, region: str) -> RegionTasks:
         clock, settings, store = self._ports.clock, self._settings, self._ports.store
         polling = PollerPorts(
-            observer=self._looking,
-            enqueue=self._wake,
+            observer=self._observer,
+            enqueue=self._enqueue,
             digests=DigestStore(store, region),
             server_names=lambda: names(store, Server, labels={REGION: region}),
             clock=clock,
@@ -102,10 +100,10 @@ class Monitor:
             orphans=OrphanSearch(
                 ports=self._ports,
                 owners=self._owners,
-                guard=self._breaker,
+                guard=self._guard,
                 metrics=self._metrics,
                 pace=Pace(clock, settings.checks_per_s),
-                enqueue=self._wake,
+                enqueue=self._enqueue,
             ),
             capacity=CapacityMetrics(
                 store=store,
@@ -116,49 +114,49 @@ class Monitor:
         )
 
     async def _lead(self) -> None:
-        await self._breaker.report()
+        await self._guard.report()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(ServerCounts(self._ports.store, self._ports.clock, self._metrics).run())
-                await self._find_regions(tasks)
+                await self._start_regions(tasks)
         finally:
             self._metrics.clear()
 
-    async def _find_regions(self, tasks: asyncio.TaskGroup) -> None:
-        """Begin to look at each region, as soon as there is one."""
-        begun: set[str] = set()
+    async def _start_regions(self, tasks: asyncio.TaskGroup) -> None:
+        """Start the tasks of each region when it first exists."""
+        started: set[str] = set()
         while True:
             for region in (await self._ports.store.list(Region)).items:
-                if region.name not in begun and self._has_servers(region):
-                    begun.add(region.name)
+                if region.name not in started and self._has_servers(region):
+                    started.add(region.name)
                     self._metrics.open(region.name)
-                    for looking in self._looks(region.name):
-                        tasks.create_task(looking)
+                    for task in self._tasks_of(region.name):
+                        tasks.create_task(task)
             await self._ports.clock.sleep(self._settings.interval.total_seconds())
 
     def _has_servers(self, region: Region) -> bool:
         try:
             return self._providers.of_region(region).provider.servers is not None
-        except Unavailable:  # another process has its provider
+        except Unavailable:  # its provider is configured in another process
             return False
 
-    def _looks(self, region: str) -> list[Coroutine[Any, Any, None]]:
-        watch = self.region_tasks(region)
+    def _tasks_of(self, region: str) -> list[Coroutine[Any, Any, None]]:
+        found = self.region_tasks(region)
 
         async def poll(cloud: RegionProvider) -> None:
-            await watch.poller.poll(need(cloud.provider.servers))
+            await found.poller.poll(need(cloud.provider.servers))
 
         return [
-            watch.poller.run(),
-            self._now_and_then(region, poll, at_once=True),  # nobody told what happened before
-            self._now_and_then(region, watch.orphans.scan),
-            self._now_and_then(region, watch.capacity.measure),
+            found.poller.run(),
+            self._repeat(region, poll, at_once=True),  # events before the start were missed
+            self._repeat(region, found.orphans.scan),
+            self._repeat(region, found.capacity.measure),
         ]
 
-    async def _now_and_then(
-        self, region: str, look: Callable[[RegionProvider], Awaitable[None]], *, at_once: bool = False
+    async def _repeat(
+        self, region: str, task: Callable[[RegionProvider], Awaitable[None]], *, at_once: bool = False
     ) -> None:
         async def once() -> None:
-            await look(await self._providers.get(region))
+            await task(await self._providers.get(region))
 
         await every(self._settings.interval, self._ports.clock, once, at_once=at_once, region=region)
