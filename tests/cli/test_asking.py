@@ -15,7 +15,7 @@ from remuda.cli.client.session import Session
 from remuda.cli.client.transport import connected
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unauthenticated, Unavailable
 from remuda.kernel.secrets import Secret
-from tests.cli.answering import Answer, Server, refusal, told
+from tests.kit.scripted_server import Answer, Server, refusal, told
 
 HEAVY = {"apsw", "asyncio", "cryptography", "joserfc", "rich", "structlog", "uvicorn", "yaml"}
 

@@ -24,7 +24,7 @@ from remuda.reconcile.kinds import BreakerRecord, BreakerSpec
 from remuda.region.kinds.orphans import new_orphan
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.cli.running import remuda, running
+from tests.kit.processes.program import remuda, running
 
 Said = pytest.CaptureFixture[str]
 NORTH = "b7a8f1de-0c6e-4c0a-9a7e-2f1c9f6f0001"

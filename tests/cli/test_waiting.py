@@ -12,9 +12,9 @@ from remuda.cli import progress
 from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
 from remuda.cli.client.transport import pause
 from remuda.kernel.secrets import Secret
-from tests.cli.answering import Answer, Server, told
-from tests.cli.running import running
-from tests.cli.using import Terminal
+from tests.kit.processes.program import running
+from tests.kit.processes.terminal import Terminal
+from tests.kit.scripted_server import Answer, Server, told
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 GONE_TO: Answer = (202, {}, b"")
@@ -30,9 +30,9 @@ def instance(status: str, made: str = EARLY, **more: str) -> dict[str, Any]:
 def answered(terminal: Terminal, *answers: Answer) -> Iterator[Server]:
     """A compute that answers this, at which somebody is logged in."""
     with Server(*answers).running() as server:
-        here = Named(id="p-1", name="acme")
+        farm = Named(id="p-1", name="acme")
         context = Context(
-            endpoints={"compute": server.url}, tokens=Tokens(access=Secret("x")), organization=here, project=here
+            endpoints={"compute": server.url}, tokens=Tokens(access=Secret("x")), organization=farm, project=farm
         )
         ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
         yield server

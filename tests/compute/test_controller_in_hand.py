@@ -14,10 +14,10 @@ from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import Home, at, held, made, settle
-from tests.kit.compute.changing import put, wanted
-from tests.kit.compute.controlling import at_cloud, events, rest, server_of
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.controllers import at_cloud, events, rest, server_of
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.requests import Tenant, at, held, made, settle
+from tests.kit.compute.updates import put, wanted
 
 PUBLIC = {"publicIP": True}
 
@@ -49,56 +49,56 @@ class IllAtLast(Ill):
         return all(amount.kind != "floatingips" for amount in charge.amounts)
 
 
-async def _running(house: ComputeHouse, home: Home, **spec: Any) -> str:
-    instance = made(await home.client.post(INSTANCES, home.wanted(house, **spec)))
-    await house.until(instance, "provisioned")
+async def _running(compute: ComputeEnvironment, tenant: Tenant, **spec: Any) -> str:
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, **spec)))
+    await compute.until(instance, "provisioned")
     return instance
 
 
-async def _sagas(house: ComputeHouse) -> list[str]:
-    return [each.spec.saga for each in (await house.store.list(Operation, index=OPEN)).items]
+async def _sagas(compute: ComputeEnvironment) -> list[str]:
+    return [each.spec.saga for each in (await compute.store.list(Operation, index=OPEN)).items]
 
 
 @pytest.mark.usefixtures("way")
 def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     identity = Ill(monkeypatch)
 
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
-        before = (await house.read(instance))["spec"]
+    async def scenario(compute: ComputeEnvironment) -> None:
+        tenant = await settle(compute)
+        instance = await _running(compute, tenant)
+        before = (await compute.read(instance))["spec"]
         identity.is_ill = True
-        assert (await put(home.client, instance, wanted(home, house, networking=PUBLIC))).status == 503
-        assert await _sagas(house) == ["instance.update"]
-        another = wanted(home, house, metadata={"description": "another"})
+        assert (await put(tenant.client, instance, wanted(tenant, compute, networking=PUBLIC))).status == 503
+        assert await _sagas(compute) == ["instance.update"]
+        another = wanted(tenant, compute, metadata={"description": "another"})
         for query in ({"dryRun": "true"}, {}):
-            reply = await put(home.client, instance, another, **query)
+            reply = await put(tenant.client, instance, another, **query)
             assert (reply.status, reply.json["code"]) == (409, "conflict")
-        assert (await house.read(instance))["spec"] == before
+        assert (await compute.read(instance))["spec"] == before
         identity.is_ill = False
-        await rest(house, 600)
-        assert await _sagas(house) == []
-        assert (await put(home.client, instance, another)).status == 202
+        await rest(compute, 600)
+        assert await _sagas(compute) == []
+        assert (await put(tenant.client, instance, another)).status == 202
 
-    in_a_compute(scenario)
+    run_compute(scenario)
 
 
 @pytest.mark.usefixtures("way")
 def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     identity = IllAtLast(monkeypatch)
 
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home, networking=PUBLIC)
-        before = await house.read(instance)
+    async def scenario(compute: ComputeEnvironment) -> None:
+        tenant = await settle(compute)
+        instance = await _running(compute, tenant, networking=PUBLIC)
+        before = await compute.read(instance)
         identity.is_ill = True
-        assert (await put(home.client, instance, wanted(home, house))).status == 503
-        await rest(house)
-        assert await _sagas(house) == []
-        assert (await house.read(instance))["status"] == before["status"]
-        assert await events(house, instance) == ["ServerMade"], "what was put back in the end was never done"
+        assert (await put(tenant.client, instance, wanted(tenant, compute))).status == 503
+        await rest(compute)
+        assert await _sagas(compute) == []
+        assert (await compute.read(instance))["status"] == before["status"]
+        assert await events(compute, instance) == ["ServerMade"], "what was put back in the end was never done"
 
-    in_a_compute(scenario)
+    run_compute(scenario)
 
 
 @pytest.mark.usefixtures("way")
@@ -107,25 +107,25 @@ def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all
 ) -> None:
     identity = Ill(monkeypatch)
 
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await _running(house, home)
+    async def scenario(compute: ComputeEnvironment) -> None:
+        tenant = await settle(compute)
+        instance = await _running(compute, tenant)
         identity.is_ill = True
-        assert (await put(home.client, instance, wanted(home, house, networking=PUBLIC))).status == 503
-        assert await _sagas(house) == ["instance.update"]
-        assert (await home.client.delete(at(instance))).status == 202
-        await house.clock.sleep(0.2)
-        server, sagas = await server_of(house, instance), await _sagas(house)
+        assert (await put(tenant.client, instance, wanted(tenant, compute, networking=PUBLIC))).status == 503
+        assert await _sagas(compute) == ["instance.update"]
+        assert (await tenant.client.delete(at(instance))).status == 202
+        await compute.clock.sleep(0.2)
+        server, sagas = await server_of(compute, instance), await _sagas(compute)
         assert (server is not None and server.is_deleting, sagas) == (False, ["instance.update"])
         identity.is_ill = False
-        await house.until_gone(instance)
-        assert (at_cloud(house), await held(house), await _sagas(house)) == ([], [], [])
+        await compute.until_gone(instance)
+        assert (at_cloud(compute), await held(compute), await _sagas(compute)) == ([], [], [])
 
-    in_a_compute(scenario)
+    run_compute(scenario)
 
 
 async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_instance_goes(
-    compute: ComputeHouse, monkeypatch: pytest.MonkeyPatch
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late: list[asyncio.Task[ServerSeen]] = []
     plain = RegionLink.create_server
@@ -139,12 +139,12 @@ async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_ins
             late.append(asyncio.create_task(come()))
         raise Unavailable("The answer was lost.")
 
-    home = await settle(compute)
+    tenant = await settle(compute)
     monkeypatch.setattr(RegionLink, "create_server", create)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     while not late:
         await compute.clock.sleep(0.01)
-    assert (await home.client.delete(at(instance))).status == 202
+    assert (await tenant.client.delete(at(instance))).status == 202
     await compute.until_gone(instance)
     await asyncio.wait(late)
     await rest(compute, 60)
@@ -157,22 +157,22 @@ async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_ins
 def test_c02_no_server_is_made_by_who_slept_until_the_instance_was_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, slept = IdentityLink.confirm, list[str]()
 
-    async def scenario(house: ComputeHouse) -> None:
+    async def scenario(compute: ComputeEnvironment) -> None:
         async def confirm(link: IdentityLink, charge: Charge) -> bool:
             answer = await plain(link, charge)
             if charge.kind == INSTANCE.qualified and not slept:
                 slept.append(charge.id)
-                found = await house.store.get(ComputeInstance, charge.id)
+                found = await compute.store.get(ComputeInstance, charge.id)
                 freed = replace(found, metadata=replace(found.metadata, finalizers=()))
-                await house.store.delete(ComputeInstance, found.name, uid=(await house.store.update(freed)).uid)
+                await compute.store.delete(ComputeInstance, found.name, uid=(await compute.store.update(freed)).uid)
             return answer
 
-        home = await settle(house)
+        tenant = await settle(compute)
         monkeypatch.setattr(IdentityLink, "confirm", confirm)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until_gone(instance)
-        await rest(house, 60)
+        instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+        await compute.until_gone(instance)
+        await rest(compute, 60)
         assert slept == [instance]
-        assert (await house.store.list(Server)).items == []
+        assert (await compute.store.list(Server)).items == []
 
-    in_a_compute(scenario)
+    run_compute(scenario)

@@ -13,8 +13,7 @@ from remuda.quota.reservation import confirm_quota
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NAME, PAYING_PROJECT
 from remuda.store.contract import Change
-from tests.kit.compute.asking import at, held, is_nothing
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     as_compute,
     at_cloud,
     delete_server,
@@ -28,11 +27,12 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.requests import at, held, is_nothing
 from tests.kit.environment import options
 
 
-async def test_m11_c01_the_server_is_linked_before_it_is_there_and_carries_the_tag(compute: ComputeHouse) -> None:
+async def test_m11_c01_the_server_is_linked_before_it_is_there_and_carries_the_tag(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = await compute.instance(network, "web")
     before = await stored(compute, instance)
@@ -48,7 +48,9 @@ async def test_m11_c01_the_server_is_linked_before_it_is_there_and_carries_the_t
 
 
 @options(is_instant=True)
-async def test_m12_m14_provisioned_first_shows_with_everything_final_and_takes_one_write(compute: ComputeHouse) -> None:
+async def test_m12_m14_provisioned_first_shows_with_everything_final_and_takes_one_write(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute)
     changes: list[Change[ComputeInstance]] = []
 
@@ -76,7 +78,9 @@ async def test_m12_m14_provisioned_first_shows_with_everything_final_and_takes_o
     assert await events(compute, instance) == ["ServerMade"]
 
 
-async def test_m14_while_region_is_at_it_the_instance_says_so_and_nothing_is_polled(compute: ComputeHouse) -> None:
+async def test_m14_while_region_is_at_it_the_instance_says_so_and_nothing_is_polled(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await compute.instance(await network_of(compute))
     seen: list[tuple[str, str | None]] = []
     while not seen or seen[-1][0] != "provisioned":
@@ -90,7 +94,7 @@ async def test_m14_while_region_is_at_it_the_instance_says_so_and_nothing_is_pol
     assert all(status in {"pending", "provisioning"} for status, _ in seen[:-1])
 
 
-async def test_m13_the_server_goes_first_and_the_allocation_only_when_it_is_gone(compute: ComputeHouse) -> None:
+async def test_m13_the_server_goes_first_and_the_allocation_only_when_it_is_gone(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     assert (await compute.root.delete(at(instance))).status == 202
     while await server_of(compute, instance) is not None:
@@ -102,7 +106,7 @@ async def test_m13_the_server_goes_first_and_the_allocation_only_when_it_is_gone
     assert not at_cloud(compute)
 
 
-async def test_m13_deleted_at_any_moment_of_its_making_nothing_is_left(compute: ComputeHouse) -> None:
+async def test_m13_deleted_at_any_moment_of_its_making_nothing_is_left(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     for number in range(30):
         instance = await compute.instance(network, "short")
@@ -115,7 +119,7 @@ async def test_m13_deleted_at_any_moment_of_its_making_nothing_is_left(compute: 
     assert not at_cloud(compute)
 
 
-async def test_a_server_deleted_behind_our_back_is_looked_for_twice_and_made_again(compute: ComputeHouse) -> None:
+async def test_a_server_deleted_behind_our_back_is_looked_for_twice_and_made_again(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     before = await server_of(compute, instance)
     await delete_server(compute, instance)
@@ -131,7 +135,7 @@ async def test_a_server_deleted_behind_our_back_is_looked_for_twice_and_made_aga
     assert await held(compute) == [{"servers": 1}]
 
 
-async def test_a_server_that_an_earlier_instance_left_behind_is_removed_first(compute: ComputeHouse) -> None:
+async def test_a_server_that_an_earlier_instance_left_behind_is_removed_first(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = derived_id(network, "web")
     earlier = "e0000000-0000-4000-8000-000000000001"
@@ -147,7 +151,7 @@ async def test_a_server_that_an_earlier_instance_left_behind_is_removed_first(co
     assert "LeftoverRemoved" in await events(compute, instance)
 
 
-async def test_a_server_of_somebody_else_with_the_name_is_left_alone(compute: ComputeHouse) -> None:
+async def test_a_server_of_somebody_else_with_the_name_is_left_alone(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     foreign = await compute.region.server(network, "web")
     await compute.region.until(f"/api/v2/servers/{foreign}", "provisioned")
@@ -164,7 +168,7 @@ async def test_a_server_of_somebody_else_with_the_name_is_left_alone(compute: Co
 
 
 async def test_c01_an_instance_of_an_existing_cluster_finds_its_server_by_the_tag_and_marks_it_as_its_own(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network, "web")
@@ -181,7 +185,7 @@ async def test_c01_an_instance_of_an_existing_cluster_finds_its_server_by_the_ta
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
 
 
-async def test_c08_what_it_costs_is_held_again_before_a_server_is_made_again(compute: ComputeHouse) -> None:
+async def test_c08_what_it_costs_is_held_again_before_a_server_is_made_again(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     charge, identity = charge_for(await stored(compute, instance)), compute.app.ports.identity
     await identity.release(charge)
@@ -199,7 +203,7 @@ async def test_c08_what_it_costs_is_held_again_before_a_server_is_made_again(com
     assert await held(compute) == [{"servers": 1}]
 
 
-async def test_m13_who_comes_late_to_an_instance_that_is_gone_holds_nothing_for_it(compute: ComputeHouse) -> None:
+async def test_m13_who_comes_late_to_an_instance_that_is_gone_holds_nothing_for_it(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     before = await stored(compute, instance)
     assert (await compute.root.delete(at(instance))).status == 202
@@ -209,7 +213,7 @@ async def test_m13_who_comes_late_to_an_instance_that_is_gone_holds_nothing_for_
     assert not await held(compute)
 
 
-async def test_m13_a_deletion_takes_all_servers_of_the_incarnation(compute: ComputeHouse) -> None:
+async def test_m13_a_deletion_takes_all_servers_of_the_incarnation(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
     uid = (await stored(compute, instance)).uid

@@ -9,11 +9,11 @@ from typing import Any
 from remuda.compute.instances.server_watch import Following
 from remuda.compute.ports import AllTold
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.controlling import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.controllers import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
+from tests.kit.compute.environment import ComputeEnvironment
 
 
-async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(compute: ComputeHouse) -> None:
+async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     last = max([await made(compute, network, name) for name in ("one", "other", "third")])
     server = await compute.store.get(Server, last)
@@ -55,7 +55,7 @@ class Woken:
 
 
 async def test_whenever_all_is_told_anew_those_without_their_server_are_woken_and_few_are_read(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     instances = [await made(compute, network, f"i{number}") for number in range(5)]

@@ -12,10 +12,10 @@ from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import WrongState
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import DEBIAN, at, held
-from tests.kit.compute.controlling import SMALL, at_cloud, begun_anew, network_of, rest
-from tests.kit.compute.house import INSTANCES, JAMMY, ComputeHouse, in_a_compute
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import SMALL, at_cloud, begun_anew, network_of, rest
+from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment, run_compute
+from tests.kit.compute.requests import DEBIAN, at, held
+from tests.kit.region.environment import STANDARD
 
 STEPS = 60
 
@@ -23,31 +23,31 @@ STEPS = 60
 class _Crowd:
     """Does one thing after the other, whatever comes of it."""
 
-    def __init__(self, house: ComputeHouse, network: str, seed: int) -> None:
-        self.house, self.network, self.random = house, network, random.Random(seed)
+    def __init__(self, compute: ComputeEnvironment, network: str, seed: int) -> None:
+        self.compute, self.network, self.random = compute, network, random.Random(seed)
         self.deeds = (self.make, self.make, self.change, self.change, self.delete, self.remove_server, self.at_provider)
 
     async def act(self) -> None:
         """Do something, and maybe let some time pass."""
         await self.random.choice(self.deeds)()
-        await self.house.clock.sleep(self.random.choice([0.0, 0.01, 0.1, 0.5, 1.0, 3.0]))
+        await self.compute.clock.sleep(self.random.choice([0.0, 0.01, 0.1, 0.5, 1.0, 3.0]))
 
     async def make(self) -> None:
         """Make an instance; the name may be taken, and the quota used up."""
-        body = self.house.wanted(self.network, f"i{self.random.randrange(6)}", imageId=DEBIAN)
-        assert (await self.house.root.post(INSTANCES, body)).status in {201, 403, 409}
+        body = self.compute.wanted(self.network, f"i{self.random.randrange(6)}", imageId=DEBIAN)
+        assert (await self.compute.root.post(INSTANCES, body)).status in {201, 403, 409}
 
     async def change(self) -> None:
         """Change an instance; somebody else may be at it, or it may be going."""
         found = await self._any()
         if found is None:
             return
-        read = await self.house.root.get(at(found))
+        read = await self.compute.root.get(at(found))
         if read.status != 200:
             return
         spec = read.json["spec"] | self._wish()
         body = {"metadata": {"name": read.json["metadata"]["name"]}, "spec": spec}
-        assert (await self.house.root.put(at(found), body)).status in {202, 400, 403, 404, 409}
+        assert (await self.compute.root.put(at(found), body)).status in {202, 400, 403, 404, 409}
 
     def _wish(self) -> dict[str, Any]:
         return self.random.choice(
@@ -64,32 +64,32 @@ class _Crowd:
         """Delete an instance."""
         found = await self._any()
         if found is not None:
-            assert (await self.house.root.delete(at(found))).status in {202, 404, 409}
+            assert (await self.compute.root.delete(at(found))).status in {202, 404, 409}
 
     async def remove_server(self) -> None:
         """Remove a server behind compute's back."""
-        servers = [each.name for each in (await self.house.store.list(Server)).items]
+        servers = [each.name for each in (await self.compute.store.list(Server)).items]
         if servers and self.random.random() < 0.4:
-            reply = await self.house.region.root.delete(f"/api/v2/servers/{self.random.choice(servers)}")
+            reply = await self.compute.region.root.delete(f"/api/v2/servers/{self.random.choice(servers)}")
             assert reply.status in {202, 404}
 
     async def at_provider(self) -> None:
         """Do something to a server where it is."""
-        machines, operator = at_cloud(self.house), self.house.region.north.operator
+        machines, operator = at_cloud(self.compute), self.compute.region.north.operator
         if machines:
             deed = self.random.choice([operator.stop, operator.migrate, operator.vanish])
             with suppress(RemudaError, WrongState):
                 deed(self.random.choice(machines).id)
 
     async def _any(self) -> str | None:
-        found = [each.name for each in (await self.house.store.list(ComputeInstance)).items]
+        found = [each.name for each in (await self.compute.store.list(ComputeInstance)).items]
         return self.random.choice(found) if found else None
 
 
-async def _agree(house: ComputeHouse) -> None:
+async def _agree(compute: ComputeEnvironment) -> None:
     """See that instances, servers, the cloud and what is held agree."""
-    instances = {each.name: each for each in (await house.store.list(ComputeInstance)).items}
-    servers = (await house.store.list(Server)).items
+    instances = {each.name: each for each in (await compute.store.list(ComputeInstance)).items}
+    servers = (await compute.store.list(Server)).items
     tags = [{tag.name: tag.value for tag in server.spec.tags} for server in servers]
     assert Counter(each[INSTANCE_TAG] for each in tags) == Counter(list(instances)), "one server for each, and no other"
     assert all(each[INCARNATION] == instances[each[INSTANCE_TAG]].uid for each in tags)
@@ -97,17 +97,17 @@ async def _agree(house: ComputeHouse) -> None:
         spec = instances[server.name].spec
         assert (server.spec.flavor_id, server.spec.image.id) == (spec.flavor_id, spec.image_id)
         assert server.spec.has_public_ip == spec.wants_public_ip
-    assert len(at_cloud(house)) == len(instances)
+    assert len(at_cloud(compute)) == len(instances)
     expected = [
         {"servers": 1} | ({"floatingips": 1} if each.spec.wants_public_ip else {}) for each in instances.values()
     ]
-    assert sorted(sorted(each.items()) for each in await held(house)) == sorted(
+    assert sorted(sorted(each.items()) for each in await held(compute)) == sorted(
         sorted(each.items()) for each in expected
     )
     for name in instances:
-        read = (await house.root.get(at(name))).json
+        read = (await compute.root.get(at(name))).json
         assert read["metadata"]["provisioningStatus"] == "provisioned", read
-        server = await house.store.get(Server, name)
+        server = await compute.store.get(Server, name)
         status = read["status"]
         assert (status["powerState"], status["privateIP"]) == (server.status.phase, server.status.private_ip)
 
@@ -115,8 +115,8 @@ async def _agree(house: ComputeHouse) -> None:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.usefixtures("way")
 def test_c08_whatever_people_do_and_whatever_happens_the_books_agree_in_the_end(seed: int) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        crowd = _Crowd(house, await network_of(house), seed)
+    async def scenario(compute: ComputeEnvironment) -> None:
+        crowd = _Crowd(compute, await network_of(compute), seed)
         for _ in range(STEPS):
             await crowd.act()
 
@@ -124,8 +124,8 @@ def test_c08_whatever_people_do_and_whatever_happens_the_books_agree_in_the_end(
             for _ in range(3):
                 await crowd.remove_server()
 
-        async with begun_anew(house, go_on):
-            await rest(house, 900)
-            await _agree(house)
+        async with begun_anew(compute, go_on):
+            await rest(compute, 900)
+            await _agree(compute)
 
-    in_a_compute(scenario, seed=seed)
+    run_compute(scenario, seed=seed)

@@ -15,8 +15,7 @@ from remuda.reconcile.reporter import NullReporter, ReconcileResult
 from remuda.reconcile.results import ReconcileContext
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, PROJECT, REGION
-from tests.kit.compute.asking import at
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     UNHURRIED,
     Counting,
     at_cloud,
@@ -32,7 +31,8 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.requests import at
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
 
@@ -43,7 +43,7 @@ tagged = pytest.mark.parametrize("names_incarnation", [True, False])
 
 @tagged
 async def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done_to_any(
-    compute: ComputeHouse, *, names_incarnation: bool
+    compute: ComputeEnvironment, *, names_incarnation: bool
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
@@ -67,7 +67,7 @@ async def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done
 
 @tagged
 async def test_c02_a_single_server_that_is_not_the_linked_one_is_not_taken_for_it(
-    compute: ComputeHouse, *, names_incarnation: bool
+    compute: ComputeEnvironment, *, names_incarnation: bool
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
@@ -86,7 +86,7 @@ async def test_c02_a_single_server_that_is_not_the_linked_one_is_not_taken_for_i
 
 
 async def test_c02_a_server_of_which_it_is_not_clear_whose_it_is_stays_when_the_instance_goes(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
@@ -99,7 +99,7 @@ async def test_c02_a_server_of_which_it_is_not_clear_whose_it_is_stays_when_the_
     assert metric(compute, "remuda_compute_findings", checker="server-without-instance") == 1
 
 
-async def test_m16_a_change_of_the_server_reaches_the_instance_at_once(compute: ComputeHouse) -> None:
+async def test_m16_a_change_of_the_server_reaches_the_instance_at_once(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     server = await compute.store.get(Server, instance)
     await compute.store.update_status(replace(server, status=replace(server.status, public_ip="203.0.113.9")))
@@ -107,7 +107,9 @@ async def test_m16_a_change_of_the_server_reaches_the_instance_at_once(compute: 
     assert (await stored(compute, instance)).status.public_ip == "203.0.113.9"
 
 
-async def test_m16_a_change_of_the_server_while_nobody_watched_is_seen_at_the_next_start(compute: ComputeHouse) -> None:
+async def test_m16_a_change_of_the_server_while_nobody_watched_is_seen_at_the_next_start(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await made(compute, await network_of(compute))
     server = await compute.store.get(Server, instance)
     following = _Woken(compute)
@@ -123,10 +125,10 @@ class _Woken:
 
     is_synced = True
 
-    def __init__(self, house: ComputeHouse) -> None:
+    def __init__(self, compute: ComputeEnvironment) -> None:
         self.woken: list[str] = []
-        self._house = house
-        ports = house.app.ports
+        self._compute = compute
+        ports = compute.app.ports
         fresh: Any = type(ports.metrics)()
         self._following = Following(_with(ports, metrics=fresh), self)
 
@@ -135,9 +137,9 @@ class _Woken:
 
     async def woken_by(self, instance: str) -> list[str]:
         """Return who is woken by the server of an instance, as it is now."""
-        found = await stored(self._house, instance)
-        labels, region = found.metadata.labels, self._house.app.ports.region
-        place = ProjectRef(self._house.region.organization, labels[PROJECT])
+        found = await stored(self._compute, instance)
+        labels, region = found.metadata.labels, self._compute.app.ports.region
+        place = ProjectRef(self._compute.region.organization, labels[PROJECT])
         self.woken.clear()
         for server in await region.servers_of(instance, place, labels[REGION], labels[NETWORK]):
             await self._following.notice(server)
@@ -148,7 +150,9 @@ def _with(ports: Any, **changes: Any) -> Any:
     return dataclasses.replace(ports, **changes)
 
 
-async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_there_are(compute: ComputeHouse) -> None:
+async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_there_are(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute)
     instances = [await made(compute, network, f"i{number}") for number in range(5)]
     counting = Counting(compute.store)
@@ -182,7 +186,7 @@ def _seen(instance: str, *, uid: str, server: str = "") -> ServerSeen:
 
 
 async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobody_is_woken(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     await tagged_server(compute, network, "stray", instance=NOBODY, uid=NOBODY)
@@ -192,7 +196,9 @@ async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobo
     assert len(at_cloud(compute)) == 1, "the watch removes nothing"
 
 
-async def test_c04_everything_asks_region_through_the_one_port_that_compute_was_given(compute: ComputeHouse) -> None:
+async def test_c04_everything_asks_region_through_the_one_port_that_compute_was_given(
+    compute: ComputeEnvironment,
+) -> None:
     port = compute.app.ports.region
     counted: Counter[str] = Counter()
     plain = type(port).servers_anywhere
@@ -210,7 +216,7 @@ async def test_c04_everything_asks_region_through_the_one_port_that_compute_was_
     assert counted.total() >= 6
 
 
-async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: ComputeHouse) -> None:
+async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     await rest(compute)
     before = await stored(compute, instance)
@@ -222,7 +228,7 @@ async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: C
 
 
 async def test_m16_a_start_wakes_nobody_without_a_reason_and_hurries_those_that_are_unsettled(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     resting = [await made(compute, network, f"i{number}") for number in range(5)]

@@ -12,7 +12,7 @@ from remuda.compute.kinds import Protection
 from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
 from remuda.resources.conventions import MODIFIED
-from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
 
 
 def test_of_one_that_is_fine_it_says_so_and_that_it_waits_for_nothing() -> None:

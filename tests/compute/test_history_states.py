@@ -16,7 +16,7 @@ from remuda.compute.history.schema import ExplanationRead
 from remuda.compute.kinds import Applied, Protection
 from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
-from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"
 IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))

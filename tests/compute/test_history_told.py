@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from remuda.region.kinds.networks import Network
-from tests.compute.test_history import lived, timeline
-from tests.kit.compute.asking import DEBIAN, at, made, settle
-from tests.kit.compute.changing import LARGE, ROCKY
-from tests.kit.compute.controlling import at_cloud, change, network_of, rest, said
-from tests.kit.compute.controlling import made as made_on
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.identity.household import told
+from tests.kit.compute.controllers import at_cloud, change, network_of, rest, said
+from tests.kit.compute.controllers import made as made_on
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import DEBIAN, at, made, settle
+from tests.kit.compute.timelines import lived, timeline
+from tests.kit.compute.updates import LARGE, ROCKY
+from tests.kit.identity.environment import expect
 
 
 def sentences(events: list[dict[str, Any]]) -> list[str]:
@@ -22,7 +22,7 @@ def sentences(events: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("is_off", [False, True])
 async def test_a_server_that_vanished_at_the_cloud_is_made_again_and_the_timeline_says_why(
-    compute: ComputeHouse, *, is_off: bool
+    compute: ComputeEnvironment, *, is_off: bool
 ) -> None:
     instance = await made_on(compute, await network_of(compute))
     (machine,) = at_cloud(compute)
@@ -48,7 +48,7 @@ async def test_a_server_that_vanished_at_the_cloud_is_made_again_and_the_timelin
 
 @pytest.mark.parametrize("is_asked_for", [False, True])
 async def test_a_stop_is_over_when_another_server_takes_the_place_of_the_one_that_was_stopped(
-    compute: ComputeHouse, *, is_asked_for: bool
+    compute: ComputeEnvironment, *, is_asked_for: bool
 ) -> None:
     instance = await made_on(compute, await network_of(compute))
     (machine,) = at_cloud(compute)
@@ -63,11 +63,11 @@ async def test_a_stop_is_over_when_another_server_takes_the_place_of_the_one_tha
     (other,) = at_cloud(compute)
     compute.region.north.operator.stop(other.id)
     await rest(compute, 20)
-    sentences = told(await compute.root.get(f"{at(instance)}/explain"), 200)["sentences"]
+    sentences = expect(await compute.root.get(f"{at(instance)}/explain"), 200)["sentences"]
     assert sentences[-1].startswith("Nobody asked here for it to be off: ")
 
 
-async def test_what_is_switched_at_the_cloud_is_told(compute: ComputeHouse) -> None:
+async def test_what_is_switched_at_the_cloud_is_told(compute: ComputeEnvironment) -> None:
     instance = await made_on(compute, await network_of(compute))
     (machine,) = at_cloud(compute)
     compute.region.north.operator.stop(machine.id)
@@ -81,7 +81,7 @@ async def test_what_is_switched_at_the_cloud_is_told(compute: ComputeHouse) -> N
     assert {each["cause"]["type"] for each in events[:2]} == {"observation"}
 
 
-async def test_c13_drift_is_shown_to_whoever_has_the_instance_until_it_is_over(compute: ComputeHouse) -> None:
+async def test_c13_drift_is_shown_to_whoever_has_the_instance_until_it_is_over(compute: ComputeEnvironment) -> None:
     instance = await made_on(compute, await network_of(compute))
     servers = compute.region.north.provider.servers
     assert servers is not None
@@ -89,7 +89,7 @@ async def test_c13_drift_is_shown_to_whoever_has_the_instance_until_it_is_over(c
     await rest(compute)
     drifted = await said(compute, instance, "Drifted")
     assert (drifted.status, drifted.message) == ("True", f"its image is {ROCKY}")
-    shown = told(await compute.root.get(f"{at(instance)}/explain"), 200)
+    shown = expect(await compute.root.get(f"{at(instance)}/explain"), 200)
     assert shown["state"] == "provisioned"
     assert shown["sentences"][1].startswith("At its provider it is not what it was made any more (since ")
     (event,) = [each for each in await timeline(compute.root, instance) if each["facts"].get("type") == "Drifted"]
@@ -104,46 +104,46 @@ async def test_c13_drift_is_shown_to_whoever_has_the_instance_until_it_is_over(c
 
 
 async def test_who_asks_for_a_name_that_is_taken_leaves_nothing_in_the_past_of_the_one_that_has_it(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     await compute.until(instance, "provisioned")
-    before = await timeline(home.client, instance)
-    wanted = home.wanted(compute)
-    replies = await asyncio.gather(*(home.client.post(INSTANCES, wanted) for _ in range(8)))
+    before = await timeline(tenant.client, instance)
+    wanted = tenant.wanted(compute)
+    replies = await asyncio.gather(*(tenant.client.post(INSTANCES, wanted) for _ in range(8)))
     assert {reply.status for reply in replies} == {409}
-    assert await timeline(home.client, instance) == before
-    (only,) = told(await home.client.get(f"{at(instance)}/operations"), 200)
+    assert await timeline(tenant.client, instance) == before
+    (only,) = expect(await tenant.client.get(f"{at(instance)}/operations"), 200)
     assert only["phase"] == "done"
-    assert (await home.client.post(f"{at(instance)}/stop")).status == 202
+    assert (await tenant.client.post(f"{at(instance)}/stop")).status == 202
     await compute.awaited(instance, lambda reply: reply.json["status"].get("powerState") == "Stopped", "stopped")
-    whole = await timeline(home.client, instance)
+    whole = await timeline(tenant.client, instance)
     assert whole[-len(before) :] == before
     assert "generation" not in {each["cause"]["type"] for each in whole[: -len(before)]}, "nothing else is wanted"
     found, place = list[Any](), dict[str, str]()
     while True:
-        reply = await home.client.get(f"{at(instance)}/timeline", {"limit": "1"} | place)
-        found += told(reply, 200)
+        reply = await tenant.client.get(f"{at(instance)}/timeline", {"limit": "1"} | place)
+        found += expect(reply, 200)
         if "x-continue" not in reply.headers:
             break
         place = {"continue": reply.headers["x-continue"]}
     assert found == whole, "wherever a page begins"
 
 
-async def test_operations_of_several_lives_are_told_apart(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    instance = await lived(compute, home)
-    assert made(await home.client.post(INSTANCES, home.wanted(compute))) == instance
+async def test_operations_of_several_lives_are_told_apart(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instance = await lived(compute, tenant)
+    assert made(await tenant.client.post(INSTANCES, tenant.wanted(compute))) == instance
     await compute.until(instance, "provisioned")
-    read = told(await home.client.get(at(instance)), 200)
+    read = expect(await tenant.client.get(at(instance)), 200)
     spec = read["spec"] | {"networking": {"publicIP": True}}
-    assert (await home.client.put(at(instance), {"metadata": {"name": "instance"}, "spec": spec})).status == 202
-    operations = told(await home.client.get(f"{at(instance)}/operations"), 200)
+    assert (await tenant.client.put(at(instance), {"metadata": {"name": "instance"}, "spec": spec})).status == 202
+    operations = expect(await tenant.client.get(f"{at(instance)}/operations"), 200)
     by_saga = sorted((each["saga"], each["incarnation"]) for each in operations)
     told_of = {
         each["cause"]["operationID"]: each["incarnation"]
-        for each in await timeline(home.client, instance)
+        for each in await timeline(tenant.client, instance)
         if each["cause"].get("operationID")
     }
     assert [saga for saga, _ in by_saga] == ["instance.create", "instance.create", "instance.update"]
@@ -151,7 +151,7 @@ async def test_operations_of_several_lives_are_told_apart(compute: ComputeHouse)
     assert len(set(told_of.values())) == 2
 
 
-async def test_a_change_is_told_with_what_changes_and_images_by_their_names(compute: ComputeHouse) -> None:
+async def test_a_change_is_told_with_what_changes_and_images_by_their_names(compute: ComputeEnvironment) -> None:
     instance = await made_on(compute, await network_of(compute))
     await change(compute, instance, imageId=ROCKY)
     await rest(compute)
@@ -164,7 +164,7 @@ async def test_a_change_is_told_with_what_changes_and_images_by_their_names(comp
     assert ROCKY not in rebuilding
 
 
-async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute: ComputeHouse) -> None:
+async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute: ComputeEnvironment) -> None:
     instance = await made_on(compute, await network_of(compute))
     before = len(await timeline(compute.root, instance))
     await change(compute, instance, networking={"publicIP": True})
@@ -179,18 +179,18 @@ async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute
     ]
 
 
-async def test_what_is_gone_says_why_and_shows_nothing_that_is_for_us(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    given_up = await lived(compute, home)
-    taken = made(await home.client.post(INSTANCES, home.wanted(compute, "taken")))
+async def test_what_is_gone_says_why_and_shows_nothing_that_is_for_us(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    given_up = await lived(compute, tenant)
+    taken = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "taken")))
     await compute.until(taken, "provisioned")
-    network = await compute.store.get(Network, home.network)
-    await compute.store.delete(Network, home.network, uid=network.uid)
+    network = await compute.store.get(Network, tenant.network)
+    await compute.store.delete(Network, tenant.network, uid=network.uid)
     await compute.until_gone(taken)
     why = [
-        told(await home.client.get(f"{at(each)}/explain"), 200)["sentences"][0].partition("UTC: ")[2]
+        expect(await tenant.client.get(f"{at(each)}/explain"), 200)["sentences"][0].partition("UTC: ")[2]
         for each in (given_up, taken)
     ]
     assert why == ["ann@example.com asked for its deletion.", "its network was deleted, and took it along."]
-    for event in await timeline(home.client, given_up):
+    for event in await timeline(tenant.client, given_up):
         assert not {"labels", "finalizer"} & set(event.get("facts", {}))

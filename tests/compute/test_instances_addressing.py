@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from remuda.compute.instances.status import moved, with_addresses
 from remuda.compute.kinds import Addresses, ComputeInstance, InstanceNetworking
 from remuda.compute.ports import ServerSeen
-from tests.compute.explained import instance, server
-from tests.kit.compute.asking import at
-from tests.kit.compute.controlling import delete_server, made, network_of, rest
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.controllers import delete_server, made, network_of, rest
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.explanations import instance, server
+from tests.kit.compute.requests import at
 
 FIRST = {"private_ip": "10.0.0.1", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:01"}
 SECOND = {"private_ip": "10.0.0.2", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:02"}
@@ -55,7 +55,7 @@ def test_a_public_address_that_nobody_wants_any_more_is_not_remembered() -> None
 
 
 async def test_an_instance_whose_server_is_made_again_tells_what_its_addresses_were_and_are(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     found = await made(compute, network)

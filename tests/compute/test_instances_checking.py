@@ -8,7 +8,7 @@ from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed, RemudaError
 from remuda.quota.ports import ProjectRef
 from remuda.resources.schema import FlavorRead, ImageRead
-from tests.compute.offers import L4, flavor, image, region
+from tests.kit.compute.catalogue import L4, flavor, image, region
 
 HOME = ProjectRef("org", "project")
 KUBERNETES = {"kubernetes": "v1.31.0"}

@@ -6,9 +6,9 @@ from typing import Any
 from remuda.access.principal import Context, Principal
 from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import Operation
-from tests.kit.compute.asking import held, made, make_authority, make_group, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import held, made, make_authority, make_group, settle
+from tests.kit.resource_api import refusal
 
 
 class Overheard:
@@ -31,46 +31,46 @@ class Overheard:
         return overhear
 
 
-def _put_between(house: ComputeHouse, meddle: Callable[[], Awaitable[None]] | None = None) -> Overheard:
-    instances = house.app.services.instances
+def _put_between(compute: ComputeEnvironment, meddle: Callable[[], Awaitable[None]] | None = None) -> Overheard:
+    instances = compute.app.services.instances
     overheard = Overheard(instances.region, meddle)
     object.__setattr__(instances, "region", overheard)
     return overheard
 
 
-async def test_m03_region_is_asked_as_the_caller_in_the_claimed_project(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    group, authority = await make_group(compute, home.network), await make_authority(compute, home.project)
+async def test_m03_region_is_asked_as_the_caller_in_the_claimed_project(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    group, authority = await make_group(compute, tenant.network), await make_authority(compute, tenant.project)
     overheard = _put_between(compute)
-    wanted = home.wanted(compute, networking={"securityGroups": [group]}, sshCertificateAuthorityId=authority)
-    made(await home.client.post(INSTANCES, wanted))
+    wanted = tenant.wanted(compute, networking={"securityGroups": [group]}, sshCertificateAuthorityId=authority)
+    made(await tenant.client.post(INSTANCES, wanted))
     assert [name for name, _ in overheard.asked] == ["network", "flavors", "images", "security_group", "authority"]
     for _, principal in overheard.asked:
         assert (principal.subject, principal.type) == ("ann@example.com", "user")
-        assert (principal.organization, principal.project) == (compute.region.organization, home.project)
+        assert (principal.organization, principal.project) == (compute.region.organization, tenant.project)
 
 
 async def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_taken_back(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home = await settle(compute)
+    tenant = await settle(compute)
 
     async def mark() -> None:
-        assert (await compute.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
+        assert (await compute.region.root.delete(f"/api/v2/networks/{tenant.network}")).status == 202
 
     _put_between(compute, mark)
-    refused = refusal(await home.client.post(INSTANCES, home.wanted(compute)))
+    refused = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     assert refused == (400, "network is being deleted")
     assert not (await compute.store.list(ComputeInstance)).items
     assert await held(compute) == []
     operations = (await compute.store.list(Operation)).items
     (operation,) = [each for each in operations if each.spec.saga == "instance.create"]
     assert (operation.phase, operation.status.failed_step) == ("undone", "look-at-network")
-    await compute.region.until_gone(f"/api/v2/networks/{home.network}")
+    await compute.region.until_gone(f"/api/v2/networks/{tenant.network}")
 
 
-async def test_a_refused_request_has_no_operation(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_a_refused_request_has_no_operation(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
     before = len((await compute.store.list(Operation)).items)
-    assert (await home.client.post(INSTANCES, home.wanted(compute, userData="%"))).status == 400
+    assert (await tenant.client.post(INSTANCES, tenant.wanted(compute, userData="%"))).status == 400
     assert len((await compute.store.list(Operation)).items) == before

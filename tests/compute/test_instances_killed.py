@@ -15,17 +15,17 @@ from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
-from tests.cli.running import Running, running
 from tests.kit.asgi.client import Client
-from tests.kit.compute.apart import Certified, Ground, Reaching
-from tests.kit.compute.asking import DEBIAN, at, made
-from tests.kit.compute.changing import SMALL
-from tests.kit.compute.house import INSTANCES, SERVICE
-from tests.kit.identity.household import told
-from tests.kit.region.house import NORTH
+from tests.kit.compute.apart import Certified, MachinePorts, Reaching
+from tests.kit.compute.environment import INSTANCES, SERVICE
+from tests.kit.compute.requests import DEBIAN, at, made
+from tests.kit.compute.updates import SMALL
+from tests.kit.identity.environment import expect
+from tests.kit.processes.program import Running, running
+from tests.kit.region.environment import NORTH
+from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.store import SEALER
 from tests.links.ground import QUICK, free_port
-from tests.resources.room import with_machinery
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 PATIENCE_S = 60.0
@@ -63,7 +63,7 @@ async def _compute(directory: Path, process: Running) -> AsyncIterator[Client]:
     """Run compute with a store of its own, and yield the client of who has that process."""
     clock, randomness = SystemClock(), SystemRandomness()
     endpoints = process.credentials["endpoints"]
-    ground = Ground(
+    machine = MachinePorts(
         clock=clock,
         randomness=randomness,
         opened=lambda name, kinds: open_store(directory / f"{name}.db", kinds, SEALER),
@@ -72,9 +72,9 @@ async def _compute(directory: Path, process: Running) -> AsyncIterator[Client]:
         settings=QUICK,
     )
     async with AsyncExitStack() as stack:
-        store = ground.opened("compute", with_machinery(KINDS))
+        store = machine.opened("compute", with_machinery(KINDS))
         stack.push_async_callback(store.close)
-        reaching = Reaching(ground, stack)
+        reaching = Reaching(machine, stack)
         ports: dict[str, Any] = await reaching.identity_of(SERVICE, store)
         ports["region"] = await reaching.region_of(SERVICE)
         await reaching.until_believed()
@@ -119,6 +119,6 @@ async def _until(client: Client, instance: str, status: str) -> None:
             if reply.status == 404:
                 assert status == "gone", "it was acknowledged"
                 return
-            if reply.status == 200 and told(reply, 200)["metadata"]["provisioningStatus"] == status:
+            if reply.status == 200 and expect(reply, 200)["metadata"]["provisioningStatus"] == status:
                 return
             await asyncio.sleep(0.1)

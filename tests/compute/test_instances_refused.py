@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.kit.compute.asking import (
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import (
     ABSENT,
     ARM_IMAGE,
     DEBIAN,
@@ -16,7 +17,7 @@ from tests.kit.compute.asking import (
     OUT_OF_ORGANIZATION,
     OUT_OF_PROJECT,
     PINNED,
-    Home,
+    Tenant,
     encoded,
     forbidden,
     is_nothing,
@@ -24,9 +25,8 @@ from tests.kit.compute.asking import (
     make_group,
     settle,
 )
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.region.house import SOUTH
-from tests.resources.room import refusal
+from tests.kit.region.environment import SOUTH
+from tests.kit.resource_api import refusal
 
 NO_FLAVOR = (400, "requested flavor does not exist or is not accessible")
 NO_IMAGE = (400, "requested image does not exist or is not accessible")
@@ -34,11 +34,11 @@ UNKNOWN_FORMAT = "userData must be a recognized cloud-init format: "
 
 
 async def test_m03_who_has_no_right_in_the_claimed_project_is_refused_before_anything_is_looked_at(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
+    tenant, other = await settle(compute), await settle(compute, "bob")
     reader = await settle(compute, "eve", role="reader")
-    identity, wanted = compute.region.identity, home.wanted(compute, networkId=ABSENT)
+    identity, wanted = compute.region.identity, tenant.wanted(compute, networkId=ABSENT)
     elsewhere = await identity.organization("elsewhere")
     stranger = compute.client(await identity.member("mallory@example.com", elsewhere, "administrator"))
     assert (await compute.client(None).post(INSTANCES, wanted)).status == 401
@@ -47,20 +47,20 @@ async def test_m03_who_has_no_right_in_the_claimed_project_is_refused_before_any
     own = reader.wanted(compute, networkId=ABSENT)
     assert refusal(await reader.client.post(INSTANCES, own)) == forbidden("create")
     administrator = compute.client(await identity.member("root@acme.com", compute.region.organization, "administrator"))
-    nowhere = home.wanted(compute, networkId=ABSENT, projectId=ABSENT)
+    nowhere = tenant.wanted(compute, networkId=ABSENT, projectId=ABSENT)
     assert refusal(await administrator.post(INSTANCES, nowhere)) == NOT_FOUND
     await is_nothing(compute)
 
 
 async def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_never_trusted(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
+    tenant, other = await settle(compute), await settle(compute, "bob")
     identity = compute.region.identity
-    assert refusal(await home.client.post(INSTANCES, home.wanted(compute, networkId=ABSENT))) == NOT_FOUND
-    foreign = home.wanted(compute, networkId=other.network)
+    assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, networkId=ABSENT))) == NOT_FOUND
+    foreign = tenant.wanted(compute, networkId=other.network)
     told = forbidden("read", OUT_OF_PROJECT, "region:networks:v2")
-    assert refusal(await home.client.post(INSTANCES, foreign)) == told
+    assert refusal(await tenant.client.post(INSTANCES, foreign)) == told
     administrator = compute.client(await identity.member("root@acme.com", compute.region.organization, "administrator"))
     for client in (administrator, compute.root):
         status, sentence = refusal(await client.post(INSTANCES, foreign))
@@ -74,7 +74,7 @@ async def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_n
     elsewhere = await identity.organization("elsewhere")
     theirs = await identity.project(elsewhere, name="theirs")
     network = await compute.region.network("far", organizationId=elsewhere, projectId=theirs)
-    assert refusal(await home.client.post(INSTANCES, home.wanted(compute, networkId=network))) == NOT_FOUND
+    assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, networkId=network))) == NOT_FOUND
     await is_nothing(compute)
 
 
@@ -102,36 +102,36 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_m04_m05_m06_what_it_cannot_be_made_of_is_refused(compute: ComputeHouse, case: str) -> None:
+async def test_m04_m05_m06_what_it_cannot_be_made_of_is_refused(compute: ComputeEnvironment, case: str) -> None:
     spec, refused = REFUSED[case]
-    home = await settle(compute)
-    for client in (home.client, compute.root):
-        assert refusal(await client.post(INSTANCES, home.wanted(compute, **spec))) == refused
+    tenant = await settle(compute)
+    for client in (tenant.client, compute.root):
+        assert refusal(await client.post(INSTANCES, tenant.wanted(compute, **spec))) == refused
     await is_nothing(compute)
 
 
-async def test_m04_a_flavor_of_another_region_is_not_accessible(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    south = await compute.region.network("south", projectId=home.project, regionId=SOUTH)
-    wanted = home.wanted(compute, networkId=south, flavorId="a1f0c0de-0004-4000-8000-000000000004")
-    assert refusal(await home.client.post(INSTANCES, wanted)) == NO_FLAVOR
+async def test_m04_a_flavor_of_another_region_is_not_accessible(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    south = await compute.region.network("south", projectId=tenant.project, regionId=SOUTH)
+    wanted = tenant.wanted(compute, networkId=south, flavorId="a1f0c0de-0004-4000-8000-000000000004")
+    assert refusal(await tenant.client.post(INSTANCES, wanted)) == NO_FLAVOR
     await is_nothing(compute)
 
 
 async def test_m05_groups_of_another_network_and_authorities_of_another_project_are_refused(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
-    second = await compute.region.network("second", projectId=home.project, prefix="10.1.0.0/16")
+    tenant, other = await settle(compute), await settle(compute, "bob")
+    second = await compute.region.network("second", projectId=tenant.project, prefix="10.1.0.0/16")
     group, authority = await make_group(compute, second), await make_authority(compute, other.project)
-    wanted = home.wanted(compute, networking={"securityGroups": [group]})
-    assert refusal(await home.client.post(INSTANCES, wanted)) == (
+    wanted = tenant.wanted(compute, networking={"securityGroups": [group]})
+    assert refusal(await tenant.client.post(INSTANCES, wanted)) == (
         422,
         "a referenced security group must belong to the same network as the instance",
     )
-    wanted = home.wanted(compute, sshCertificateAuthorityId=authority)
+    wanted = tenant.wanted(compute, sshCertificateAuthorityId=authority)
     told = forbidden("read", OUT_OF_PROJECT, "region:sshcertificateauthorities:v2")
-    assert refusal(await home.client.post(INSTANCES, wanted)) == told
+    assert refusal(await tenant.client.post(INSTANCES, wanted)) == told
     assert refusal(await compute.root.post(INSTANCES, wanted)) == (
         422,
         (
@@ -143,29 +143,29 @@ async def test_m05_groups_of_another_network_and_authorities_of_another_project_
 
 
 async def test_m06_user_data_is_judged_before_anything_is_made_and_more_strictly_with_an_authority(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home = await settle(compute)
-    authority = await make_authority(compute, home.project)
+    tenant = await settle(compute)
+    authority = await make_authority(compute, tenant.project)
     secret = "hunter2"
     for extra in ({}, {"sshCertificateAuthorityId": authority}):
-        wanted = home.wanted(compute, userData=encoded(f"password: {secret}"), **extra)
-        status, sentence = refusal(await home.client.post(INSTANCES, wanted))
+        wanted = tenant.wanted(compute, userData=encoded(f"password: {secret}"), **extra)
+        status, sentence = refusal(await tenant.client.post(INSTANCES, wanted))
         assert (status, sentence.startswith(UNKNOWN_FORMAT)) == (422, True)
         assert secret not in sentence
     packed = encoded(gzip.compress(b"#!/bin/sh\n", mtime=0))
-    wanted = home.wanted(compute, userData=packed, sshCertificateAuthorityId=authority)
-    assert refusal(await home.client.post(INSTANCES, wanted)) == (
+    wanted = tenant.wanted(compute, userData=packed, sshCertificateAuthorityId=authority)
+    assert refusal(await tenant.client.post(INSTANCES, wanted)) == (
         422,
         f"{UNKNOWN_FORMAT}gzip userData cannot be combined with managed cloud-init augmentation",
     )
     await is_nothing(compute)
 
 
-async def test_a_network_that_is_being_deleted_takes_no_more_instances(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    assert (await compute.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
-    refused = refusal(await home.client.post(INSTANCES, home.wanted(compute)))
+async def test_a_network_that_is_being_deleted_takes_no_more_instances(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    assert (await compute.region.root.delete(f"/api/v2/networks/{tenant.network}")).status == 202
+    refused = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     assert refused == (400, "network is being deleted")
     await is_nothing(compute)
 
@@ -181,20 +181,20 @@ async def test_a_network_that_is_being_deleted_takes_no_more_instances(compute: 
     ids=" ".join,
 )
 async def test_m10_reserved_tags_and_those_that_are_there_twice_are_refused(
-    compute: ComputeHouse, names: list[str]
+    compute: ComputeEnvironment, names: list[str]
 ) -> None:
-    home = await settle(compute)
-    wanted = home.wanted(compute)
+    tenant = await settle(compute)
+    wanted = tenant.wanted(compute)
     wanted["metadata"]["tags"] = [{"name": name, "value": ABSENT} for name in names]
     assert refusal(await compute.root.post(INSTANCES, wanted))[0] == 422
     await is_nothing(compute)
 
 
-def _mended(home: Home, group: str) -> list[tuple[dict[str, Any], tuple[int, str]]]:
+def _mended(tenant: Tenant, group: str) -> list[tuple[dict[str, Any], tuple[int, str]]]:
     """Return what is mended one after the other, and what is refused before that."""
     return [
-        ({"projectId": home.project}, forbidden("create", OUT_OF_PROJECT)),
-        ({"networkId": home.network}, NOT_FOUND),
+        ({"projectId": tenant.project}, forbidden("create", OUT_OF_PROJECT)),
+        ({"networkId": tenant.network}, NOT_FOUND),
         ({"flavorId": METAL}, NO_FLAVOR),
         ({"imageId": ARM_IMAGE}, NO_IMAGE),
         ({"imageId": DEBIAN}, _OTHER_PROCESSOR),
@@ -205,10 +205,10 @@ def _mended(home: Home, group: str) -> list[tuple[dict[str, Any], tuple[int, str
     ]
 
 
-async def test_what_is_wrong_is_told_in_the_order_that_clients_know(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    group = await make_group(compute, home.network)
-    wanted = home.wanted(
+async def test_what_is_wrong_is_told_in_the_order_that_clients_know(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    group = await make_group(compute, tenant.network)
+    wanted = tenant.wanted(
         compute,
         projectId=ABSENT,
         networkId=ABSENT,
@@ -218,17 +218,17 @@ async def test_what_is_wrong_is_told_in_the_order_that_clients_know(compute: Com
         sshCertificateAuthorityId=ABSENT,
         userData="%%%",
     )
-    for mended, refused in _mended(home, group):
-        assert refusal(await home.client.post(INSTANCES, wanted)) == refused, mended
+    for mended, refused in _mended(tenant, group):
+        assert refusal(await tenant.client.post(INSTANCES, wanted)) == refused, mended
         wanted["spec"] |= mended
     await is_nothing(compute)
-    assert (await home.client.post(INSTANCES, wanted)).status == 201
+    assert (await tenant.client.post(INSTANCES, wanted)).status == 201
 
 
 @pytest.mark.parametrize("field", ["organizationId", "projectId", "networkId", "flavorId", "imageId"])
-async def test_an_id_that_is_none_is_told_before_anybody_is_asked(compute: ComputeHouse, field: str) -> None:
-    home = await settle(compute)
-    reply = await home.client.post(INSTANCES, home.wanted(compute, **{field: "net-1"}))
+async def test_an_id_that_is_none_is_told_before_anybody_is_asked(compute: ComputeEnvironment, field: str) -> None:
+    tenant = await settle(compute)
+    reply = await tenant.client.post(INSTANCES, tenant.wanted(compute, **{field: "net-1"}))
     assert reply.status == 400
     assert [each["pointer"] for each in reply.json["problems"]] == [f"/spec/{field}"]
     await is_nothing(compute)

@@ -3,18 +3,18 @@
 import asyncio
 from typing import Any
 
-from tests.compute.test_updates_standing import GPU, machines, three_for_one_place, waiting
-from tests.kit.compute.asking import GPUS, at
-from tests.kit.compute.changing import ROCKY, SMALL, as_it_is, kinds, plan, put
-from tests.kit.compute.controlling import at_cloud, delete_server, events, made, network_of, rest, server_of
-from tests.kit.compute.house import JAMMY, ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import at_cloud, delete_server, events, made, network_of, rest, server_of
+from tests.kit.compute.environment import JAMMY, ComputeEnvironment
+from tests.kit.compute.rebuilds import GPU, machines, three_for_one_place, waiting
+from tests.kit.compute.requests import GPUS, at
+from tests.kit.compute.updates import ROCKY, SMALL, as_it_is, kinds, plan, put
+from tests.kit.region.environment import STANDARD
 
 
-async def agreed(house: ComputeHouse, instance: str, body: Any) -> Any:
+async def agreed(compute: ComputeEnvironment, instance: str, body: Any) -> Any:
     """Have a plan made, and done."""
-    told = await plan(house.root, instance, body)
-    assert (await put(house.root, instance, body, plan=told["hash"])).status == 202
+    told = await plan(compute.root, instance, body)
+    assert (await put(compute.root, instance, body, plan=told["hash"])).status == 202
     return told
 
 
@@ -23,7 +23,7 @@ def fields(told: Any) -> list[str]:
 
 
 async def test_c03_who_waits_stopped_for_room_and_takes_another_image_instead_is_told_that_it_is_replaced(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     instances = await three_for_one_place(compute)
     for each in instances:
@@ -44,7 +44,7 @@ async def test_c03_who_waits_stopped_for_room_and_takes_another_image_instead_is
 
 
 async def test_c03_another_image_of_one_that_waits_for_room_comes_with_the_flavor_and_is_told_so(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     instance = await waiting(compute)
     told = await agreed(compute, instance, await as_it_is(compute, instance, imageId=ROCKY))
@@ -58,7 +58,9 @@ async def test_c03_another_image_of_one_that_waits_for_room_comes_with_the_flavo
     assert (await events(compute, instance)).count("Replacing") == 1
 
 
-async def test_c13_another_image_after_a_failed_rebuild_is_told_to_take_another_server(compute: ComputeHouse) -> None:
+async def test_c13_another_image_after_a_failed_rebuild_is_told_to_take_another_server(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await made(compute, await network_of(compute))
     assert (await put(compute.root, instance, await as_it_is(compute, instance, imageId=ROCKY))).status == 202
     while at_cloud(compute)[0].state != "rebuilding":
@@ -72,7 +74,7 @@ async def test_c13_another_image_after_a_failed_rebuild_is_told_to_take_another_
     assert [each.id for each in at_cloud(compute)] != [before]
 
 
-async def test_c10_what_is_held_until_a_replacement_is_done_makes_no_other_plan(compute: ComputeHouse) -> None:
+async def test_c10_what_is_held_until_a_replacement_is_done_makes_no_other_plan(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute), flavorId=GPUS)
     assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
     body = await as_it_is(compute, instance)
@@ -83,7 +85,9 @@ async def test_c10_what_is_held_until_a_replacement_is_done_makes_no_other_plan(
     assert (await put(compute.root, instance, body, plan=told["hash"])).status == 202
 
 
-async def test_m12_a_description_that_comes_with_another_flavor_is_not_all_that_is_done(compute: ComputeHouse) -> None:
+async def test_m12_a_description_that_comes_with_another_flavor_is_not_all_that_is_done(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await made(compute, await network_of(compute))
     body = await as_it_is(compute, instance, flavorId=SMALL)
     body["metadata"]["description"] = "the small shop"
@@ -93,7 +97,7 @@ async def test_m12_a_description_that_comes_with_another_flavor_is_not_all_that_
     assert (await events(compute, instance))[-3:] == ["ServerChanged", "Replacing", "Rebuilt"]
 
 
-async def test_m12_a_description_is_changed_without_a_wait(compute: ComputeHouse) -> None:
+async def test_m12_a_description_is_changed_without_a_wait(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     body = await as_it_is(compute, instance)
     body["metadata"]["description"] = "the shop"

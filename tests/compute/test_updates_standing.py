@@ -4,44 +4,18 @@ import asyncio
 
 from msgspec.structs import replace
 
-from tests.kit.compute.asking import make_group
-from tests.kit.compute.changing import as_it_is, kinds, plan, put
-from tests.kit.compute.controlling import at_cloud, choose, events, made, network_of, rest, said, server_of, stored
-from tests.kit.compute.house import ComputeHouse
-from tests.kit.region.house import SOUTH, STANDARD
+from tests.kit.compute.controllers import at_cloud, choose, events, made, network_of, rest, said, server_of, stored
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.rebuilds import GPU, PLACES, machines, three_for_one_place, waiting
+from tests.kit.compute.requests import make_group
+from tests.kit.compute.updates import as_it_is, kinds, plan, put
+from tests.kit.region.environment import SOUTH, STANDARD
 
-GPU = "22222222-2222-2222-2222-222222222222"
-"""A flavor of which sim-south has four places."""
-PLACES = 4
 ABSENT = "a1f0c0de-0009-4000-8000-000000000009"
 """What there is not."""
 
 
-async def waiting(house: ComputeHouse, *, flavor: str = STANDARD, wanted: str = GPU, taken: int = PLACES) -> str:
-    """Make an instance of one flavor that is to have another, of which there is none left."""
-    network = await network_of(house, regionId=SOUTH)
-    for number in range(taken):
-        await house.region.server(network, f"full-{number}", flavorId=GPU)
-    await rest(house)
-    instance = await made(house, network, flavorId=flavor)
-    await choose(house, instance, flavor_id=wanted)
-    await house.until(instance, "error")
-    return instance
-
-
-async def three_for_one_place(house: ComputeHouse) -> list[str]:
-    """Make three instances where one place of the other flavor is left."""
-    network = await network_of(house, regionId=SOUTH)
-    for number in range(PLACES - 1):
-        await house.region.server(network, f"full-{number}", flavorId=GPU)
-    return [await made(house, network, f"instance-{number}", flavorId=STANDARD) for number in range(3)]
-
-
-def machines(house: ComputeHouse) -> list[str]:
-    return [each.id for each in house.region.clouds.clouds[SOUTH].operator.servers()]
-
-
-async def test_c03_to_have_its_old_flavor_again_changes_nothing_and_is_told_so(compute: ComputeHouse) -> None:
+async def test_c03_to_have_its_old_flavor_again_changes_nothing_and_is_told_so(compute: ComputeEnvironment) -> None:
     instance = await waiting(compute)
     before = machines(compute)
     back = await as_it_is(compute, instance, flavorId=STANDARD)
@@ -52,7 +26,7 @@ async def test_c03_to_have_its_old_flavor_again_changes_nothing_and_is_told_so(c
     assert machines(compute) == before
 
 
-async def test_c03_it_has_the_last_place_of_its_old_flavor_itself(compute: ComputeHouse) -> None:
+async def test_c03_it_has_the_last_place_of_its_old_flavor_itself(compute: ComputeEnvironment) -> None:
     instance = await waiting(compute, flavor=GPU, wanted=ABSENT, taken=PLACES - 1)
     before = machines(compute)
     back = await as_it_is(compute, instance, flavorId=GPU)
@@ -62,14 +36,14 @@ async def test_c03_it_has_the_last_place_of_its_old_flavor_itself(compute: Compu
     assert machines(compute) == before
 
 
-async def test_what_is_waited_for_is_not_in_the_plan_of_another_change(compute: ComputeHouse) -> None:
+async def test_what_is_waited_for_is_not_in_the_plan_of_another_change(compute: ComputeEnvironment) -> None:
     instance = await waiting(compute)
     told = await plan(compute.root, instance, await as_it_is(compute, instance, networking={"publicIP": True}))
     assert (told["isDestructive"], kinds(told)) == (False, ["in-place"])
 
 
 async def test_c13_a_group_that_went_before_it_came_is_said_and_the_next_choice_repairs_it(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     group = await make_group(compute, network)
@@ -91,7 +65,7 @@ async def test_c13_a_group_that_went_before_it_came_is_said_and_the_next_choice_
     assert at_cloud(compute)[0].id == before[0].id
 
 
-async def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stands(compute: ComputeHouse) -> None:
+async def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stands(compute: ComputeEnvironment) -> None:
     instance = await waiting(compute)
     flavors = (await compute.region.root.get(f"/api/v2/regions/{SOUTH}/flavors")).json
     other = next(each["metadata"]["id"] for each in flavors if each["metadata"]["id"] not in {STANDARD, GPU})
@@ -102,7 +76,7 @@ async def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stan
 
 
 async def test_c03_of_several_that_want_one_place_nobody_is_without_a_server_and_who_waits_can_go_back(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     instances = await three_for_one_place(compute)
     bodies = [await as_it_is(compute, each, flavorId=GPU) for each in instances]

@@ -1,4 +1,4 @@
-"""Opening: what is not ours, not readable, too new or in use is refused in one sentence; what is older is migrated."""
+"""Opening: a file that is not ours, unreadable, of another format or in use is rejected in one sentence."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,13 +10,22 @@ from typing import Any
 import apsw
 import pytest
 
-from remuda.kernel.errors import Invalid, StoreForeign, StoreInaccessible, StoreLocked, StoreTooNew, Unusable
+from remuda.kernel.errors import (
+    Invalid,
+    StoreForeign,
+    StoreInaccessible,
+    StoreLocked,
+    StoreTooNew,
+    StoreTooOld,
+    Unusable,
+)
+from remuda.kernel.files import DATA_FORMAT
 from remuda.store.kinds import Index, Registry
-from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS
+from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS, newest_format
 from remuda.store.sqlite.file import open_file
-from tests.contract.kinds import CORRAL, HORSE, RANCH, REGISTRY, Horse, HorseSpec, horse
-from tests.durability.checks import audit
-from tests.durability.real import opened
+from tests.kit.sample_kinds import CORRAL, HORSE, RANCH, REGISTRY, Horse, HorseSpec, horse
+from tests.kit.store.checks import audit
+from tests.kit.store.real import opened
 
 SECOND = "CREATE TABLE saddles (name TEXT PRIMARY KEY) STRICT; INSERT INTO saddles SELECT name FROM objects;"
 
@@ -41,7 +50,8 @@ def assert_refused(path: Path, error: type[Unusable]) -> None:
     with pytest.raises(error) as caught:
         asyncio.run(open_and_close(path))
     sentence = str(caught.value)
-    assert str(path) in sentence
+    assert str(path.parent) in sentence
+    assert path.name in sentence
     assert sentence.endswith(".")
     assert "\n" not in sentence
 
@@ -86,9 +96,32 @@ def test_a_file_of_somebody_else_is_refused_and_left_as_it_is(path: Path, write:
 def test_a_file_of_a_later_release_is_refused_and_left_as_it_is(path: Path) -> None:
     asyncio.run(make(path, "old"))
     open_file(path, migrations=(*MIGRATIONS, SECOND)).close()
-    before = path.read_bytes()
+    before = content_of(path.parent)
     assert_refused(path, StoreTooNew)
-    assert path.read_bytes() == before
+    assert content_of(path.parent) == before
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["closed", "killed"])
+def test_a_file_of_an_unreleased_format_is_refused_and_left_as_it_is(path: Path, *, is_killed: bool) -> None:
+    """A killed process may leave the format in the write-ahead log alone."""
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "wal")
+    connection.wal_autocheckpoint(0)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(is_killed))
+    connection.execute("CREATE TABLE kinds (id)")
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", DATA_FORMAT - 1)
+    connection.close()
+    path.with_name("remuda.db.lock").touch()
+    before = content_of(path.parent)
+    assert_refused(path, StoreTooOld)
+    assert content_of(path.parent) == before
+
+
+def content_of(directory: Path) -> dict[str, tuple[int, bytes]]:
+    """Return the content and the time of every file; the index of a write-ahead log is derived from the log."""
+    files = [each for each in directory.iterdir() if not each.name.endswith("-shm")]
+    return {each.name: (each.stat().st_mtime_ns, each.read_bytes()) for each in files}
 
 
 def test_a_path_that_is_a_directory_is_refused(path: Path) -> None:
@@ -111,7 +144,7 @@ def test_an_older_file_is_migrated_and_keeps_its_content(path: Path) -> None:
     asyncio.run(make(path, "dun", "bay"))
     file = open_file(path, migrations=(*MIGRATIONS, SECOND))
     assert file.reader.execute("SELECT name FROM saddles ORDER BY name").fetchall() == [("bay",), ("dun",)]
-    assert file.reader.pragma("user_version") == len(MIGRATIONS) + 1
+    assert file.reader.pragma("user_version") == newest_format() + 1
     file.close()
     audit(path)
 
@@ -121,7 +154,7 @@ def test_a_migration_that_fails_leaves_the_older_file_untouched(path: Path) -> N
     with pytest.raises(Unusable):
         open_file(path, migrations=(*MIGRATIONS, SECOND, "CREATE TABLE more (x); DROP TABLE absent;"))
     with closing(apsw.Connection(str(path))) as connection:
-        assert connection.pragma("user_version") == len(MIGRATIONS)
+        assert connection.pragma("user_version") == newest_format()
         assert connection.pragma("application_id") == APPLICATION_ID
         assert not connection.execute("SELECT 1 FROM sqlite_schema WHERE name IN ('saddles', 'more')").fetchall()
     asyncio.run(open_and_close(path))

@@ -20,8 +20,8 @@ import pytest
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.process import Standing, standing
 from tests.example.running import new_mount, new_yard
-from tests.http.serving import request
 from tests.kit.hosting import PREFIX
+from tests.kit.http_server import request
 
 KIB, MIB = 1024, 1024 * 1024
 CROWD = 400
@@ -92,8 +92,8 @@ def victim(directory: Path, *, patience_s: float, most_growth: int, connections:
     with standing(directory / "data", patience_s=patience_s, connections=connections) as livery:
         headers = {"Authorization": "Bearer user", "Connection": "close"}
         with httpx2.Client(base_url=livery.url, headers=headers, timeout=60) as client:
-            yard = client.post(YARDS, json=new_yard(stalls=100)).json()["metadata"]["id"]
-            one = Victim(livery, client, yard, livery.memory())
+            region_servers = client.post(YARDS, json=new_yard(stalls=100)).json()["metadata"]["id"]
+            one = Victim(livery, client, region_servers, livery.memory())
             assert one.serves_others()
             yield one
             assert one.growth() < most_growth

@@ -9,7 +9,7 @@ import pytest
 from remuda.http.api import ApiSettings
 from remuda.http.asgi import ClientDisconnect
 from remuda.kernel.errors import Conflict
-from tests.http.paddock import HORSE, HORSES, ORGANIZATION, Running, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, ORGANIZATION, Running, running
 
 ONE = f"{HORSES}/{HORSE}"
 GOOD = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
@@ -29,9 +29,9 @@ async def test_every_write_of_a_known_caller_is_audited_however_it_ends(tmp_path
 
     async with running(tmp_path) as api:
         await api.client.post(HORSES, GOOD)
-        api.paddock.act = fail
+        api.service.act = fail
         await api.client.delete(ONE)
-        api.paddock.act = break_down
+        api.service.act = break_down
         await api.client.delete(ONE)
         await api.client.get(ONE)
         records = await audited(api)
@@ -64,7 +64,7 @@ async def test_a_write_that_is_refused_before_it_is_understood_is_audited(
         (record,) = await audited(api)
         assert (record["result"], record["resource"]) == ({"status": status}, {"type": "horses", "id": ""})
         assert record["actor"]["subject"] == "anna@example.com"
-        assert api.paddock.calls == []
+        assert api.service.calls == []
 
 
 async def test_a_body_that_comes_too_slowly_is_audited(tmp_path: Path) -> None:

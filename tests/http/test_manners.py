@@ -13,7 +13,7 @@ from remuda.http.audit import STREAM, SYSTEM
 from remuda.http.authentication import Claim, TrustedProxies, acting_for
 from remuda.kernel.errors import OAuthError, Unauthenticated
 from remuda.kernel.secrets import Secret
-from tests.http.tack_room import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened
+from tests.kit.sample_api.browser import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened
 
 ANNA = Principal(subject="anna@example.com", type="user")
 FORM = {"grant_type": "authorization_code"}
@@ -25,7 +25,7 @@ def tell(tack: Open, reply: Any) -> None:
             raise reply
         return reply
 
-    tack.room.reply = act
+    tack.service.reply = act
 
 
 async def test_what_oauth_answers_is_not_to_be_kept(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_who_pays_is_who_the_path_names_unless_the_credentials_say(tmp_pat
         client = tack.client.having("good")
 
         async def paying(principal: Principal, path: str = PLACE) -> tuple[str | None, str | None]:
-            tack.door.known["good"] = principal
+            tack.authenticator.known["good"] = principal
             seen = (await client.get(path)).json
             written = (await client.post(PLACE)).json
             assert path != PLACE or (written["organization"], written["project"]) == (
@@ -146,7 +146,7 @@ async def test_who_pays_is_who_the_path_names_unless_the_credentials_say(tmp_pat
         assert await paying(replace(ANNA, organization="other", project="own")) == ("other", "own")
         claim = Claim(actor="anna@example.com", organization=ORGANIZATION, project="own")
         assert await paying(acting_for(ANNA, claim)) == (ORGANIZATION, "own")
-        assert tack.room.calls[-1].principal.actor_name == "anna@example.com"
+        assert tack.service.calls[-1].principal.actor_name == "anna@example.com"
 
 
 async def test_naming_an_organization_does_not_put_a_stranger_into_its_audit(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_a_handler_knows_the_key_that_its_caller_chose(tmp_path: Path) -> 
 
 async def test_an_authenticator_has_the_time_that_a_request_has(tmp_path: Path) -> None:
     async with opened(tmp_path, time_limit_s=0.01) as tack:
-        tack.door.wait = asyncio.Event().wait
+        tack.authenticator.wait = asyncio.Event().wait
         reply = await tack.client.having("good").get(PLACE)
         assert (reply.status, reply.json["code"]) == (503, "timed_out")
-        assert tack.room.calls == []
+        assert tack.service.calls == []

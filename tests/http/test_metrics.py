@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from remuda.http.server.health import PROCESS
 from remuda.http.server.metrics import CLOSE_REASONS, Metrics, measure_loop_lag
-from tests.http.clocks import HandClock
+from tests.kit.clocks import HandClock
 
 
 def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | None:

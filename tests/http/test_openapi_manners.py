@@ -7,8 +7,8 @@ import msgspec
 from remuda.http.bodies import FORM
 from remuda.http.docs import render_docs
 from remuda.http.openapi import document
-from tests.http import paddock
-from tests.http.tack_room import table
+from tests.kit.sample_api import pipeline as paddock
+from tests.kit.sample_api.browser import table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3")))
 

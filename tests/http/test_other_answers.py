@@ -24,14 +24,14 @@ from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.store.sqlite.store import open_store
-from tests.contract.kinds import REGISTRY
-from tests.http.clocks import SkippingClock
-from tests.http.ports import api_ports
-from tests.http.riding import client_of
-from tests.http.tack_room import Door
+from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply, contract_of
 from tests.kit.asgi.validating import Validated
+from tests.kit.clocks import SkippingClock
+from tests.kit.sample_api.browser import SampleAuthenticator
+from tests.kit.sample_api.client import client_of
+from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.store import SEALER
 
 
@@ -94,7 +94,7 @@ def table(*routes: AnyRoute) -> Table:
 @asynccontextmanager
 async def opened(directory: Path) -> AsyncIterator[tuple[Client, Smithy]]:
     store, smithy = open_store(directory / "smithy.db", REGISTRY, SEALER), Smithy()
-    ports = api_ports(store, Door(), clock=SkippingClock(), randomness=SeededRandomness(1))
+    ports = api_ports(store, SampleAuthenticator(), clock=SkippingClock(), randomness=SeededRandomness(1))
     api = Validated(Api(table(), smithy, ports), contract_of(table()))
     try:
         yield Client(app=api, token="good"), smithy

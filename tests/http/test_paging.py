@@ -13,8 +13,8 @@ from remuda.http.pagination import SLICE, Cursors, PageTokens, batches, list_res
 from remuda.http.responses import Collection, Response, etag_view
 from remuda.http.routes import ListQuery
 from remuda.kernel.errors import Malformed
-from tests.contract.kinds import Horse
-from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, read, view
+from tests.kit.sample_api.collections import body_of, fill, headers, herd, ids, read, sample_store, view
+from tests.kit.sample_kinds import Horse
 from tests.kit.simulation.store import SEALER
 
 PLACES = Cursors(AccessList())
@@ -49,7 +49,7 @@ async def pages(collection: Collection[Horse, Any], limit: int) -> AsyncIterator
 
 
 async def test_without_limit_it_is_everything_in_the_order_of_ids(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, reversed(names(30)))
         answer = await listed(herd(store))
         assert await ids(answer) == names(30)
@@ -57,7 +57,7 @@ async def test_without_limit_it_is_everything_in_the_order_of_ids(tmp_path: Path
 
 
 async def test_nothing_is_an_empty_array(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         assert await body_of(await listed(herd(store))) == b"[]"
         assert await body_of(await listed(herd(store, visible=lambda _: True))) == b"[]"
         await fill(store, ["one"])
@@ -66,7 +66,7 @@ async def test_nothing_is_an_empty_array(tmp_path: Path) -> None:
 
 
 async def test_a_long_list_is_streamed_in_chunks_and_is_one_array(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(1_450))
         for collection in (herd(store), herd(store, visible=lambda _: True)):
             answer = await listed(collection)
@@ -77,7 +77,7 @@ async def test_a_long_list_is_streamed_in_chunks_and_is_one_array(tmp_path: Path
 
 
 async def test_a_long_list_of_which_nothing_may_be_seen_is_an_empty_array(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(SLICE + 1))
         answer = await listed(herd(store, visible=lambda _: False))
         assert not isinstance(answer.body, bytes)
@@ -85,14 +85,14 @@ async def test_a_long_list_of_which_nothing_may_be_seen_is_an_empty_array(tmp_pa
 
 
 async def test_pages_follow_each_other_by_key(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(25))
         assert [len(page) async for page in pages(herd(store), 10)] == [10, 10, 5]
         assert [name async for page in pages(herd(store), 10) for name in page] == names(25)
 
 
 async def test_every_page_has_the_version_of_the_first(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(4))
         first = await listed(herd(store), limit=2)
         await fill(store, ["zorro"])
@@ -102,7 +102,7 @@ async def test_every_page_has_the_version_of_the_first(tmp_path: Path) -> None:
 
 
 async def test_the_link_leads_to_the_next_page_and_keeps_the_filters(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(3))
         query = ListQuery(limit=2)
         answer = await list_response(
@@ -117,7 +117,7 @@ async def test_the_link_leads_to_the_next_page_and_keeps_the_filters(tmp_path: P
 
 
 async def test_rights_are_applied_after_the_page_is_read(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(40), herd="theirs")
         await fill(store, names(40, prefix="i"), herd="mine")
         looked: list[str] = []
@@ -134,7 +134,7 @@ async def test_rights_are_applied_after_the_page_is_read(tmp_path: Path) -> None
 
 
 async def test_a_page_is_never_longer_than_its_limit(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(60))
         sizes = [len(page) async for page in pages(herd(store, visible=lambda one: one.name[-1] in "13579"), 7)]
         assert max(sizes) <= 7
@@ -142,7 +142,7 @@ async def test_a_page_is_never_longer_than_its_limit(tmp_path: Path) -> None:
 
 
 async def test_a_tagged_view_is_listed_without_its_tags(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(3))
         with_tags = etag_view(read, lambda one: one.spec)
         for visible in (None, lambda _: True):
@@ -151,7 +151,7 @@ async def test_a_tagged_view_is_listed_without_its_tags(tmp_path: Path) -> None:
 
 
 async def test_labels_and_index_narrow_the_list(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a", "b"], colour="grey", herd="x")
         await fill(store, ["c", "d"], colour="bay", herd="x")
         await fill(store, ["e"], colour="grey", herd="y")
@@ -161,7 +161,7 @@ async def test_labels_and_index_narrow_the_list(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("token", ["", "nonsense", "x.y", "ö", "." * 300])
 async def test_a_token_that_is_none_is_told(tmp_path: Path, token: str) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(3))
         with pytest.raises(Malformed, match='"continue" is not a token of this list') as told:
             await listed(herd(store), limit=1, after=token)
@@ -169,7 +169,7 @@ async def test_a_token_that_is_none_is_told(tmp_path: Path, token: str) -> None:
 
 
 async def test_a_token_of_another_list_is_told(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(3))
         token = headers(await listed(herd(store), limit=1))["x-continue"]
         with pytest.raises(Malformed, match="continue"):
@@ -179,7 +179,7 @@ async def test_a_token_of_another_list_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_token_of_somebody_else_is_told(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(3))
         token = headers(await listed(herd(store), limit=1))["x-continue"]
         with pytest.raises(Malformed, match="continue"):
@@ -187,7 +187,7 @@ async def test_a_token_of_somebody_else_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_token_that_was_made_or_changed_by_hand_is_told(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(3))
         page = await store.list(Horse, limit=1)
         token = headers(await listed(herd(store), limit=1))["x-continue"]
@@ -198,7 +198,7 @@ async def test_a_token_that_was_made_or_changed_by_hand_is_told(tmp_path: Path) 
 
 
 async def test_a_token_tells_nothing_of_what_was_looked_at(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(30, "hidden"))
         token = headers(await listed(herd(store, visible=lambda _: False), limit=1))["x-continue"]
         parts = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in token.split(":")]
@@ -206,7 +206,7 @@ async def test_a_token_tells_nothing_of_what_was_looked_at(tmp_path: Path) -> No
 
 
 async def test_what_goes_while_a_list_is_read_is_left_out(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(1_300))
         answer = await listed(herd(store))
         assert not isinstance(answer.body, bytes)
@@ -226,7 +226,7 @@ LONG = etag_view(read_long, lambda one: one.spec)
 
 @pytest.mark.parametrize("limit", [None, 80])
 async def test_few_objects_that_are_long_are_sent_in_parts_too(tmp_path: Path, limit: int | None) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, names(80))
         for collection in (herd(store, view=LONG), herd(store, view=LONG, visible=lambda _: True)):
             answer = await listed(collection, limit=limit)

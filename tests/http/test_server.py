@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 import remuda
 from remuda.http.server.connection import ConnectionLimits
-from tests.http.serving import body_of, request, serving, status_of, until
+from tests.kit.http_server import body_of, request, serving, status_of, until
 
 SOON = ConnectionLimits(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)
 

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from remuda.http.server.connection import ConnectionLimits, Progress
-from tests.http.serving import LONG, Serving, request, serving, until
+from tests.kit.http_server import LONG, Serving, request, serving, until
 
 PATIENCE = ConnectionLimits(read_stall_s=1, idle_s=0.5, linger_s=0.5)
 """Much less than the slow reader needs for all."""

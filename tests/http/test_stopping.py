@@ -7,7 +7,7 @@ import pytest
 
 from remuda.http.server.server import CannotListen, ListenAddress
 from remuda.kernel.errors import Invalid
-from tests.http.serving import Serving, body_of, request, serving, status_of
+from tests.kit.http_server import Serving, body_of, request, serving, status_of
 
 
 async def stopping(one: Serving) -> asyncio.Task[None]:

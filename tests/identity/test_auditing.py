@@ -15,7 +15,7 @@ from remuda.kernel.errors import Invalid
 from remuda.store.logs import Log, LogPage
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import provided_by
-from tests.kit.identity.room import ORG, OTHER_ORG, Room, everywhere, in_a_room, member
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, IdentityApi, everywhere, member, run_identity_api
 from tests.kit.simulation.store import SEALER
 
 AUDIT = f"/api/v1/organizations/{ORG}/audit"
@@ -70,22 +70,22 @@ class Counted:
         return page
 
 
-AuditRoom = Room[Auditing]
+AuditApi = IdentityApi[Auditing]
 
 
-def counted(room: AuditRoom) -> Counted:
-    assert isinstance(room.service.log, Counted)
-    return room.service.log
+def counted(environment: AuditApi) -> Counted:
+    assert isinstance(environment.service.log, Counted)
+    return environment.service.log
 
 
-def in_the_room(scenario: Callable[[AuditRoom], Coroutine[Any, Any, None]]) -> None:
-    in_a_room(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes(), scenario)
+def run_audit(scenario: Callable[[AuditApi], Coroutine[Any, Any, None]]) -> None:
+    run_identity_api(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes(), scenario)
 
 
-audit = provided_by(in_the_room)
+audit = provided_by(run_audit)
 
 
-async def happen(room: AuditRoom, number: int, *, organization: str | None = ORG, **more: Any) -> None:
+async def happen(environment: AuditApi, number: int, *, organization: str | None = ORG, **more: Any) -> None:
     """Let something happen, a minute after what happened before."""
     given: dict[str, Any] = {
         "component": "identity",
@@ -95,8 +95,8 @@ async def happen(room: AuditRoom, number: int, *, organization: str | None = ORG
         "status": 200,
         "trace_id": f"{number:032x}",
     }
-    await room.store.append([audit_record(**given | {"organization": organization} | more)])
-    await room.world.clock.sleep(60)
+    await environment.store.append([audit_record(**given | {"organization": organization} | more)])
+    await environment.world.clock.sleep(60)
 
 
 def numbers(reply: Reply) -> list[int]:
@@ -104,7 +104,7 @@ def numbers(reply: Reply) -> list[int]:
     return [int(entry["traceID"], 16) for entry in reply.json]
 
 
-async def test_an_organization_sees_what_was_done_in_it_and_how_it_ended(audit: AuditRoom) -> None:
+async def test_an_organization_sees_what_was_done_in_it_and_how_it_ended(audit: AuditApi) -> None:
     administrator = audit.ask(ADMINISTRATOR)
     assert (await administrator.put(f"/api/v1/organizations/{ORG}/things/good")).status == 200
     assert (await administrator.put(f"/api/v1/organizations/{ORG}/things/bad")).status == 422
@@ -121,7 +121,7 @@ async def test_an_organization_sees_what_was_done_in_it_and_how_it_ended(audit: 
     assert datetime.fromisoformat(refused["time"]) >= datetime.fromisoformat(changed["time"])
 
 
-async def test_it_tells_on_whose_behalf_a_service_acted(audit: AuditRoom) -> None:
+async def test_it_tells_on_whose_behalf_a_service_acted(audit: AuditApi) -> None:
     actor = Actor(subject="unikorn-compute", actor="anna@example.com", service="unikorn-compute")
     await happen(audit, 1, actor=actor)
     (entry,) = (await audit.ask(AUDITOR).get(AUDIT)).json
@@ -136,7 +136,7 @@ async def test_it_tells_on_whose_behalf_a_service_acted(audit: AuditRoom) -> Non
     ("who", "status"), [(ADMINISTRATOR, 200), (AUDITOR, 200), (PLATFORM, 200), (USER, 403), (None, 401)]
 )
 async def test_administrators_and_auditors_of_an_organization_may_read_it(
-    audit: AuditRoom, who: Principal | None, status: int
+    audit: AuditApi, who: Principal | None, status: int
 ) -> None:
     await happen(audit, 1)
     reply = await audit.ask(who).get(AUDIT)
@@ -144,7 +144,7 @@ async def test_administrators_and_auditors_of_an_organization_may_read_it(
     assert status != 403 or "'read' on endpoint 'identity:organizations'" in reply.json["error_description"]
 
 
-async def test_nobody_reads_the_audit_of_another_organization_or_of_the_system(audit: AuditRoom) -> None:
+async def test_nobody_reads_the_audit_of_another_organization_or_of_the_system(audit: AuditApi) -> None:
     await happen(audit, 1, organization=OTHER_ORG)
     await happen(audit, 2, organization=None)
     mine = audit.ask(ADMINISTRATOR)
@@ -154,7 +154,7 @@ async def test_nobody_reads_the_audit_of_another_organization_or_of_the_system(a
     assert numbers(await mine.get(AUDIT)) == []
 
 
-async def test_whoever_may_read_everything_reads_the_systems_records_and_anybodys(audit: AuditRoom) -> None:
+async def test_whoever_may_read_everything_reads_the_systems_records_and_anybodys(audit: AuditApi) -> None:
     await happen(audit, 1)
     await happen(audit, 2, organization=None)
     root = audit.ask(PLATFORM)
@@ -163,7 +163,7 @@ async def test_whoever_may_read_everything_reads_the_systems_records_and_anybody
     assert numbers(await root.get(AUDIT)) == [1]
 
 
-async def test_pages_follow_each_other_from_the_latest_back(audit: AuditRoom) -> None:
+async def test_pages_follow_each_other_from_the_latest_back(audit: AuditApi) -> None:
     for number in range(5):
         await happen(audit, number)
     client = audit.ask(AUDITOR)
@@ -178,7 +178,7 @@ async def test_pages_follow_each_other_from_the_latest_back(audit: AuditRoom) ->
     assert (len(numbers(exact)), "x-continue" in exact.headers) == (6, False)
 
 
-async def test_a_page_is_a_hundred_unless_somebody_says_otherwise_and_never_over_a_thousand(audit: AuditRoom) -> None:
+async def test_a_page_is_a_hundred_unless_somebody_says_otherwise_and_never_over_a_thousand(audit: AuditApi) -> None:
     for number in range(130):
         await happen(audit, number)
     client = audit.ask(AUDITOR)
@@ -201,21 +201,21 @@ async def test_a_page_is_a_hundred_unless_somebody_says_otherwise_and_never_over
         ({"status": "2xx", "actor": "user-1"}, [3, 1]),
     ],
 )
-async def test_filters_narrow_what_is_told(audit: AuditRoom, query: dict[str, str], found: list[int]) -> None:
+async def test_filters_narrow_what_is_told(audit: AuditApi, query: dict[str, str], found: list[int]) -> None:
     for number in range(5):
         await happen(audit, number)
     await happen(audit, 5, status=403, resource=AuditTarget(type="projects", id="p-5"))
     assert numbers(await audit.ask(AUDITOR).get(AUDIT, query)) == found
 
 
-async def test_the_one_it_was_done_for_and_the_service_are_found_by_name_too(audit: AuditRoom) -> None:
+async def test_the_one_it_was_done_for_and_the_service_are_found_by_name_too(audit: AuditApi) -> None:
     await happen(audit, 1, actor=Actor(subject="compute", actor="anna", service="compute"))
     client = audit.ask(AUDITOR)
     for name in ("anna", "compute"):
         assert numbers(await client.get(AUDIT, {"actor": name})) == [1]
 
 
-async def test_a_span_of_time_has_both_its_ends(audit: AuditRoom) -> None:
+async def test_a_span_of_time_has_both_its_ends(audit: AuditApi) -> None:
     times = []
     for number in range(4):
         times.append(audit.world.clock.now().isoformat())
@@ -228,7 +228,7 @@ async def test_a_span_of_time_has_both_its_ends(audit: AuditRoom) -> None:
         assert (reply.status, '"since"' in reply.json["error_description"]) == (400, True)
 
 
-async def test_a_page_looks_at_ten_times_its_limit_and_goes_on_from_there(audit: AuditRoom) -> None:
+async def test_a_page_looks_at_ten_times_its_limit_and_goes_on_from_there(audit: AuditApi) -> None:
     await happen(audit, 1000, actor=Actor(subject="rare"))
     for number in range(45):
         await happen(audit, number)
@@ -246,7 +246,7 @@ async def test_a_page_looks_at_ten_times_its_limit_and_goes_on_from_there(audit:
     assert pages == [[], [], [1000]]
 
 
-async def test_what_is_before_the_time_that_is_meant_is_not_looked_at(audit: AuditRoom) -> None:
+async def test_what_is_before_the_time_that_is_meant_is_not_looked_at(audit: AuditApi) -> None:
     for number in range(250):
         await happen(audit, number)
     since = audit.world.clock.now().isoformat()
@@ -257,14 +257,14 @@ async def test_what_is_before_the_time_that_is_meant_is_not_looked_at(audit: Aud
     assert log.looked <= 100
 
 
-async def test_a_long_page_is_read_in_slices(audit: AuditRoom) -> None:
+async def test_a_long_page_is_read_in_slices(audit: AuditApi) -> None:
     for number in range(250):
         await happen(audit, number)
     assert len(numbers(await audit.ask(AUDITOR).get(AUDIT, {"limit": "1000"}))) == 250
     assert counted(audit).most_at_once == 100
 
 
-async def test_a_token_is_for_whom_it_was_given_to_and_for_those_records(audit: AuditRoom) -> None:
+async def test_a_token_is_for_whom_it_was_given_to_and_for_those_records(audit: AuditApi) -> None:
     for number in range(3):
         await happen(audit, number)
         await happen(audit, number, organization=None)

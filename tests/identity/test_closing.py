@@ -9,7 +9,8 @@ from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.writer import Closing
 from remuda.resources.conventions import PROJECT
-from tests.kit.identity.house import ORGANIZATIONS, House, in_a_house
+from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment
+from tests.kit.identity.launch import run_identity
 
 SEEDS = 30
 
@@ -19,15 +20,15 @@ def wanted(owner: str) -> dict[str, Any]:
     return {"metadata": {"name": owner}, "spec": {"kind": "instances.test", "id": owner, "allocations": held}}
 
 
-async def take_while_it_goes(house: House) -> None:
+async def take_while_it_goes(identity: IdentityEnvironment) -> None:
     """Ask for a project to go, and for something in it at about the same time."""
-    root, chance = house.client(house.root), house.app.ports.randomness
-    acme = await house.organization()
-    lab = await house.project(acme)
+    root, chance = identity.client(identity.root), identity.app.ports.randomness
+    acme = await identity.organization()
+    lab = await identity.project(acme)
     path = f"{ORGANIZATIONS}/{acme}/projects/{lab}"
 
     async def take(owner: str) -> int:
-        await house.clock.sleep(chance.uniform(0, 0.2))
+        await identity.clock.sleep(chance.uniform(0, 0.2))
         return (await root.post(f"{path}/allocations", wanted(owner))).status
 
     async def give_up() -> int:
@@ -36,21 +37,21 @@ async def take_while_it_goes(house: House) -> None:
     deleted, *taken = await asyncio.gather(give_up(), *[take(f"owner-{each}") for each in range(6)])
     assert deleted == 202
     assert set(taken) <= {201, 404}
-    await house.clock.sleep(60)
-    projects = {each.name for each in (await house.store.list(Project)).items}
-    rows = [each for each in (await house.store.list(Allocation)).items if each.spec.life != "released"]
+    await identity.clock.sleep(60)
+    projects = {each.name for each in (await identity.store.list(Project)).items}
+    rows = [each for each in (await identity.store.list(Allocation)).items if each.spec.life != "released"]
     assert len(rows) == taken.count(201)
     assert {each.metadata.labels[PROJECT] for each in rows} <= projects
     assert (lab in projects) == bool(rows), "it stays exactly while something is held in it"
     for row in rows:
         assert (await root.delete(f"{path}/allocations/{row.name}")).status == 202
-    await house.clock.sleep(60)
+    await identity.clock.sleep(60)
     assert (await root.get(path)).status == 404
 
 
 def test_whoever_takes_something_in_a_project_that_goes_keeps_it_or_is_told_that_it_is_gone() -> None:
     for seed in range(SEEDS):
-        in_a_house(take_while_it_goes, seed=seed)
+        run_identity(take_while_it_goes, seed=seed)
 
 
 def test_a_look_at_the_rows_alone_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
-from tests.kit.identity.room import ORG, registry
+from tests.kit.identity.resource_api import ORG, registry
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 

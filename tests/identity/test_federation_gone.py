@@ -5,10 +5,12 @@ import pytest
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.objects import Metadata
-from tests.kit.identity.rights_door import Door
+from tests.kit.identity.authenticator import AuthenticatorEnvironment
 
 
-async def test_a_token_is_good_for_as_long_as_the_provider_is_there_that_vouched(authentication: Door) -> None:
+async def test_a_token_is_good_for_as_long_as_the_provider_is_there_that_vouched(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     spec = OAuth2ProviderSpec(issuer="https://login.example.com", client_id="us")
     provider = await authentication.store.create(
         OAuth2Provider(metadata=Metadata(name=authentication.new_id()), spec=spec)

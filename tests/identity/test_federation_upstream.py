@@ -9,7 +9,7 @@ from remuda.identity.federation.provider_client import Upstream
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import OAuthError
 from tests.kit.environment import options
-from tests.kit.identity.upstream_ground import IDP, Provider
+from tests.kit.identity.openid_provider import IDP, Provider
 from tests.kit.simulation.runner import World
 
 ABOUT, KEYS = f"{IDP}/.well-known/openid-configuration", f"{IDP}/jwks"

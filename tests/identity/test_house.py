@@ -2,28 +2,29 @@
 
 from pathlib import Path
 
-from tests.kit.identity.house import LOOKER, ORGANIZATIONS, House, in_a_house, running, told
+from tests.kit.identity.environment import LOOKER, ORGANIZATIONS, IdentityEnvironment, expect
+from tests.kit.identity.launch import run_identity, running
 
 
-async def _everybody_gets_in(house: House) -> None:
-    acme = await house.organization("acme")
-    ann = await house.member("ann@example.com", acme, "administrator")
-    group = await house.group(acme, "user", users=["ann@example.com"])
-    project = await house.project(acme, group)
-    robot = await house.account(acme, group)
+async def _everybody_gets_in(identity: IdentityEnvironment) -> None:
+    acme = await identity.organization("acme")
+    ann = await identity.member("ann@example.com", acme, "administrator")
+    group = await identity.group(acme, "user", users=["ann@example.com"])
+    project = await identity.project(acme, group)
+    robot = await identity.account(acme, group)
     found = f"{ORGANIZATIONS}/{acme}/projects/{project}"
-    for token in (house.root, ann, robot.token, await house.log_in(LOOKER)):
-        assert told(await house.client(token).get(found), 200)["metadata"]["id"] == project
-    assert told(await house.service("unikorn-region", actor="ann@example.com").get(found), 200)
-    assert told(await house.client(await house.service_token("uni-storage")).get(found), 200)
-    assert told(await house.client(await house.log_in("eve@example.com")).get(found), 403)
-    assert told(await house.client().get(found), 401)
+    for token in (identity.root, ann, robot.token, await identity.log_in(LOOKER)):
+        assert expect(await identity.client(token).get(found), 200)["metadata"]["id"] == project
+    assert expect(await identity.service("unikorn-region", actor="ann@example.com").get(found), 200)
+    assert expect(await identity.client(await identity.service_token("uni-storage")).get(found), 200)
+    assert expect(await identity.client(await identity.log_in("eve@example.com")).get(found), 403)
+    assert expect(await identity.client().get(found), 401)
 
 
 async def test_everybody_gets_in_in_real_time(tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        await _everybody_gets_in(house)
+    async with running(tmp_path) as identity:
+        await _everybody_gets_in(identity)
 
 
 def test_m27_everybody_gets_in_in_simulated_time() -> None:
-    in_a_house(_everybody_gets_in)
+    run_identity(_everybody_gets_in)

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
+from tests.kit.identity.oauth import ISSUER, App, OAuthEnvironment, answer, refusal
 
 AUTHZ = "https://unikorn-cloud.org/authz"
 
 
-async def test_userinfo_tells_who_the_bearer_is(oauth: Desk) -> None:
+async def test_userinfo_tells_who_the_bearer_is(oauth: OAuthEnvironment) -> None:
     org = await oauth.organization()
     ann, app = await oauth.user("ann@example.com", org), await oauth.app()
     token = (await oauth.log_in(ann, app))["access_token"]
@@ -28,7 +28,7 @@ async def test_userinfo_tells_who_the_bearer_is(oauth: Desk) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer a b", "Basic abc", "Bearer garbage", "Bearer a.b.c"])
-async def test_userinfo_refuses_whoever_has_no_good_token(oauth: Desk, header: str) -> None:
+async def test_userinfo_refuses_whoever_has_no_good_token(oauth: OAuthEnvironment, header: str) -> None:
     sent = {"authorization": header} if header else {}
     for reply in (
         await oauth.anybody.get("/oauth2/v2/userinfo", **sent),
@@ -41,20 +41,20 @@ async def test_userinfo_refuses_whoever_has_no_good_token(oauth: Desk, header: s
         assert answer(reply)["error_description"] == "authorization header not set"
 
 
-async def test_userinfo_refuses_two_tokens(oauth: Desk) -> None:
+async def test_userinfo_refuses_two_tokens(oauth: OAuthEnvironment) -> None:
     token = (await oauth.log_in(await oauth.user("ann@example.com"), await oauth.app()))["access_token"]
     reply = await oauth.post("/oauth2/v2/userinfo", {"access_token": token}, authorization=f"Bearer {token}")
     assert reply.status == 401
 
 
-async def introspect(desk: Desk, token: str, app: App | None = None, **headers: str) -> Reply:
-    return await desk.post("/oauth2/v2/introspect", {"token": token, **(app.proof if app else {})}, **headers)
+async def introspect(oauth: OAuthEnvironment, token: str, app: App | None = None, **headers: str) -> Reply:
+    return await oauth.post("/oauth2/v2/introspect", {"token": token, **(app.proof if app else {})}, **headers)
 
 
-async def test_introspection_tells_a_client_of_its_own_tokens_and_a_service_of_all(oauth: Desk) -> None:
+async def test_introspection_tells_a_client_of_its_own_tokens_and_a_service_of_all(oauth: OAuthEnvironment) -> None:
     ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
     token = (await oauth.log_in(ann, app))["access_token"]
-    service = (await oauth.room.tokens.issue_for_service("unikorn-region")).token.reveal()
+    service = (await oauth.api.tokens.issue_for_service("unikorn-region")).token.reveal()
     for reply in (
         await introspect(oauth, token, app),
         await introspect(oauth, token, authorization=f"Bearer {service}"),
@@ -65,11 +65,11 @@ async def test_introspection_tells_a_client_of_its_own_tokens_and_a_service_of_a
         assert (told["scope"], told["iss"]) == ("openid email", ISSUER)
     assert answer(await introspect(oauth, token, other)) == {"active": False}
     assert answer(await introspect(oauth, "garbage", app)) == {"active": False}
-    await oauth.room.sessions.end_all(ann.name)
+    await oauth.api.sessions.end_all(ann.name)
     assert answer(await introspect(oauth, token, app)) == {"active": False}
 
 
-async def test_introspection_tells_whether_a_refresh_token_is_the_good_one(oauth: Desk) -> None:
+async def test_introspection_tells_whether_a_refresh_token_is_the_good_one(oauth: OAuthEnvironment) -> None:
     ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
     first = (await oauth.log_in(ann, app))["refresh_token"]
     assert answer(await introspect(oauth, first, app))["active"] is True
@@ -80,7 +80,7 @@ async def test_introspection_tells_whether_a_refresh_token_is_the_good_one(oauth
     assert (told["active"], told["client_id"], told["scope"]) == (True, app.id, "openid email")
 
 
-async def test_introspection_is_for_those_who_can_prove_who_they_are(oauth: Desk) -> None:
+async def test_introspection_is_for_those_who_can_prove_who_they_are(oauth: OAuthEnvironment) -> None:
     ann, app, public = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app(is_public=True)
     token = (await oauth.log_in(ann, app))["access_token"]
     assert refusal(await introspect(oauth, token)) == (400, "invalid_request")
@@ -90,11 +90,11 @@ async def test_introspection_is_for_those_who_can_prove_who_they_are(oauth: Desk
     assert refusal(await introspect(oauth, token, authorization="Bearer garbage")) == (401, "access_denied")
 
 
-async def revoke(desk: Desk, token: str, app: App | None = None, **headers: str) -> Reply:
-    return await desk.post("/oauth2/v2/revoke", {"token": token, **(app.proof if app else {})}, **headers)
+async def revoke(oauth: OAuthEnvironment, token: str, app: App | None = None, **headers: str) -> Reply:
+    return await oauth.post("/oauth2/v2/revoke", {"token": token, **(app.proof if app else {})}, **headers)
 
 
-async def test_a_client_revokes_an_access_token(oauth: Desk) -> None:
+async def test_a_client_revokes_an_access_token(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     tokens = await oauth.log_in(ann, app)
     for _ in range(2):
@@ -103,7 +103,7 @@ async def test_a_client_revokes_an_access_token(oauth: Desk) -> None:
     assert (await oauth.refresh(tokens["refresh_token"], app)).status == 200
 
 
-async def test_revoking_a_refresh_token_ends_the_session(oauth: Desk) -> None:
+async def test_revoking_a_refresh_token_ends_the_session(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
     tokens = await oauth.log_in(ann, app)
     assert (await revoke(oauth, tokens["refresh_token"], app)).status == 200
@@ -112,7 +112,7 @@ async def test_revoking_a_refresh_token_ends_the_session(oauth: Desk) -> None:
     assert (await revoke(oauth, tokens["refresh_token"], app)).status == 200
 
 
-async def test_who_has_a_token_may_revoke_it_and_nobody_elses(oauth: Desk) -> None:
+async def test_who_has_a_token_may_revoke_it_and_nobody_elses(oauth: OAuthEnvironment) -> None:
     ann, bob, app = await oauth.user("ann@example.com"), await oauth.user("bob@example.com"), await oauth.app()
     hers, his = await oauth.log_in(ann, app), await oauth.log_in(bob, app)
     bearer = f"Bearer {his['access_token']}"
@@ -125,14 +125,14 @@ async def test_who_has_a_token_may_revoke_it_and_nobody_elses(oauth: Desk) -> No
     assert not await oauth.is_good(his["access_token"])
 
 
-async def test_revoking_what_is_no_token_is_fine(oauth: Desk) -> None:
+async def test_revoking_what_is_no_token_is_fine(oauth: OAuthEnvironment) -> None:
     app = await oauth.app()
     for token in ("garbage", "a.b.c", "x" * 9000):
         assert (await revoke(oauth, token, app)).status == 200
     assert (await oauth.post("/oauth2/v2/revoke", app.proof)).status == 400
 
 
-async def test_the_documents_say_where_everything_is_and_only_what_is_true(oauth: Desk) -> None:
+async def test_the_documents_say_where_everything_is_and_only_what_is_true(oauth: OAuthEnvironment) -> None:
     openid = answer(await oauth.anybody.get("/.well-known/openid-configuration"))
     assert answer(await oauth.anybody.get("/.well-known/oauth-authorization-server")) == openid
     assert openid["issuer"] == ISSUER
@@ -152,8 +152,8 @@ async def test_the_documents_say_where_everything_is_and_only_what_is_true(oauth
     }
 
 
-async def _assert_grants_are_known(desk: Desk, grants: list[Any]) -> None:
+async def _assert_grants_are_known(oauth: OAuthEnvironment, grants: list[Any]) -> None:
     for grant in grants:
-        reply = await desk.token({"grant_type": grant})
+        reply = await oauth.token({"grant_type": grant})
         assert refusal(reply) == (400, "invalid_request")
         assert answer(reply)["error_description"] != "token grant type is not supported"

@@ -16,7 +16,8 @@ from remuda.identity.users.schema import AccountSpecWire, AccountWrite
 from remuda.kernel.errors import ResponseNotStored, Unauthenticated
 from remuda.resources.schema import MetadataWrite
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, IdentityApi, member
+from tests.kit.identity.users import (
     ACCOUNTS,
     ADMINISTRATOR,
     CLERK,
@@ -32,16 +33,15 @@ from tests.kit.identity.people_house import (
     tidying,
     told,
 )
-from tests.kit.identity.room import ORG, OTHER_ORG, Room, member
 
 
-async def is_good(room: Room[People], token: str) -> bool:
+async def is_good(api: IdentityApi[People], token: str) -> bool:
     """Tell whether somebody stands behind a token."""
-    tokens = room.service.accounts.tokens
+    tokens = api.service.accounts.tokens
     sessions = Sessions(
-        store=room.store, clock=room.world.clock, randomness=room.world.randomness, settings=SETTINGS, tokens=tokens
+        store=api.store, clock=api.world.clock, randomness=api.world.randomness, settings=SETTINGS, tokens=tokens
     )
-    bearers = Bearers(store=room.store, tokens=tokens, sessions=sessions)
+    bearers = Bearers(store=api.store, tokens=tokens, sessions=sessions)
     try:
         await bearers.identify(token)
     except Unauthenticated:
@@ -49,7 +49,7 @@ async def is_good(room: Room[People], token: str) -> bool:
     return True
 
 
-async def test_a_new_account_shows_its_token_once_and_keeps_only_the_hash(people: Room[People]) -> None:
+async def test_a_new_account_shows_its_token_once_and_keeps_only_the_hash(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     body = {"metadata": {"name": "robot", "description": "sweeps"}, "spec": {"groupIDs": [group, group]}}
@@ -70,7 +70,7 @@ async def test_a_new_account_shows_its_token_once_and_keeps_only_the_hash(people
     assert listed == [made | {"status": {"expiry": made["status"]["expiry"]}}]
 
 
-async def test_a_put_changes_names_and_groups_and_keeps_the_token(people: Room[People]) -> None:
+async def test_a_put_changes_names_and_groups_and_keeps_the_token(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
     made = told(await clerk.post(ACCOUNTS, robot(one)), 201)
@@ -84,7 +84,7 @@ async def test_a_put_changes_names_and_groups_and_keeps_the_token(people: Room[P
 
 @options(seeds=5)
 async def test_a_rotated_token_takes_the_place_of_the_old_one_at_once_and_the_old_one_is_revoked(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     clerk = people.ask(CLERK)
     made = told(await clerk.post(ACCOUNTS, robot()), 201)
@@ -103,7 +103,7 @@ async def test_a_rotated_token_takes_the_place_of_the_old_one_at_once_and_the_ol
     assert await is_good(people, new)
 
 
-async def test_an_account_may_rotate_itself_and_sees_only_itself(people: Room[People]) -> None:
+async def test_an_account_may_rotate_itself_and_sees_only_itself(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     own = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
@@ -126,7 +126,7 @@ async def test_an_account_may_rotate_itself_and_sees_only_itself(people: Room[Pe
 
 @options(seeds=5)
 async def test_a_deleted_account_is_gone_with_its_token_which_is_revoked_and_groups_forget_it(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
@@ -153,7 +153,9 @@ async def test_a_deleted_account_is_gone_with_its_token_which_is_revoked_and_gro
 
 
 @options(seeds=5)
-async def test_the_accounts_of_an_organization_go_with_it_and_their_tokens_are_revoked(people: Room[People]) -> None:
+async def test_the_accounts_of_an_organization_go_with_it_and_their_tokens_are_revoked(
+    people: IdentityApi[People],
+) -> None:
     made = told(await people.ask(CLERK).post(ACCOUNTS, robot()), 201)
     stored = await people.store.get(ServiceAccount, made["metadata"]["id"])
     assert stored.metadata.finalizers == (KEEPS_ACCOUNT,)
@@ -167,7 +169,7 @@ async def test_the_accounts_of_an_organization_go_with_it_and_their_tokens_are_r
     assert [each.name for each in (await people.store.list(Organization)).items] == [OTHER_ORG]
 
 
-async def test_accounts_come_into_powerful_groups_only_by_who_may_give_their_roles(people: Room[People]) -> None:
+async def test_accounts_come_into_powerful_groups_only_by_who_may_give_their_roles(people: IdentityApi[People]) -> None:
     clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
     powerful = await make_group(people.store, "powerful", ADMINISTRATOR)
     assert refusal(await clerk.post(ACCOUNTS, robot(powerful)), 403) == "requested role cannot be granted"
@@ -179,7 +181,7 @@ async def test_accounts_come_into_powerful_groups_only_by_who_may_give_their_rol
     assert (kept["metadata"]["name"], kept["spec"]["groupIDs"]) == ("renamed", [powerful])
 
 
-async def test_wrong_input_is_refused_and_changes_nothing(people: Room[People]) -> None:
+async def test_wrong_input_is_refused_and_changes_nothing(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     assert refusal(await clerk.post(ACCOUNTS, robot(NOWHERE)), 400) == f"group ID {NOWHERE} does not exist"
     twice = {"name": "robot", "tags": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]}
@@ -188,7 +190,7 @@ async def test_wrong_input_is_refused_and_changes_nothing(people: Room[People]) 
     assert not (await people.store.list(ServiceAccount)).items
 
 
-async def test_who_may_not_is_told_which_right_is_missing(people: Room[People]) -> None:
+async def test_who_may_not_is_told_which_right_is_missing(people: IdentityApi[People]) -> None:
     name = told(await people.ask(CLERK).post(ACCOUNTS, robot()), 201)["metadata"]["id"]
     nobody = people.ask(member("nobody@example.com", text="identity:users R"))
     for verb, reply in {
@@ -204,7 +206,7 @@ async def test_who_may_not_is_told_which_right_is_missing(people: Room[People]) 
     assert refusal(await people.ask(None).get(ACCOUNTS), 401)
 
 
-async def test_an_organization_or_account_that_is_not_there_is_not_found(people: Room[People]) -> None:
+async def test_an_organization_or_account_that_is_not_there_is_not_found(people: IdentityApi[People]) -> None:
     root, nowhere = people.ask(GLOBAL), f"/api/v1/organizations/{NOWHERE}/serviceaccounts"
     for reply in (
         await root.get(nowhere),
@@ -218,7 +220,7 @@ async def test_an_organization_or_account_that_is_not_there_is_not_found(people:
     assert refusal(await root.delete(f"{ACCOUNTS}/{theirs['metadata']['id']}"), 404)
 
 
-async def test_a_token_is_shown_to_nobody_who_asks_again(people: Room[People]) -> None:
+async def test_a_token_is_shown_to_nobody_who_asks_again(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     told(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 201)
     assert "not stored" in refusal(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 409)
@@ -231,7 +233,9 @@ async def test_a_token_is_shown_to_nobody_who_asks_again(people: Room[People]) -
 
 
 @options(seeds=5)
-async def test_of_many_rotations_at_once_one_token_is_good_and_all_others_are_revoked(people: Room[People]) -> None:
+async def test_of_many_rotations_at_once_one_token_is_good_and_all_others_are_revoked(
+    people: IdentityApi[People],
+) -> None:
     clerk = people.ask(CLERK)
     made = told(await clerk.post(ACCOUNTS, robot()), 201)
     name = made["metadata"]["id"]

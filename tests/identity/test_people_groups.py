@@ -11,7 +11,8 @@ from remuda.identity.kinds.users import Group
 from remuda.identity.rbac.roles import role_id
 from tests.kit.asgi.client import Client
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, IdentityApi, member
+from tests.kit.identity.users import (
     ACCOUNTS,
     ADMINISTRATOR,
     CLERK,
@@ -31,7 +32,6 @@ from tests.kit.identity.people_house import (
     told,
     user,
 )
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
 
 OURS = SETTINGS.issuer
 
@@ -43,7 +43,9 @@ async def make_user(clerk: Client, subject: str) -> str:
     return made
 
 
-async def test_m27_a_group_reads_as_it_was_written_with_both_ways_to_name_its_users(people: Room[People]) -> None:
+async def test_m27_a_group_reads_as_it_was_written_with_both_ways_to_name_its_users(
+    people: IdentityApi[People],
+) -> None:
     admin = people.ask(await administrator(people.store))
     ann, bob = await make_user(admin, "ann@example.com"), await make_user(admin, "bob@example.com")
     robby = told(await admin.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
@@ -70,7 +72,9 @@ async def test_m27_a_group_reads_as_it_was_written_with_both_ways_to_name_its_us
 
 
 @pytest.mark.parametrize("issuer", ["", OURS])
-async def test_subjects_of_ours_are_users_and_others_are_kept_as_they_are(people: Room[People], issuer: str) -> None:
+async def test_subjects_of_ours_are_users_and_others_are_kept_as_they_are(
+    people: IdentityApi[People], issuer: str
+) -> None:
     clerk = people.ask(CLERK)
     ann = await make_user(clerk, "ann@example.com")
     outsider = {"id": "auth0|1", "issuer": "https://other.example.com", "email": "out@other.example.com"}
@@ -85,7 +89,9 @@ async def test_subjects_of_ours_are_users_and_others_are_kept_as_they_are(people
     assert [each["spec"]["groupIDs"] for each in listed] == [[made["metadata"]["id"]]]
 
 
-async def test_what_was_read_can_be_written_back_and_both_ways_may_be_used_if_they_agree(people: Room[People]) -> None:
+async def test_what_was_read_can_be_written_back_and_both_ways_may_be_used_if_they_agree(
+    people: IdentityApi[People],
+) -> None:
     clerk = people.ask(CLERK)
     ann, bob = await make_user(clerk, "ann@example.com"), await make_user(clerk, "bob@example.com")
     outsider = {"id": "x", "issuer": "https://other.example.com"}
@@ -108,7 +114,7 @@ async def test_what_was_read_can_be_written_back_and_both_ways_may_be_used_if_th
     }
 
 
-async def test_whoever_is_not_there_is_refused(people: Room[People]) -> None:
+async def test_whoever_is_not_there_is_refused(people: IdentityApi[People]) -> None:
     clerk, root = people.ask(CLERK), people.ask(GLOBAL)
     foreign = f"/api/v1/organizations/{OTHER_ORG}"
     theirs = told(await root.post(f"{foreign}/users", user("eve@example.com")), 201)["metadata"]["id"]
@@ -130,7 +136,9 @@ async def test_whoever_is_not_there_is_refused(people: Room[People]) -> None:
     assert told(await clerk.get(GROUPS), 200) == []
 
 
-async def test_nobody_gives_a_role_that_they_do_not_have_and_nobody_a_protected_one(people: Room[People]) -> None:
+async def test_nobody_gives_a_role_that_they_do_not_have_and_nobody_a_protected_one(
+    people: IdentityApi[People],
+) -> None:
     clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
     assert refusal(await clerk.post(GROUPS, crew(READER)), 403) == "requested role cannot be granted"
     protected = crew(role_id("platform-administrator"))
@@ -143,7 +151,7 @@ async def test_nobody_gives_a_role_that_they_do_not_have_and_nobody_a_protected_
 
 
 @options(seeds=5)
-async def test_a_deleted_group_is_gone_and_soon_in_no_project(people: Room[People]) -> None:
+async def test_a_deleted_group_is_gone_and_soon_in_no_project(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     kept, gone = await make_group(people.store, "kept"), await make_group(people.store, "gone")
     project = await people.store.get(Project, PROJECT)
@@ -157,7 +165,7 @@ async def test_a_deleted_group_is_gone_and_soon_in_no_project(people: Room[Peopl
     assert refusal(await clerk.delete(f"{GROUPS}/{gone}"), 404)
 
 
-async def test_a_group_is_changed_and_deleted_only_as_the_caller_has_seen_it(people: Room[People]) -> None:
+async def test_a_group_is_changed_and_deleted_only_as_the_caller_has_seen_it(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     path = f"{GROUPS}/{told(await clerk.post(GROUPS, crew()), 201)['metadata']['id']}"
     seen = (await clerk.get(path)).headers["etag"]
@@ -169,7 +177,7 @@ async def test_a_group_is_changed_and_deleted_only_as_the_caller_has_seen_it(peo
 
 
 async def test_who_may_not_is_told_which_right_is_missing_and_foreign_groups_are_not_found(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     nobody, clerk, root = people.ask(member("no@example.com")), people.ask(CLERK), people.ask(GLOBAL)
     own = await make_group(people.store, "own")
@@ -200,7 +208,7 @@ async def test_who_may_not_is_told_which_right_is_missing_and_foreign_groups_are
     assert refusal(await clerk.get(f"{GROUPS}/not-an-id"), 400)
 
 
-async def test_a_request_that_is_sent_again_makes_one_group(people: Room[People]) -> None:
+async def test_a_request_that_is_sent_again_makes_one_group(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     first, second = [await clerk.post(GROUPS, crew(), idempotency_key="once") for _ in range(2)]
     assert told(first, 201) == told(second, 201)
@@ -209,7 +217,7 @@ async def test_a_request_that_is_sent_again_makes_one_group(people: Room[People]
 
 @options(seeds=5)
 async def test_who_joins_while_the_group_is_renamed_by_others_is_not_lost_if_they_say_what_they_saw(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")

@@ -20,7 +20,9 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, Resource
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.forwarding_store import Passing
+from tests.kit.identity.resource_api import ORG, IdentityApi
+from tests.kit.identity.users import (
     ACCOUNTS,
     CLERK,
     GROUPS,
@@ -29,18 +31,16 @@ from tests.kit.identity.people_house import (
     People,
     administrator,
     crew,
-    in_the_house,
     make_group,
     refusal,
     robot,
+    run_users,
     service,
     tidying,
     told,
     user,
 )
-from tests.kit.identity.room import ORG, Room
-from tests.operations.passing import Passing
-from tests.operations.recording import Recorder
+from tests.kit.proofs.effects import Recorder
 
 ResultT = TypeVar("ResultT")
 
@@ -49,13 +49,13 @@ OTHER_OPERATION = "e0000000-0000-4000-8000-0000000000ee"
 ANN = Member(organization=ORG, id=membership_of(ORG, "ann@example.com"), subject="ann@example.com")
 
 
-async def open_operation(room: Room[People]) -> None:
+async def open_operation(api: IdentityApi[People]) -> None:
     """Leave an operation open, as a process that died does."""
-    deadline = room.world.clock.now() + timedelta(minutes=1)
+    deadline = api.world.clock.now() + timedelta(minutes=1)
     spec = OperationSpec(
         saga="user.update", subject_kind="", subject="", actor="", input="{}", deadline=deadline, process="another"
     )
-    await room.store.create(Operation(metadata=Metadata(name=OPERATION), spec=spec))
+    await api.store.create(Operation(metadata=Metadata(name=OPERATION), spec=spec))
 
 
 async def close_operation(store: Store) -> None:
@@ -63,7 +63,9 @@ async def close_operation(store: Store) -> None:
     await store.update_status((await store.get(Operation, OPERATION)).moved("done"))
 
 
-async def test_what_another_operation_has_in_hand_cannot_be_changed_until_that_is_closed(people: Room[People]) -> None:
+async def test_what_another_operation_has_in_hand_cannot_be_changed_until_that_is_closed(
+    people: IdentityApi[People],
+) -> None:
     clerk = people.ask(CLERK)
     ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com')), 201)['metadata']['id']}"
     robby = told(await clerk.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
@@ -79,7 +81,9 @@ async def test_what_another_operation_has_in_hand_cannot_be_changed_until_that_i
     told(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 200)
 
 
-async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_judged(people: Room[People]) -> None:
+async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_judged(
+    people: IdentityApi[People],
+) -> None:
     told(await people.ask(CLERK).post(USERS, user("ann@example.com")), 201)
     changed, removed = await make_group(people.store, "one", READER), await make_group(people.store, "two")
     joining = Joining(people.store)
@@ -91,7 +95,9 @@ async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_jud
         await joining.settle(OPERATION, ANN, [OPERATION], judged={OPERATION: ()})
 
 
-async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_operation(people: Room[People]) -> None:
+async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_operation(
+    people: IdentityApi[People],
+) -> None:
     clerk = people.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     bob = told(await clerk.post(USERS, user("bob@example.com")), 201)["metadata"]["id"]
@@ -107,7 +113,7 @@ async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_ope
     assert users == [(ANN.id, bob), (), ()]
 
 
-async def test_marks_are_forgotten_when_their_operations_are_closed(people: Room[People]) -> None:
+async def test_marks_are_forgotten_when_their_operations_are_closed(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     for number in range(4):
@@ -116,7 +122,7 @@ async def test_marks_are_forgotten_when_their_operations_are_closed(people: Room
     assert len((await people.store.get(Group, group)).spec.user_ids) == 4
 
 
-async def test_a_user_whose_maker_is_done_is_not_written_again(people: Room[People]) -> None:
+async def test_a_user_whose_maker_is_done_is_not_written_again(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     found = await people.store.get(User, user_id("ann@example.com"))
@@ -128,11 +134,11 @@ async def test_a_user_whose_maker_is_done_is_not_written_again(people: Room[Peop
 def test_a_request_has_one_effect_or_is_an_operation() -> None:
     recorder = Recorder()
 
-    async def scenario(room: Room[People]) -> None:
+    async def scenario(api: IdentityApi[People]) -> None:
         recorder.effects.clear()
-        clerk = dataclasses.replace(room.ask(CLERK), app=recorder.app(room.app))
-        admin = dataclasses.replace(room.ask(await administrator(room.store)), app=recorder.app(room.app))
-        one, two = await make_group(room.store, "one"), await make_group(room.store, "two")
+        clerk = dataclasses.replace(api.ask(CLERK), app=recorder.app(api.app))
+        admin = dataclasses.replace(api.ask(await administrator(api.store)), app=recorder.app(api.app))
+        one, two = await make_group(api.store, "one"), await make_group(api.store, "two")
         ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com', one, two)), 201)['metadata']['id']}"
         told(await clerk.put(ann, user("ann@example.com", two, state="suspended")), 200)
         robby = f"{ACCOUNTS}/{told(await clerk.post(ACCOUNTS, robot(one)), 201)['metadata']['id']}"
@@ -145,12 +151,12 @@ def test_a_request_has_one_effect_or_is_an_operation() -> None:
         loose = [effect.what for effect in recorder.effects if effect.request and not effect.operation]
         assert len(loose) == 6, loose
 
-    in_the_house(scenario, lambda world, store: service(world, recorder.store(store)))
+    run_users(scenario, lambda world, store: service(world, recorder.store(store)))
 
 
 @options(seeds=5)
 async def test_tidying_up_finds_what_is_there_at_the_start_and_writes_nothing_more_when_it_is_done(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     clerk, store = people.ask(CLERK), people.store
     group = await make_group(store, "crew")
@@ -195,9 +201,9 @@ class _Emptied(Passing):
 
 
 def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same() -> None:
-    async def scenario(room: Room[People]) -> None:
-        emptied, plain = room.ask(CLERK), service(room.world, room.store)
-        group = await make_group(room.store, "crew")
+    async def scenario(api: IdentityApi[People]) -> None:
+        emptied, plain = api.ask(CLERK), service(api.world, api.store)
+        group = await make_group(api.store, "crew")
         made = told(await emptied.post(USERS, user("ann@example.com", group)), 201)
         assert (made["metadata"]["id"], made["spec"]["groupIDs"]) == (ANN.id, [group])
         refusal(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com")), 404)
@@ -212,11 +218,11 @@ def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same() -> None
         renamed = told(await emptied.put(f"{ACCOUNTS}/{kept.metadata.id}", robot(group, name="renamed")), 200)
         assert (renamed["metadata"]["name"], renamed["spec"]["groupIDs"]) == ("renamed", [group])
 
-    in_the_house(scenario, lambda world, store: service(world, cast("Store", _Emptied(store))))
+    run_users(scenario, lambda world, store: service(world, cast("Store", _Emptied(store))))
 
 
 async def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_that_there_is_none(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     users, context = people.service.users, Context(principal=CLERK, operation=OPERATION)
     wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
@@ -228,7 +234,7 @@ async def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_
     assert not (await people.store.list(OrganizationUser)).items
 
 
-async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(people: Room[People]) -> None:
+async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
 
@@ -247,7 +253,7 @@ async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(peop
 
 
 @options(seeds=1)
-async def test_a_large_group_is_tidied_up_too(people: Room[People]) -> None:
+async def test_a_large_group_is_tidied_up_too(people: IdentityApi[People]) -> None:
     clerk, store = people.ask(CLERK), people.store
     group = await make_group(store, "crew")
     for number in range(102):
@@ -261,7 +267,7 @@ async def test_a_large_group_is_tidied_up_too(people: Room[People]) -> None:
 
 
 @options(seeds=5)
-async def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for(people: Room[People]) -> None:
+async def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     outsider = {"id": "ann@example.com", "issuer": "https://other.example.com"}

@@ -15,7 +15,9 @@ from remuda.identity.users.schema import UserWrite
 from remuda.kernel.errors import NotFound
 from remuda.store.objects import ResourceT
 from tests.kit.environment import options
-from tests.kit.identity.people_house import (
+from tests.kit.forwarding_store import Passing
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, IdentityApi, everywhere, member
+from tests.kit.identity.users import (
     ADMINISTRATOR,
     BASE,
     CLERK,
@@ -25,18 +27,16 @@ from tests.kit.identity.people_house import (
     USERS,
     People,
     administrator,
-    in_the_house,
     make_group,
     refusal,
+    run_users,
     tidying,
     told,
     user,
 )
-from tests.kit.identity.room import ORG, OTHER_ORG, Room, everywhere, member
-from tests.operations.passing import Passing
 
 
-async def test_a_user_is_made_once_whatever_the_case_of_its_address(people: Room[People]) -> None:
+async def test_a_user_is_made_once_whatever_the_case_of_its_address(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     made = told(await clerk.post(USERS, user("  Ann@Example.COM ", group)), 201)
@@ -58,7 +58,7 @@ async def test_a_user_is_made_once_whatever_the_case_of_its_address(people: Room
     assert len((await people.store.list(OrganizationUser)).items) == 1
 
 
-async def test_users_are_listed_by_subject_with_their_groups_and_their_last_login(people: Room[People]) -> None:
+async def test_users_are_listed_by_subject_with_their_groups_and_their_last_login(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     for subject in ("zoe@example.com", "ann@example.com"):
@@ -76,7 +76,7 @@ async def test_users_are_listed_by_subject_with_their_groups_and_their_last_logi
     assert [each["status"] for each in listed] == [{}, {"lastActive": "2026-05-03T00:00:00Z"}]
 
 
-async def test_a_put_sets_state_and_groups_and_ignores_the_subject(people: Room[People]) -> None:
+async def test_a_put_sets_state_and_groups_and_ignores_the_subject(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
     made = told(await clerk.post(USERS, user("ann@example.com", one)), 201)
@@ -93,7 +93,7 @@ async def test_a_put_sets_state_and_groups_and_ignores_the_subject(people: Room[
 
 @options(seeds=5)
 async def test_a_deleted_user_is_in_no_list_and_soon_in_no_group_and_stays_known_to_the_system(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
@@ -112,7 +112,7 @@ async def test_a_deleted_user_is_in_no_list_and_soon_in_no_group_and_stays_known
 
 
 @options(seeds=5)
-async def test_who_comes_back_has_only_the_groups_of_the_new_request(people: Room[People]) -> None:
+async def test_who_comes_back_has_only_the_groups_of_the_new_request(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
     ann = told(await clerk.post(USERS, user("ann@example.com", one, two)), 201)["metadata"]["id"]
@@ -144,12 +144,12 @@ async def test_who_comes_back_has_only_the_groups_of_the_new_request(people: Roo
         "ann@exämple.com",
     ],
 )
-async def test_what_is_no_address_is_refused_and_changes_nothing(people: Room[People], subject: str) -> None:
+async def test_what_is_no_address_is_refused_and_changes_nothing(people: IdentityApi[People], subject: str) -> None:
     assert refusal(await people.ask(CLERK).post(USERS, user(subject)), 400) == "subject address invalid"
     assert not (await people.store.list(User)).items
 
 
-async def test_an_organization_that_is_not_there_is_told_and_leaves_no_stray_user(people: Room[People]) -> None:
+async def test_an_organization_that_is_not_there_is_told_and_leaves_no_stray_user(people: IdentityApi[People]) -> None:
     root, nowhere = people.ask(GLOBAL), f"/api/v1/organizations/{NOWHERE}/users"
     assert refusal(await root.get(nowhere), 404)
     assert refusal(await root.post(nowhere, user("ann@example.com")), 404)
@@ -158,7 +158,7 @@ async def test_an_organization_that_is_not_there_is_told_and_leaves_no_stray_use
     assert not (await people.store.list(User)).items
 
 
-async def test_a_foreign_organization_is_forbidden_and_a_foreign_user_is_not_found(people: Room[People]) -> None:
+async def test_a_foreign_organization_is_forbidden_and_a_foreign_user_is_not_found(people: IdentityApi[People]) -> None:
     foreign = f"/api/v1/organizations/{OTHER_ORG}/users"
     theirs = told(await people.ask(GLOBAL).post(foreign, user("ann@example.com")), 201)["metadata"]["id"]
     clerk = people.ask(CLERK)
@@ -181,9 +181,9 @@ def test_each_verb_needs_its_right(verb: str) -> None:
         letter for letter, name in zip("CRUD", ("create", "read", "update", "delete"), strict=True) if name != verb
     )
 
-    async def scenario(room: Room[People]) -> None:
-        ann = told(await room.ask(CLERK).post(USERS, user("ann@example.com")), 201)["metadata"]["id"]
-        almost = room.ask(member("almost@example.com", text=f"identity:users {letters}"))
+    async def scenario(api: IdentityApi[People]) -> None:
+        ann = told(await api.ask(CLERK).post(USERS, user("ann@example.com")), 201)["metadata"]["id"]
+        almost = api.ask(member("almost@example.com", text=f"identity:users {letters}"))
         reply = {
             "create": await almost.post(USERS, user("bob@example.com")),
             "read": await almost.get(USERS),
@@ -191,12 +191,12 @@ def test_each_verb_needs_its_right(verb: str) -> None:
             "delete": await almost.delete(f"{USERS}/{ann}"),
         }[verb]
         assert f"operation '{verb}' on endpoint 'identity:users' is not permitted" in refusal(reply, 403)
-        assert refusal(await room.ask(None).get(USERS), 401)
+        assert refusal(await api.ask(None).get(USERS), 401)
 
-    in_the_house(scenario)
+    run_users(scenario)
 
 
-async def test_an_unknown_group_is_refused_and_changes_nothing(people: Room[People]) -> None:
+async def test_an_unknown_group_is_refused_and_changes_nothing(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     theirs = await make_group(people.store, "theirs", organization=OTHER_ORG)
     for group in (NOWHERE, theirs, "no id at all"):
@@ -207,7 +207,7 @@ async def test_an_unknown_group_is_refused_and_changes_nothing(people: Room[Peop
 
 
 async def test_putting_somebody_into_a_group_needs_the_right_to_give_its_roles_but_leaving_them_there_does_not(
-    people: Room[People],
+    people: IdentityApi[People],
 ) -> None:
     clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
     powerful, weak = await make_group(people.store, "a", ADMINISTRATOR), await make_group(people.store, "w")
@@ -225,7 +225,7 @@ async def test_putting_somebody_into_a_group_needs_the_right_to_give_its_roles_b
     told(await clerk.delete(f"{USERS}/{eve}"), 200)
 
 
-async def test_what_is_left_of_a_deleted_user_in_a_group_lets_nobody_back_into_it(people: Room[People]) -> None:
+async def test_what_is_left_of_a_deleted_user_in_a_group_lets_nobody_back_into_it(people: IdentityApi[People]) -> None:
     clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
     powerful = await make_group(people.store, "powerful", READER)
     eve = told(await admin.post(USERS, user("eve@example.com", powerful)), 201)["metadata"]["id"]
@@ -243,7 +243,7 @@ class _Forgetful(Passing):
         return await super().get(kind, name)
 
 
-async def test_a_membership_whose_user_is_gone_breaks_no_list(people: Room[People]) -> None:
+async def test_a_membership_whose_user_is_gone_breaks_no_list(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     for subject in ("ann@example.com", "bob@example.com"):
         told(await clerk.post(USERS, user(subject)), 201)
@@ -252,7 +252,7 @@ async def test_a_membership_whose_user_is_gone_breaks_no_list(people: Room[Peopl
     assert [each.spec.subject for each in await users.list(context, ORG)] == ["ann@example.com"]
 
 
-async def test_a_request_whose_answer_was_lost_gets_it_the_second_time(people: Room[People]) -> None:
+async def test_a_request_whose_answer_was_lost_gets_it_the_second_time(people: IdentityApi[People]) -> None:
     group = await make_group(people.store, "crew")
     context = Context(principal=CLERK, operation=NOWHERE)
     wanted = msgspec.convert(user("ann@example.com", group), UserWrite)
@@ -262,7 +262,7 @@ async def test_a_request_whose_answer_was_lost_gets_it_the_second_time(people: R
     assert (await people.store.get(Group, group)).version == version
 
 
-async def test_tags_are_kept_with_the_global_user_when_it_is_made_and_not_shown(people: Room[People]) -> None:
+async def test_tags_are_kept_with_the_global_user_when_it_is_made_and_not_shown(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     body = {"metadata": {"name": "ann", "tags": [{"name": "team", "value": "red"}]}, **user("ann@example.com")}
     made = told(await clerk.post(USERS, body), 201)
@@ -274,7 +274,7 @@ async def test_tags_are_kept_with_the_global_user_when_it_is_made_and_not_shown(
 
 
 @options(seeds=5)
-async def test_one_user_made_by_many_at_once_is_one_user(people: Room[People]) -> None:
+async def test_one_user_made_by_many_at_once_is_one_user(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     replies = await asyncio.gather(*(clerk.post(USERS, user("ann@example.com", group)) for _ in range(8)))
@@ -286,7 +286,7 @@ async def test_one_user_made_by_many_at_once_is_one_user(people: Room[People]) -
 
 
 @options(seeds=2)
-async def test_64_users_who_join_one_group_at_once_are_all_in_it(people: Room[People]) -> None:
+async def test_64_users_who_join_one_group_at_once_are_all_in_it(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     subjects = [f"user{number}@example.com" for number in range(64)]
@@ -298,7 +298,7 @@ async def test_64_users_who_join_one_group_at_once_are_all_in_it(people: Room[Pe
     assert len(crew.marks) <= len(subjects)
 
 
-async def test_a_request_that_is_sent_again_under_its_key_is_carried_out_once(people: Room[People]) -> None:
+async def test_a_request_that_is_sent_again_under_its_key_is_carried_out_once(people: IdentityApi[People]) -> None:
     clerk = people.ask(CLERK)
     group = await make_group(people.store, "crew")
     first, second = [await clerk.post(USERS, user("ann@example.com", group), idempotency_key="once") for _ in range(2)]
@@ -306,7 +306,7 @@ async def test_a_request_that_is_sent_again_under_its_key_is_carried_out_once(pe
     assert second.headers["idempotency-replayed"] == "true"
 
 
-async def test_an_organizations_users_go_with_it(people: Room[People]) -> None:
+async def test_an_organizations_users_go_with_it(people: IdentityApi[People]) -> None:
     root = people.ask(everywhere("root@example.com", "identity:users CRUD, identity:groups CRUD"))
     group = await make_group(people.store, "crew")
     told(await root.post(USERS, user("ann@example.com", group)), 201)

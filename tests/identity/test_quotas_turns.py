@@ -10,16 +10,16 @@ from remuda.identity.quotas.intents import Settling
 from remuda.identity.quotas.ledger import Ledger
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.room import Room
-from tests.linearizability.desks import Quotas
-from tests.linearizability.quotaroom import ROWS, SERVICE, asked, in_quotas, made, quota
+from tests.kit.identity.quotas import ROWS, SERVICE, asked, made, quota, run_quotas
+from tests.kit.identity.resource_api import IdentityApi
+from tests.kit.proofs.linearizability.quota_clients import Quotas
 
 
 async def _change(client: Client, row: str, servers: int, turn: int) -> Reply:
     return await client.send("PUT", row, query={"turn": str(turn)}, body=asked(servers=servers))
 
 
-async def test_who_is_late_with_a_change_is_refused_and_changes_nothing(quotas: Room[Quotas]) -> None:
+async def test_who_is_late_with_a_change_is_refused_and_changes_nothing(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     assert (await _change(client, row, 5, turn=2)).status == 200
@@ -29,14 +29,14 @@ async def test_who_is_late_with_a_change_is_refused_and_changes_nothing(quotas: 
     assert (await quota(client))["used"] == 5
 
 
-async def test_in_the_same_turn_it_may_be_told_again(quotas: Room[Quotas]) -> None:
+async def test_in_the_same_turn_it_may_be_told_again(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     assert [(await _change(client, row, servers, turn=2)).status for servers in (5, 4)] == [200, 200]
     assert (await quota(client))["used"] == 4
 
 
-async def test_who_knows_of_no_turns_is_never_late_and_does_not_turn_them_back(quotas: Room[Quotas]) -> None:
+async def test_who_knows_of_no_turns_is_never_late_and_does_not_turn_them_back(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     assert (await _change(client, row, 5, turn=2)).status == 200
@@ -45,7 +45,7 @@ async def test_who_knows_of_no_turns_is_never_late_and_does_not_turn_them_back(q
     assert (await quota(client))["used"] == 3
 
 
-async def test_what_is_held_again_is_in_the_same_turn_still(quotas: Room[Quotas]) -> None:
+async def test_what_is_held_again_is_in_the_same_turn_still(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     assert (await _change(client, row, 5, turn=2)).status == 200
@@ -61,7 +61,9 @@ async def _renew(client: Client, row: str, turn: int) -> int:
     return (await client.send("POST", f"{row}/renew", query={"turn": str(turn)})).status
 
 
-async def test_what_was_given_back_for_good_is_not_held_again_by_who_saw_its_owner_before(quotas: Room[Quotas]) -> None:
+async def test_what_was_given_back_for_good_is_not_held_again_by_who_saw_its_owner_before(
+    quotas: IdentityApi[Quotas],
+) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     assert (await client.send("DELETE", row, query={"turn": "1"})).status == 202
@@ -73,7 +75,7 @@ async def test_what_was_given_back_for_good_is_not_held_again_by_who_saw_its_own
 
 @pytest.mark.parametrize("turns", [(None, 1), (1, 3, 2)], ids=str)
 async def test_that_it_was_given_back_before_does_not_matter(
-    quotas: Room[Quotas], turns: tuple[int | None, ...]
+    quotas: IdentityApi[Quotas], turns: tuple[int | None, ...]
 ) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
@@ -84,7 +86,7 @@ async def test_that_it_was_given_back_before_does_not_matter(
     assert [await _renew(client, row, turn) for turn in (last - 1, last)] == [412, 200]
 
 
-async def test_what_was_never_confirmed_ends_for_good_as_well(quotas: Room[Quotas]) -> None:
+async def test_what_was_never_confirmed_ends_for_good_as_well(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1), idempotency_key='begun')}"
     assert (await client.get(row)).json["status"]["life"] == "unconfirmed"
@@ -93,7 +95,9 @@ async def test_what_was_never_confirmed_ends_for_good_as_well(quotas: Room[Quota
     assert (await quota(client))["used"] == 0
 
 
-async def test_who_renews_while_it_ends_for_good_is_late(quotas: Room[Quotas], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_renews_while_it_ends_for_good_is_late(
+    quotas: IdentityApi[Quotas], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = Settling.end_open
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
@@ -118,8 +122,8 @@ def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(monk
             await goes_on.wait()
         return await plain(ledger, organization, intent, *row_edit_log)
 
-    async def scenario(room: Room[Quotas]) -> None:
-        client = room.ask(SERVICE)
+    async def scenario(api: IdentityApi[Quotas]) -> None:
+        client = api.ask(SERVICE)
         row = f"{ROWS}/{await made(client, asked(servers=5))}"
         monkeypatch.setattr(Ledger, "_carry_out", carry_out)
         changing = asyncio.ensure_future(_change(client, row, 4, turn=2))
@@ -129,10 +133,10 @@ def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(monk
         assert (await changing).json["spec"]["allocations"][0]["committed"] == 4
         assert (await quota(client))["used"] == 4
 
-    in_quotas(scenario)
+    run_quotas(scenario)
 
 
-async def test_a_turn_that_is_none_is_refused(quotas: Room[Quotas]) -> None:
+async def test_a_turn_that_is_none_is_refused(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     refused = await _change(client, row, 2, turn=-1)

@@ -15,20 +15,20 @@ from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, Subject
 from remuda.identity.rbac.roles import role_id
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import RoleBinding
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.test_rights_roles import EXPECTED
-from tests.kit.identity.rights_ground import Ground, on_ground
+from tests.kit.identity.builtin_roles import EXPECTED
+from tests.kit.identity.permissions import PermissionEnvironment, run_permissions
 
 USER, READER, ADMINISTRATOR = EXPECTED["user"], EXPECTED["reader"], EXPECTED["administrator"]
 ELSEWHERE = "https://login.example"
 
 
 async def test_a_member_has_the_organization_blocks_of_its_groups_and_the_project_blocks_where_a_project_lists_them(
-    rights: Ground,
+    rights: PermissionEnvironment,
 ) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com", acme)
@@ -50,7 +50,7 @@ async def test_a_member_has_the_organization_blocks_of_its_groups_and_the_projec
     assert standing.organizations == (acme,)
 
 
-async def test_organizations_do_not_see_into_each_other(rights: Ground) -> None:
+async def test_organizations_do_not_see_into_each_other(rights: PermissionEnvironment) -> None:
     acme, blue = await rights.organization("acme"), await rights.organization("blue")
     ann = await rights.user("ann@example.com", acme, blue)
     group = await rights.group(acme, "user", users=[ann])
@@ -65,14 +65,14 @@ async def test_organizations_do_not_see_into_each_other(rights: Ground) -> None:
     assert access.organizations[blue] == OrganizationAccess(), "neither a foreign group nor a foreign membership"
 
 
-async def test_an_organization_in_which_one_has_no_rights_is_still_named(rights: Ground) -> None:
+async def test_an_organization_in_which_one_has_no_rights_is_still_named(rights: PermissionEnvironment) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com", acme)
     assert (await rights.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
 
 
 @pytest.mark.parametrize("state", ["pending", "suspended"])
-async def test_only_an_active_membership_counts(rights: Ground, state: str) -> None:
+async def test_only_an_active_membership_counts(rights: PermissionEnvironment, state: str) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com")
     await rights.membership(ann, acme, state)  # type: ignore[arg-type]  # one of the states
@@ -81,19 +81,21 @@ async def test_only_an_active_membership_counts(rights: Ground, state: str) -> N
     assert (standing.access, standing.organizations) == (AccessList(), ())
 
 
-async def test_only_an_active_user_is_anybody(rights: Ground) -> None:
+async def test_only_an_active_user_is_anybody(rights: PermissionEnvironment) -> None:
     ann = await rights.user("ann@example.com")
     with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
         await rights.standing(await rights.suspend(ann))
 
 
-async def test_a_membership_whose_organization_is_gone_does_not_stand_in_the_way_of_others(rights: Ground) -> None:
+async def test_a_membership_whose_organization_is_gone_does_not_stand_in_the_way_of_others(
+    rights: PermissionEnvironment,
+) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com", acme, rights.new_id())
     assert (await rights.standing(ann)).organizations == (acme,)
 
 
-async def test_a_role_that_is_gone_allows_nothing_and_the_others_stay(rights: Ground) -> None:
+async def test_a_role_that_is_gone_allows_nothing_and_the_others_stay(rights: PermissionEnvironment) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com", acme)
     await rights.group(acme, "reader", "never-was", users=[ann])
@@ -102,7 +104,7 @@ async def test_a_role_that_is_gone_allows_nothing_and_the_others_stay(rights: Gr
     assert (await rights.standing(ann)).access.organizations[acme].permissions == set()
 
 
-async def test_groups_never_give_what_a_role_allows_everywhere(rights: Ground) -> None:
+async def test_groups_never_give_what_a_role_allows_everywhere(rights: PermissionEnvironment) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com", acme)
     group = await rights.group(acme, "platform-administrator", users=[ann])
@@ -111,21 +113,21 @@ async def test_groups_never_give_what_a_role_allows_everywhere(rights: Ground) -
 
 
 def test_a_binding_replaces_everything_that_groups_give() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann, bob = [await ground.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
-        await ground.group(acme, "administrator", users=[ann, bob])
-        standing = await ground.standing(ann)
+    async def scenario(permissions: PermissionEnvironment) -> None:
+        acme = await permissions.organization()
+        ann, bob = [await permissions.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
+        await permissions.group(acme, "administrator", users=[ann, bob])
+        standing = await permissions.standing(ann)
         assert standing.access == AccessList(everywhere=EXPECTED["platform-reader"].everywhere)
         assert standing.organizations == (acme,), "she is a member all the same"
         both = EXPECTED["platform-reader"].everywhere | EXPECTED["platform-administrator"].everywhere
-        assert (await ground.standing(bob)).access == AccessList(everywhere=both)
+        assert (await permissions.standing(bob)).access == AccessList(everywhere=both)
 
     bindings = tuple(RoleBinding(subject=f"{name}@example.com", roles=("platform-reader",)) for name in ("ann", "bob"))
-    on_ground(scenario, role_bindings=bindings, platform_administrators=("bob@example.com",))
+    run_permissions(scenario, role_bindings=bindings, platform_administrators=("bob@example.com",))
 
 
-async def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there(rights: Ground) -> None:
+async def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there(rights: PermissionEnvironment) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com", acme)
     subject = Subject(id="ann@example.com", issuer=ELSEWHERE)
@@ -138,7 +140,9 @@ async def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there(ri
         assert (await rights.standing(ann, issuer=issuer)).access.organizations[acme] == OrganizationAccess()
 
 
-async def test_a_service_account_has_the_rights_of_its_groups_in_its_one_organization(rights: Ground) -> None:
+async def test_a_service_account_has_the_rights_of_its_groups_in_its_one_organization(
+    rights: PermissionEnvironment,
+) -> None:
     acme = await rights.organization()
     robot = await rights.account(acme)
     nothing = await rights.rights.of_account(robot)
@@ -149,21 +153,23 @@ async def test_a_service_account_has_the_rights_of_its_groups_in_its_one_organiz
     assert (await rights.rights.of_account(robot)).access == AccessList(organizations={acme: inside})
 
 
-async def test_a_service_account_whose_organization_is_gone_has_nothing(rights: Ground) -> None:
+async def test_a_service_account_whose_organization_is_gone_has_nothing(rights: PermissionEnvironment) -> None:
     robot = await rights.account(rights.new_id())
     await rights.group(robot.metadata.labels["unikorn-cloud.org/organization"], "user", accounts=[robot])
     standing = await rights.rights.of_account(robot)
     assert (standing.access, standing.organizations) == (AccessList(), ())
 
 
-async def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_nobody(rights: Ground) -> None:
+async def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_nobody(
+    rights: PermissionEnvironment,
+) -> None:
     standing = await rights.rights.of_system("unikorn-compute")
     assert standing.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
     with pytest.raises(Unauthenticated, match="service is not known"):
         await rights.rights.of_system("unikorn-dispute")
 
 
-async def test_every_change_shows_at_once(rights: Ground) -> None:
+async def test_every_change_shows_at_once(rights: PermissionEnvironment) -> None:
     acme = await rights.organization()
     ann = await rights.user("ann@example.com", acme)
     group = await rights.group(acme, "user", users=[ann])
@@ -190,18 +196,18 @@ async def test_every_change_shows_at_once(rights: Ground) -> None:
 
 
 def test_what_was_worked_out_while_something_changed_is_not_kept() -> None:
-    async def scenario(ground: Ground) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        group = await ground.group(acme, "administrator", users=[ann])
-        await asyncio.gather(ground.remove(Group, group), *(ground.standing(ann) for _ in range(5)))
-        assert (await ground.standing(ann)).access.organizations[acme] == OrganizationAccess()
+    async def scenario(permissions: PermissionEnvironment) -> None:
+        acme = await permissions.organization()
+        ann = await permissions.user("ann@example.com", acme)
+        group = await permissions.group(acme, "administrator", users=[ann])
+        await asyncio.gather(permissions.remove(Group, group), *(permissions.standing(ann) for _ in range(5)))
+        assert (await permissions.standing(ann)).access.organizations[acme] == OrganizationAccess()
 
     for seed in range(20):
-        on_ground(scenario, seed=seed)
+        run_permissions(scenario, seed=seed)
 
 
-async def test_asking_again_reads_nothing(rights: Ground) -> None:
+async def test_asking_again_reads_nothing(rights: PermissionEnvironment) -> None:
     acme = await rights.organization()
     ann, robot = await rights.user("ann@example.com", acme), await rights.account(acme)
     first = (await rights.standing(ann), await rights.rights.of_account(robot))
@@ -260,31 +266,31 @@ def expected(plan: Plan, organizations: list[str], projects: list[str]) -> Acces
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans(), is_account=st.booleans())
 def test_any_system_gives_what_a_second_reckoning_says(plan: Plan, *, is_account: bool) -> None:
-    async def scenario(ground: Ground) -> None:
-        organizations = [await ground.organization(f"o{number}") for number in range(3)]
-        ann = await ground.user("ann@example.com")
+    async def scenario(permissions: PermissionEnvironment) -> None:
+        organizations = [await permissions.organization(f"o{number}") for number in range(3)]
+        ann = await permissions.user("ann@example.com")
         for number, state in plan.memberships.items():
-            await ground.membership(ann, organizations[number], state)  # type: ignore[arg-type]  # one of the states
-        robot = await ground.account(organizations[0])
+            await permissions.membership(ann, organizations[number], state)  # type: ignore[arg-type]  # one of the states
+        robot = await permissions.account(organizations[0])
         groups = [
-            await ground.group(
+            await permissions.group(
                 organizations[home], *roles, users=[ann] if is_in else [], accounts=[robot] if is_in else []
             )
             for home, roles, is_in in plan.groups
         ]
         projects = [
-            await ground.project(organizations[home], *(groups[number] for number in listed))
+            await permissions.project(organizations[home], *(groups[number] for number in listed))
             for home, listed in plan.projects
         ]
         if is_account:
             at_home = replace_memberships(plan, {0: "active"})
             is_in_a_group = any(home == 0 and is_in for home, _, is_in in plan.groups)
             wanted = expected(at_home, organizations, projects) if is_in_a_group else AccessList()
-            assert (await ground.rights.of_account(robot)).access == wanted
+            assert (await permissions.rights.of_account(robot)).access == wanted
         else:
-            assert (await ground.standing(ann)).access == expected(plan, organizations, projects)
+            assert (await permissions.standing(ann)).access == expected(plan, organizations, projects)
 
-    on_ground(scenario)
+    run_permissions(scenario)
 
 
 def replace_memberships(plan: Plan, memberships: dict[int, str]) -> Plan:
@@ -313,25 +319,25 @@ class Counting:
 def test_the_cost_is_that_of_ones_own_memberships() -> None:
     found: list[int] = []
 
-    async def scenario(ground: Ground, others: int) -> None:
-        acme = await ground.organization()
-        ann = await ground.user("ann@example.com", acme)
-        await ground.project(acme, await ground.group(acme, "user", users=[ann]))
+    async def scenario(permissions: PermissionEnvironment, others: int) -> None:
+        acme = await permissions.organization()
+        ann = await permissions.user("ann@example.com", acme)
+        await permissions.project(acme, await permissions.group(acme, "user", users=[ann]))
         for number in range(others):
-            other = await ground.organization()
-            bob = await ground.user(f"bob{number}@example.com", other, acme)
-            await ground.group(acme, "reader", users=[bob])
-            await ground.project(other, await ground.group(other, "user", users=[bob]))
-        store = Counting(ground.store)
-        await Rights(store=cast("Store", store), settings=ground.settings).of_user(ann)
+            other = await permissions.organization()
+            bob = await permissions.user(f"bob{number}@example.com", other, acme)
+            await permissions.group(acme, "reader", users=[bob])
+            await permissions.project(other, await permissions.group(other, "user", users=[bob]))
+        store = Counting(permissions.store)
+        await Permissions(store=cast("Store", store), settings=permissions.settings).of_user(ann)
         found.append(store.read)
 
     for others in (1, 20):
-        on_ground(partial(scenario, others=others))
+        run_permissions(partial(scenario, others=others))
     assert found[0] == found[1]
 
 
-async def test_who_or_what_is_being_deleted_gives_nothing_any_more(rights: Ground) -> None:
+async def test_who_or_what_is_being_deleted_gives_nothing_any_more(rights: PermissionEnvironment) -> None:
     acme = await rights.organization()
     robot = await rights.account(acme)
     kept = replace(robot, metadata=replace(robot.metadata, finalizers=("example.com/kept",)))

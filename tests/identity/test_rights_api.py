@@ -11,20 +11,29 @@ from remuda.identity.kinds.tokens import Revocation, RevocationSpec
 from remuda.identity.rbac import routes as api
 from remuda.identity.rbac.roles import BUILT_IN, rights_of, role_id, seed_roles
 from remuda.identity.rbac.schema import AclRead, access_of, read_acl
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, everywhere, in_a_room, member, rights
+from tests.kit.identity.resource_api import (
+    ORG,
+    OTHER_ORG,
+    PROJECT,
+    IdentityApi,
+    everywhere,
+    member,
+    rights,
+    run_identity_api,
+)
 from tests.kit.simulation.runner import World
 
-OURS = Room[Rights]
+OURS = IdentityApi[Permissions]
 ROLES = f"/api/v1/organizations/{ORG}/roles"
 
 
-def rights_room(_world: World, store: SqliteStore) -> Rights:
-    return Rights(store=store, settings=IdentitySettings())
+def rights_api(_world: World, store: SqliteStore) -> Permissions:
+    return Permissions(store=store, settings=IdentitySettings())
 
 
 def full(name: str) -> Principal:
@@ -35,14 +44,14 @@ def full(name: str) -> Principal:
 
 
 def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_may_give() -> None:
-    async def scenario(room: OURS) -> None:
-        await seed_roles(room.store)
+    async def scenario(environment: OURS) -> None:
+        await seed_roles(environment.store)
         nameless = Role(metadata=Metadata(name=role_id("nameless")), spec=RoleSpec())
         own = Role(metadata=Metadata(name=role_id("bouncer"), labels={NAME: "bouncer"}), spec=RoleSpec())
         for role in (nameless, own):
-            await room.store.create(role)
+            await environment.store.create(role)
         for name, grantable in [("administrator", "aabru"), ("auditor", "abr")]:
-            reply = await room.ask(full(name)).get(ROLES)
+            reply = await environment.ask(full(name)).get(ROLES)
             assert [role["metadata"]["name"] for role in reply.json] == [
                 "administrator",
                 "auditor",
@@ -57,7 +66,7 @@ def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_
         assert first["metadata"]["id"] == role_id("administrator")
         assert first["metadata"]["provisioningStatus"] == "provisioned"
 
-    in_a_room(rights_room, api.ROUTES, scenario)
+    run_identity_api(rights_api, api.ROUTES, scenario)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +81,10 @@ def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_
     ],
 )
 def test_listing_roles_needs_the_right_to(who: Principal | None, status: int) -> None:
-    async def scenario(room: OURS) -> None:
-        assert (await room.ask(who).get(ROLES)).status == status
+    async def scenario(environment: OURS) -> None:
+        assert (await environment.ask(who).get(ROLES)).status == status
 
-    in_a_room(rights_room, api.ROUTES, scenario)
+    run_identity_api(rights_api, api.ROUTES, scenario)
 
 
 ANN = replace(
@@ -94,8 +103,8 @@ STRANGE_ORG = "c0000000-0000-4000-8000-000000000003"
 
 
 def test_callers_are_told_what_they_may_do_and_nothing_that_is_empty() -> None:
-    async def scenario(room: OURS) -> None:
-        ask = room.ask(ANN)
+    async def scenario(environment: OURS) -> None:
+        ask = environment.ask(ANN)
         assert (await ask.get("/api/v1/acl")).json == UNSCOPED
         scoped = {"organization": {"id": ORG, "endpoints": IN_ORG}, "projects": IN_PROJECT}
         assert (await ask.get(f"/api/v1/organizations/{ORG}/acl")).json == UNSCOPED | scoped
@@ -104,26 +113,26 @@ def test_callers_are_told_what_they_may_do_and_nothing_that_is_empty() -> None:
         reply = await ask.get(f"/api/v1/organizations/{STRANGE_ORG}/acl")
         assert (reply.status, reply.json) == (200, UNSCOPED), "a foreign organization is no fault, and adds nothing"
 
-    in_a_room(rights_room, api.ROUTES, scenario)
+    run_identity_api(rights_api, api.ROUTES, scenario)
 
 
 def test_whoever_has_rights_everywhere_is_told_those_alone() -> None:
-    async def scenario(room: OURS) -> None:
+    async def scenario(environment: OURS) -> None:
         told = {"global": [{"name": "a:a", "operations": ["read"]}]}
         for path in ("/api/v1/acl", f"/api/v1/organizations/{ORG}/acl"):
-            assert (await room.ask(everywhere("ann@example.com", "a:a R")).get(path)).json == told
-            assert (await room.ask(everywhere("bob@example.com", "")).get(path)).json == {}
-            assert (await room.ask(None).get(path)).status == 401
+            assert (await environment.ask(everywhere("ann@example.com", "a:a R")).get(path)).json == told
+            assert (await environment.ask(everywhere("bob@example.com", "")).get(path)).json == {}
+            assert (await environment.ask(None).get(path)).status == 401
 
-    in_a_room(rights_room, api.ROUTES, scenario)
+    run_identity_api(rights_api, api.ROUTES, scenario)
 
 
 def test_an_id_that_is_none_is_told_before_anybody_is_asked_for() -> None:
-    async def scenario(room: OURS) -> None:
+    async def scenario(environment: OURS) -> None:
         for path in ("acl", "roles"):
-            assert (await room.ask(None).get(f"/api/v1/organizations/nonsense/{path}")).status == 400
+            assert (await environment.ask(None).get(f"/api/v1/organizations/nonsense/{path}")).status == 400
 
-    in_a_room(rights_room, api.ROUTES, scenario)
+    run_identity_api(rights_api, api.ROUTES, scenario)
 
 
 @pytest.mark.parametrize("access", [ANN.access, AccessList(rights("a:a RU")), AccessList()])
@@ -136,31 +145,31 @@ SERVICES = ["region-service", "kubernetes-service", "compute-service", "storage-
 
 
 def test_services_read_what_is_revoked_and_no_user_of_an_organization_does() -> None:
-    async def scenario(room: OURS) -> None:
-        gone, ends = "c1000000-0000-4000-8000-000000000001", room.world.clock.now() + timedelta(hours=1)
+    async def scenario(environment: OURS) -> None:
+        gone, ends = "c1000000-0000-4000-8000-000000000001", environment.world.clock.now() + timedelta(hours=1)
         spec = RevocationSpec(revoked=gone, expires=ends)
-        await room.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
+        await environment.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
         for name in SERVICES:
-            told = (await room.ask(full(name)).get("/api/v1/revocations")).json
+            told = (await environment.ask(full(name)).get("/api/v1/revocations")).json
             assert told == [{"id": gone, "expires": ends.isoformat().replace("+00:00", "Z")}]
         for name in ("administrator", "auditor", "user", "reader"):
-            assert (await room.ask(full(name)).get("/api/v1/revocations")).status == 403
+            assert (await environment.ask(full(name)).get("/api/v1/revocations")).status == 403
 
-    in_a_room(rights_room, api.ROUTES, scenario)
+    run_identity_api(rights_api, api.ROUTES, scenario)
 
 
 def test_what_is_revoked_can_be_watched() -> None:
-    async def scenario(room: OURS) -> None:
-        async with room.ask(full("region-service")).stream("/api/v1/revocations", {"watch": "true"}) as stream:
+    async def scenario(environment: OURS) -> None:
+        async with environment.ask(full("region-service")).stream("/api/v1/revocations", {"watch": "true"}) as stream:
             assert (await stream.head()).status == 200
             chunks = stream.chunks()
             assert b"synced" in await anext(chunks)
             gone = "c1000000-0000-4000-8000-000000000001"
-            spec = RevocationSpec(revoked=gone, expires=room.world.clock.now())
-            await room.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
+            spec = RevocationSpec(revoked=gone, expires=environment.world.clock.now())
+            await environment.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
             assert gone.encode() in await anext(chunks)
 
-    in_a_room(rights_room, api.ROUTES, scenario)
+    run_identity_api(rights_api, api.ROUTES, scenario)
 
 
 def test_no_role_of_a_group_holds_the_right_that_services_follow_revocations_by() -> None:

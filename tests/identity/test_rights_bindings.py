@@ -7,13 +7,13 @@ import pytest
 from remuda.access.principal import Verb
 from remuda.identity.kinds.roles import Grant, RoleScopes
 from remuda.identity.rbac.roles import BUILT_IN
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import GroupBinding, IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
-from tests.identity.test_rights_roles import EXPECTED
 from tests.kit.environment import options
-from tests.kit.identity.rights_ground import Ground, on_ground
-from tests.kit.identity.room import rights
+from tests.kit.identity.builtin_roles import EXPECTED
+from tests.kit.identity.permissions import PermissionEnvironment, run_permissions
+from tests.kit.identity.resource_api import rights
 
 OURS = "https://identity.example"
 OTHERS = "https://login.example/"
@@ -64,10 +64,10 @@ def group(name: str, *roles: str, issuer: str = OTHERS) -> dict[str, Any]:
     ],
 )
 async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
-    rights: Ground, settings: dict[str, Any], sentence: str
+    rights: PermissionEnvironment, settings: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(Invalid, match=sentence):
-        Rights(store=rights.store, settings=IdentitySettings(issuer=OURS, **settings))
+        Permissions(store=rights.store, settings=IdentitySettings(issuer=OURS, **settings))
 
 
 @pytest.mark.parametrize(
@@ -79,51 +79,53 @@ async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
     ],
 )
 def test_a_role_that_there_is_not_is_refused_at_the_start(settings: dict[str, Any], place: str) -> None:
-    async def scenario(ground: Ground) -> None:
+    async def scenario(permissions: PermissionEnvironment) -> None:
         known = "administrator, auditor, compute-service"
         with pytest.raises(Invalid, match=f"{place} names the role plattform-reader, which there is not: .*{known}"):
-            await ground.rights.check()
+            await permissions.rights.check()
 
-    on_ground(scenario, **settings)
+    run_permissions(scenario, **settings)
 
 
 @options(**user("ann@example.com", "night-watch"))
-async def test_the_defaults_and_an_operators_own_role_are_fine_at_the_start(rights: Ground) -> None:
+async def test_the_defaults_and_an_operators_own_role_are_fine_at_the_start(rights: PermissionEnvironment) -> None:
     await rights.role("night-watch", RoleScopes())
     await rights.rights.check()
 
 
 @pytest.mark.parametrize("resource", GUARDED)
 def test_a_group_of_another_issuer_never_writes_to_who_may_do_what(resource: str) -> None:
-    async def scenario(ground: Ground) -> None:
+    async def scenario(permissions: PermissionEnvironment) -> None:
         operations: tuple[Verb, ...] = ("read", "update")
         grants = (Grant(name=f"identity:{resource}", operations=operations), Grant(name="a:b", operations=operations))
-        role = await ground.role("late", RoleScopes(everywhere=grants))
+        role = await permissions.role("late", RoleScopes(everywhere=grants))
         with pytest.raises(Invalid, match=f"gives a group the role late, which writes identity:{resource}"):
-            await Rights(store=ground.store, settings=late).check()
+            await Permissions(store=permissions.store, settings=late).check()
 
-        standing = await Rights(store=ground.store, settings=late).of_outsider("x", issuer=OTHERS, groups=["ops"])
+        standing = await Permissions(store=permissions.store, settings=late).of_outsider(
+            "x", issuer=OTHERS, groups=["ops"]
+        )
         assert role.spec.scopes.everywhere == grants
         assert standing.access.everywhere == rights(f"identity:{resource} R, a:b RU")
 
     late = IdentitySettings(**group("ops", "late"))
-    on_ground(scenario)
+    run_permissions(scenario)
 
 
 def test_what_is_bound_to_everybody_only_reads() -> None:
-    async def scenario(ground: Ground) -> None:
-        ann = await ground.user("ann@example.com")
+    async def scenario(permissions: PermissionEnvironment) -> None:
+        ann = await permissions.user("ann@example.com")
         everything = EXPECTED["platform-administrator"].everywhere
-        access = (await ground.standing(ann, issuer=OTHERS)).access
+        access = (await permissions.standing(ann, issuer=OTHERS)).access
         assert access.everywhere == {each for each in everything if each.verb == "read"}
-        assert not (await ground.standing(ann)).access.everywhere, "she did not come from there"
+        assert not (await permissions.standing(ann)).access.everywhere, "she did not come from there"
 
     assert any(len(grant.operations) > 1 for grant in BUILT_IN["platform-administrator"].scopes.everywhere)
-    on_ground(scenario, **user("*", "platform-administrator"))
+    run_permissions(scenario, **user("*", "platform-administrator"))
 
 
 @options(**user("ann@example.com", "platform-reader"))
-async def test_an_issuer_speaks_for_its_own_users_alone(rights: Ground) -> None:
+async def test_an_issuer_speaks_for_its_own_users_alone(rights: PermissionEnvironment) -> None:
     ann = await rights.user("ann@example.com")
     bound = EXPECTED["platform-reader"].everywhere
     for issuer, expected in [(OTHERS, bound), (OTHERS.rstrip("/"), set()), ("uni", set()), ("", set())]:
@@ -132,18 +134,18 @@ async def test_an_issuer_speaks_for_its_own_users_alone(rights: Ground) -> None:
 
 @pytest.mark.parametrize("issuer", ["uni", OURS])
 def test_our_own_issuer_goes_by_its_short_name_and_by_its_url(issuer: str) -> None:
-    async def scenario(ground: Ground) -> None:
-        ann = await ground.user("Ann@Example.com")
+    async def scenario(permissions: PermissionEnvironment) -> None:
+        ann = await permissions.user("Ann@Example.com")
         for shown in ("", "uni", OURS):
-            access = (await ground.standing(ann, issuer=shown)).access
+            access = (await permissions.standing(ann, issuer=shown)).access
             assert access.everywhere == EXPECTED["platform-reader"].everywhere
-        assert not (await ground.standing(ann, issuer=OTHERS)).access.everywhere
+        assert not (await permissions.standing(ann, issuer=OTHERS)).access.everywhere
 
-    on_ground(scenario, issuer=OURS, **user("ann@example.com", "platform-reader", issuer=issuer))
+    run_permissions(scenario, issuer=OURS, **user("ann@example.com", "platform-reader", issuer=issuer))
 
 
 @options(**group("Ops", "platform-reader"))
-async def test_group_names_are_compared_letter_by_letter(rights: Ground) -> None:
+async def test_group_names_are_compared_letter_by_letter(rights: PermissionEnvironment) -> None:
     ann = await rights.user("ann@example.com")
     assert (await rights.standing(ann, issuer=OTHERS, groups=["dev", "Ops"])).access.everywhere
     assert not (await rights.standing(ann, issuer=OTHERS, groups=["ops"])).access.everywhere
@@ -151,7 +153,9 @@ async def test_group_names_are_compared_letter_by_letter(rights: Ground) -> None
 
 
 @options(**user("ann@example.com", "platform-reader"))
-async def test_somebody_whom_only_an_issuer_knows_has_what_is_bound_and_nothing_else(rights: Ground) -> None:
+async def test_somebody_whom_only_an_issuer_knows_has_what_is_bound_and_nothing_else(
+    rights: PermissionEnvironment,
+) -> None:
     bound = await rights.rights.of_outsider("ann@example.com", issuer=OTHERS)
     assert (bound.access.everywhere, bound.organizations) == (EXPECTED["platform-reader"].everywhere, ())
     assert not (await rights.rights.of_outsider("bob@example.com", issuer=OTHERS)).access.everywhere

@@ -9,8 +9,8 @@ from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
 from remuda.identity.rbac.roles import BUILT_IN, is_grantable, rights_of, role_id
 from remuda.kernel.errors import Forbidden, Malformed, RemudaError
 from remuda.store.objects import Metadata
-from tests.kit.identity.rights_ground import Ground
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT
+from tests.kit.identity.permissions import PermissionEnvironment
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT
 
 GRANTABLE = ["administrator", "auditor", "reader", "user"]
 EVERY_ROLE = list(BUILT_IN)
@@ -84,16 +84,16 @@ def test_nobody_gives_more_than_they_have(
     scopes = RoleScopes(everywhere=grants(everywhere), organization=grants(organization), project=grants(project))
     wanted = Role(metadata=Metadata(name="r"), spec=RoleSpec(scopes=scopes))
     principal = Principal(subject="ann@example.com", type="user", access=access)
-    here = access.organizations.get(ORG, OrganizationAccess())
+    farm = access.organizations.get(ORG, OrganizationAccess())
     missing = (
         [each for each in everywhere if each not in access.everywhere]
-        + [each for each in organization if each not in access.everywhere and each not in here.permissions]
+        + [each for each in organization if each not in access.everywhere and each not in farm.permissions]
         + [
             each
             for each in project
             if each not in access.everywhere
-            and each not in here.permissions
-            and all(each not in held for held in here.projects.values())
+            and each not in farm.permissions
+            and all(each not in held for held in farm.projects.values())
         ]
     )
     assert is_grantable(principal, wanted, ORG) == (not missing)
@@ -120,7 +120,7 @@ def test_whoever_has_more_may_give_no_less(access: AccessList, name: str) -> Non
     ],
 )
 async def test_every_role_that_is_asked_for_is_checked(
-    rights: Ground, holds: str, asked: list[str], error: type[RemudaError] | None, sentence: str
+    rights: PermissionEnvironment, holds: str, asked: list[str], error: type[RemudaError] | None, sentence: str
 ) -> None:
     ids = [role_id(name) for name in asked]
     if error is None:
@@ -132,6 +132,6 @@ async def test_every_role_that_is_asked_for_is_checked(
 
 
 @pytest.mark.parametrize("odd", ["", "no id at all", "../roles", "x" * 300])
-async def test_what_is_no_id_is_no_role(rights: Ground, odd: str) -> None:
+async def test_what_is_no_id_is_no_role(rights: PermissionEnvironment, odd: str) -> None:
     with pytest.raises(Malformed, match="does not exist"):
         await rights.rights.check_grantable(holder("administrator"), [odd], ORG)

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,7 @@ from remuda.kernel.errors import (
     StoreInaccessible,
     StoreLocked,
     StoreTooNew,
+    StoreTooOld,
     TimedOut,
     TooLarge,
     TooMany,
@@ -90,7 +92,8 @@ EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     (StoreLocked("/data/a.db"), "store_locked", 503, False),
     (StoreClosed("/data/a.db"), "store_closed", 503, False),
     (StoreDamaged("/data/a.db", "page 3"), "store_damaged", 503, False),
-    (StoreTooNew("/data/a.db", found=9, known=2), "store_too_new", 503, False),
+    (StoreTooOld(Path("/data/a.db"), found=1, known=2), "store_too_old", 503, False),
+    (StoreTooNew(Path("/data/a.db"), found=9, known=2), "store_too_new", 503, False),
     (StoreForeign("/data/a.db"), "store_foreign", 503, False),
     (StoreInaccessible("/data/a.db", "permission denied"), "store_inaccessible", 503, False),
     (Unreadable("Server", "s1", cause="Expected `str`"), "unreadable", 500, False),

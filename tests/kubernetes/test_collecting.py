@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tests.contract.kinds import CORRAL, HORSE, Corral, Horse, HorseSpec, corral, horse
+from tests.kit.sample_kinds import CORRAL, HORSE, Corral, Horse, HorseSpec, corral, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.steps import troubled, until

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from remuda.kernel.errors import RemudaError, ServerUnreachable, Unavailable, Unusable
-from tests.contract.kinds import HORSE, REGISTRY, horse
+from tests.kit.sample_kinds import HORSE, REGISTRY, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.proxy import proxied, write_plain_kubeconfig

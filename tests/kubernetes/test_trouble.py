@@ -13,7 +13,7 @@ from aiohttp import web
 
 from remuda.kernel.errors import OutcomeUnknown, ServerUnreachable, Unavailable
 from remuda.store.kubernetes.store import KubernetesStore
-from tests.contract.kinds import HORSE, Horse, horse
+from tests.kit.sample_kinds import HORSE, Horse, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.plane.certificates import by_path, write_kubeconfig

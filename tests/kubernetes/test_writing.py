@@ -10,7 +10,7 @@ from msgspec import structs
 
 from remuda.kernel.errors import Conflict, Invalid, NotFound, OutcomeUnknown, ReferenceRejected, Unavailable, Unusable
 from remuda.store.kubernetes.store import KubernetesStore
-from tests.contract.kinds import (
+from tests.kit.sample_kinds import (
     CORRAL,
     HORSE,
     RANCH,

@@ -16,9 +16,9 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 from tests.kit.environment import options, provided_by
-from tests.operations.recording import LoosePairError, Recorder, RecordingStore, effectful
-from tests.operations.stage import FIRST, SECOND, Stage
-from tests.operations.toy import PITCH, Camp, Outfit, Pitch, Tent, Woods, on_stage
+from tests.kit.proofs.effects import LoosePairError, Recorder, RecordingStore, effectful
+from tests.kit.proofs.saga_environment import FIRST, SECOND, SagaEnvironment
+from tests.kit.sample_farm.saga import PITCH, Camp, Outfit, Pitch, Tent, Woods, run_saga
 
 
 class MarkedWoods(Woods):
@@ -32,7 +32,7 @@ class MarkedWoods(Woods):
 
 @dataclass
 class Scene:
-    stage: Stage
+    environment: SagaEnvironment
     recorder: Recorder
     store: RecordingStore
     woods: MarkedWoods
@@ -54,12 +54,12 @@ class Scene:
 
 
 def watched(act: Callable[[Scene], Awaitable[None]], *, seeds: int = 1) -> None:
-    async def on(stage: Stage) -> None:
+    async def on(sagas: SagaEnvironment) -> None:
         recorder = Recorder()
         woods = recorder.port("woods", MarkedWoods(), effectful=["put_back"])
-        await act(Scene(stage, recorder, recorder.store(stage.store), woods))
+        await act(Scene(sagas, recorder, recorder.store(sagas.store), woods))
 
-    on_stage(on, seeds=seeds)
+    run_saga(on, seeds=seeds)
 
 
 scene = provided_by(watched)
@@ -81,7 +81,7 @@ async def write_and_put_back(scene: Scene) -> None:
 
 
 def operate(store: Store, scene: Scene) -> Operations:
-    world = scene.stage.world
+    world = scene.environment.world
     bound = Bound(PITCH, Outfit(store, scene.woods))
     return Operations(store, [bound], clock=world.clock, randomness=world.randomness)
 
@@ -148,7 +148,7 @@ async def test_two_requests_have_an_effect_each_and_what_is_no_request_may_have_
 
 @options(seeds=6)
 async def test_a_write_that_changes_nothing_hides_no_effect_of_others(scene: Scene) -> None:
-    tent = await scene.stage.store.create(scene.tent("white"))
+    tent = await scene.environment.store.create(scene.tent("white"))
 
     async def write_nothing(_scene: Scene) -> None:
         await scene.store.update(tent)

@@ -9,10 +9,10 @@ from remuda.operations.kinds import OBSTACLES, Failure, Operation, attempt_id
 from remuda.operations.reporter import Metrics, Obstructed, OpenCounts, Reporter, Reporters, Timeline, TimelineEntry
 from remuda.operations.saga import Sagas
 from remuda.store.logs import Record, subject_of
-from tests.operations.hooks import Point, failing, hooked
-from tests.operations.stage import FIRST, Stage
-from tests.operations.test_stuck import Jam, get_stuck
-from tests.operations.toy import PITCH, TENT
+from tests.kit.proofs.saga_environment import FIRST, SagaEnvironment
+from tests.kit.proofs.saga_hooks import Point, failing, hooked
+from tests.kit.sample_farm.saga import PITCH, TENT
+from tests.kit.sample_farm.stuck_operations import Jam, get_stuck
 
 LAST = Point("do", "pitch-tent", "after")
 POLE = Point("undo", "cut-pole", "before")
@@ -56,9 +56,9 @@ class Diary(Reporter):
         self.lines.append(f"obstructed {dict(found)} of {[saga.name for saga in sagas]}")
 
 
-async def test_a_reporter_hears_of_everything_in_order(stage: Stage) -> None:
+async def test_a_reporter_hears_of_everything_in_order(sagas: SagaEnvironment) -> None:
     diary, copy = Diary(), Diary()
-    process = stage.start(hooked(PITCH, failing(LAST, POLE, once=True)), reporter=Reporters(diary, copy))
+    process = sagas.start(hooked(PITCH, failing(LAST, POLE, once=True)), reporter=Reporters(diary, copy))
     await process.try_to_run()
     await process.settle()
     await process.recovery.recover()
@@ -82,11 +82,11 @@ async def test_a_reporter_hears_of_everything_in_order(stage: Stage) -> None:
     assert copy.lines == diary.lines
 
 
-async def test_the_timeline_of_the_subject_is_written_with_the_record(stage: Stage) -> None:
-    process = stage.start(hooked(PITCH, failing(LAST)), reporter=Timeline())
+async def test_the_timeline_of_the_subject_is_written_with_the_record(sagas: SagaEnvironment) -> None:
+    process = sagas.start(hooked(PITCH, failing(LAST)), reporter=Timeline())
     await process.try_to_run()
     await process.run()
-    page = await stage.store.read("timeline", subject_of(TENT.qualified, "blue"))
+    page = await sagas.store.read("timeline", subject_of(TENT.qualified, "blue"))
     entries = [msgspec.json.decode(entry.data, type=TimelineEntry) for entry in page.entries]
     assert [entry.phase for entry in entries] == ["running", "undoing", "undone", "running", "done"]
     assert [entry.event for entry in entries] == [
@@ -134,10 +134,10 @@ def test_services_of_one_process_share_the_counters() -> None:
     assert samples(shared) == samples(alone)
 
 
-async def test_what_operations_come_to_is_counted(stage: Stage) -> None:
+async def test_what_operations_come_to_is_counted(sagas: SagaEnvironment) -> None:
     registry = CollectorRegistry()
     before = samples(registry)
-    process = await get_stuck(stage, Jam(), reporter=Metrics(Sagas([PITCH]), registry))
+    process = await get_stuck(sagas, Jam(), reporter=Metrics(Sagas([PITCH]), registry))
     await process.recovery.recover()
     changed = {name: value for name, value in samples(registry).items() if value and name not in before}
     assert changed == {

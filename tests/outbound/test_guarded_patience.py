@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
-from tests.outbound.servers import HERE, Names, refusal_of, serving
+from tests.kit.outbound_servers import HERE, Names, refusal_of, serving
 
 NO_NAMES = Names({})
 

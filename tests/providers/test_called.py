@@ -15,10 +15,10 @@ from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.providers.proxy import CALLS, UPLOAD_S, Listing, Rule, proxied, verbs_of
+from tests.kit.providers.echo import PARTS, Echo
+from tests.kit.providers.protocols import is_protocol, protocol_of
+from tests.kit.providers.slow_provider import NEVER_BREAKS
 from tests.kit.simulation.runner import World, simulate
-from tests.providers.cloud import NEVER_BREAKS
-from tests.providers.conformance.test_declared import is_protocol, protocol_of
-from tests.providers.echo import PARTS, Echo
 
 HANDLE = Handle("identity-a.u", "thing-b.v")
 SPEC: Any = SimpleNamespace(handle=HANDLE, name=HANDLE.name, id="i")

@@ -8,7 +8,7 @@ import pytest
 from remuda.kernel.errors import OutcomeUnknown, Unavailable
 from remuda.providers.circuit_breaker import CallSettings
 from tests.kit.environment import options
-from tests.providers.cloud import NEVER_BREAKS, Cloud
+from tests.kit.providers.slow_provider import NEVER_BREAKS, Cloud
 
 TWO_SLOTS = CallSettings(slots=2, queue=2, breaker=NEVER_BREAKS)
 

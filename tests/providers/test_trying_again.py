@@ -9,7 +9,7 @@ from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, Un
 from remuda.providers.calls import CallRejected
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from tests.kit.environment import options
-from tests.providers.cloud import NEVER_BREAKS, Cloud, in_cloud
+from tests.kit.providers.slow_provider import NEVER_BREAKS, Cloud, in_cloud
 
 ILL = ServerUnreachable("cloud", "cable")
 QUICK = CallSettings(breaker=CircuitBreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40), retries=0)

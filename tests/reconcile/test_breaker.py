@@ -1,60 +1,20 @@
 """Mass destruction that nobody asked for stops, and asks."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from datetime import timedelta
-from typing import Any
 
 import msgspec
 
 from remuda.kernel.errors import Conflict
-from remuda.reconcile.deletion_guard import MASS_DELETION, PROJECT_LABEL, DeletionGuard, DeletionGuardSettings, Limit
+from remuda.reconcile.deletion_guard import PROJECT_LABEL, DeletionGuard, DeletionGuardSettings, Limit
 from remuda.reconcile.kinds import EVERYTHING, BreakerRecord
-from remuda.reconcile.results import ReconcileContext
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options, provided_by
-from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, animal, farm
-
-SETTINGS = DeletionGuardSettings(window=timedelta(minutes=10))
-
-
-def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None:
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
-
-    simulate(run, 3)
-
+from tests.kit.sample_farm.controller import ANIMAL, HERD, Animal, Farm, Herd, animal, farm
+from tests.kit.sample_farm.deletion_guard import allowed, breaker, in_simulation, populate, run_of
+from tests.kit.simulation.runner import World
 
 sample = provided_by(in_simulation)
-
-
-def breaker(here: Farm, settings: DeletionGuardSettings = SETTINGS) -> DeletionGuard:
-    return DeletionGuard("animals", Animal, ports=here.ports(), settings=settings)
-
-
-def run_of(here: Farm) -> ReconcileContext:
-    ports = here.ports()
-    return ReconcileContext(
-        controller="animals", key="k", cause="scan", registry=ports.store.registry, randomness=ports.randomness
-    )
-
-
-async def populate(here: Farm, project: str, count: int) -> list[Animal]:
-    labels = {PROJECT_LABEL: project} if project else {}
-    return [
-        await here.store.create(animal(f"{project or 'none'}-{number}", labels=labels, finalizers=("a.example.org/x",)))
-        for number in range(count)
-    ]
-
-
-async def allowed(guard: DeletionGuard, here: Farm, herd: list[Animal]) -> int:
-    """Return how many of them may be destroyed, one after the other."""
-    verdicts = [await guard.allow(each, run_of(here)) for each in herd]
-    assert {verdict.reason for verdict in verdicts if verdict} <= {MASS_DELETION}
-    return verdicts.count(None)
 
 
 async def test_more_than_a_share_of_a_project_trips_it_and_other_projects_go_on(sample: Farm) -> None:
@@ -150,24 +110,24 @@ async def test_it_has_an_upper_bound_whatever_the_share(sample: Farm) -> None:
 
 @options(seeds=10)
 async def test_two_that_count_at_once_do_not_miss_each_other(world: World) -> None:
-    async with farm(world) as here:
-        herd, granted = await populate(here, "p", 40), 0
+    async with farm(world) as environment:
+        herd, granted = await populate(environment, "p", 40), 0
 
         async def destroy(guard: DeletionGuard, mine: list[Animal]) -> None:
             nonlocal granted
             for each in mine:
                 while True:
                     try:
-                        granted += await guard.allow(each, run_of(here)) is None
+                        granted += await guard.allow(each, run_of(environment)) is None
                         break
                     except Conflict:
                         await world.clock.sleep(world.randomness.uniform(0, 0.1))
 
-        guards = [breaker(here), breaker(here)]
+        guards = [breaker(environment), breaker(environment)]
         tasks = [world.loop.create_task(destroy(guard, herd[n::2])) for n, guard in enumerate(guards)]
         for task in tasks:
             await task
-        records = {each.spec.group: each for each in (await here.store.list(BreakerRecord)).items}
+        records = {each.spec.group: each for each in (await environment.store.list(BreakerRecord)).items}
         assert len(records["p"].spec.destroyed) == 8
         assert 6 <= granted <= 8, "one of each may have been counted, and then stopped by the other's trip"
 

@@ -10,8 +10,8 @@ from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 from tests.kit.environment import provided_by
-from tests.reconcile.test_breaker import SETTINGS, allowed, breaker, in_simulation, populate, run_of
-from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, animal, recoloured, reopened
+from tests.kit.sample_farm.controller import ANIMAL, HERD, Animal, Farm, Herd, animal, recoloured, reopened
+from tests.kit.sample_farm.deletion_guard import SETTINGS, allowed, breaker, in_simulation, populate, run_of
 
 sample = provided_by(in_simulation)
 

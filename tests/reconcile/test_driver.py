@@ -1,7 +1,7 @@
 """The driver: whatever a reconciler does, the others go on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,51 +20,22 @@ from remuda.reconcile.sources import Source
 from remuda.store.contract import Event, Page
 from remuda.store.objects import Resource
 from tests.kit.environment import options, provided_by
-from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import Animal, Farm, Herd, animal, farm, recoloured
-
-
-def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]], seeds: int = 5) -> None:
-    async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
-
-    simulate(run, seeds)
-
+from tests.kit.sample_farm.controller import Animal, Farm, Herd, animal, recoloured
+from tests.kit.sample_farm.driver import Script, in_simulation
 
 sample = provided_by(in_simulation)
 
 
 @asynccontextmanager
 async def driving(
-    here: Farm, reconcile: Reconcile, settings: ControllerSettings | None = None
+    farm: Farm, reconcile: Reconcile, settings: ControllerSettings | None = None
 ) -> AsyncIterator[Controller]:
-    driver = Controller("t", reconcile, kind=Animal, ports=here.ports(), settings=settings)
+    driver = Controller("t", reconcile, kind=Animal, ports=farm.ports(), settings=settings)
     await driver.start()
     try:
         yield driver
     finally:
         await driver.stop()
-
-
-class Script:
-    """A reconciler that does what a test says, and notes when it was called."""
-
-    def __init__(self, here: Farm, *says: Result | Exception) -> None:
-        self.here = here
-        self.says = list(says)
-        self.times: list[float] = []
-
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
-        assert (key, run.key) == ("bella", "bella")
-        self.times.append(self.here.world.clock.monotonic())
-        says = self.says.pop(0) if self.says else Done()
-        if isinstance(says, Exception):
-            raise says
-        return says
-
-    def pauses(self) -> list[float]:
-        return [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
 
 
 @options(seeds=2)
@@ -317,8 +288,8 @@ async def test_a_find_of_a_scan_is_counted_only_if_nothing_else_was_under_way(sa
 class Slow:
     """A store whose watches begin late, and tell late."""
 
-    def __init__(self, here: Farm, *, begin_s: float = 0, tell_s: float = 0) -> None:
-        self._here = here
+    def __init__(self, farm: Farm, *, begin_s: float = 0, tell_s: float = 0) -> None:
+        self._here = farm
         self._begin_s, self._tell_s = begin_s, tell_s
 
     def __getattr__(self, name: str) -> Any:

@@ -15,8 +15,8 @@ from remuda.reconcile.sources import Source, Watcher, owner_of
 from remuda.store.contract import Event, Store
 from remuda.store.objects import Metadata, Resource, ResourceT
 from tests.kit.environment import options, provided_by
+from tests.kit.sample_farm.controller import HERD, Animal, Farm, Herd, animal, farm, recoloured, reopened
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import HERD, Animal, Farm, Herd, animal, farm, recoloured, reopened
 
 
 class Forgetful:
@@ -55,8 +55,8 @@ class Forgetful:
 class Looks:
     """A reconciler that notes who was looked at, and why."""
 
-    def __init__(self, here: Farm, *, takes_s: float = 0) -> None:
-        self._here, self._takes_s = here, takes_s
+    def __init__(self, environment: Farm, *, takes_s: float = 0) -> None:
+        self._here, self._takes_s = environment, takes_s
         self.seen: list[tuple[str, Cause]] = []
 
     async def __call__(self, key: str, run: ReconcileContext) -> Result:
@@ -67,8 +67,8 @@ class Looks:
 
 def in_simulation(scenario: Callable[[Farm, Forgetful], Coroutine[Any, Any, None]], seeds: int = 3) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here, Forgetful(here.store))
+        async with farm(world) as environment:
+            await scenario(environment, Forgetful(environment.store))
 
     simulate(run, seeds)
 
@@ -77,13 +77,13 @@ sample = provided_by(in_simulation)
 store = provided_by(in_simulation, position=1)
 
 
-async def lose(store: Forgetful, here: Farm, change: Coroutine[Any, Any, Any]) -> None:
+async def lose(store: Forgetful, environment: Farm, change: Coroutine[Any, Any, Any]) -> None:
     """Let a change of an animal go untold, and then the source hear that it has missed something."""
     store.is_losing = True
     await change
-    await here.rest(1)
+    await environment.rest(1)
     store.is_losing = False
-    await here.store.create(animal(f"a-bell-{here.world.clock.monotonic():.0f}"))
+    await environment.store.create(animal(f"a-bell-{environment.world.clock.monotonic():.0f}"))
 
 
 async def test_the_owner_of_a_child_that_went_unseen_is_looked_at(sample: Farm, store: Forgetful) -> None:

@@ -8,8 +8,8 @@ from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.reporter import RECONCILE_RESULTS, PrometheusReporter
 from remuda.reconcile.results import Done, Failed, ReconcileContext, Result
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import Animal, animal, farm
 from tests.kit.simulation.runner import World
-from tests.reconcile.toy import Animal, animal, farm
 
 COUNTERS = ("retries", "scanned", "scan_finds")
 GAUGES = ("queue_depth", "queue_oldest_seconds")
@@ -17,9 +17,9 @@ GAUGES = ("queue_depth", "queue_oldest_seconds")
 
 @options(seeds=1)
 async def test_every_label_value_is_there_from_the_start(world: World) -> None:
-    async with farm(world) as here:
+    async with farm(world) as environment:
         registry = CollectorRegistry()
-        ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
+        ports = ReconcilePorts(store=environment.store, clock=world.clock, reporter=PrometheusReporter(registry))
 
         async def reconcile(_key: str, _run: ReconcileContext) -> Result:
             return Done()
@@ -38,10 +38,12 @@ async def test_every_label_value_is_there_from_the_start(world: World) -> None:
 
 @options(seeds=1)
 async def test_what_happens_is_counted(world: World) -> None:
-    async with farm(world) as here:
+    async with farm(world) as environment:
         registry = CollectorRegistry()
         reporter = PrometheusReporter(registry)
-        ports = ReconcilePorts(store=here.store, clock=world.clock, randomness=world.randomness, reporter=reporter)
+        ports = ReconcilePorts(
+            store=environment.store, clock=world.clock, randomness=world.randomness, reporter=reporter
+        )
         results: list[Result] = [Failed("No", "no"), Done()]
         acts = False
 
@@ -55,11 +57,11 @@ async def test_what_happens_is_counted(world: World) -> None:
 
         driver = Controller("animals", reconcile, kind=Animal, ports=ports)
         await driver.start()
-        await here.store.create(animal("bella"))
-        await here.rest(30)
+        await environment.store.create(animal("bella"))
+        await environment.rest(30)
         acts = True
         await driver.resync()
-        await here.rest(30)
+        await environment.rest(30)
         await driver.stop()
         assert (sample("runs_total", result="failed"), sample("runs_total", result="done")) == (1, 2)
         assert (sample("retries_total"), sample("scan_finds_total")) == (1, 1)
@@ -72,9 +74,9 @@ async def test_what_happens_is_counted(world: World) -> None:
 
 @options(seeds=1)
 async def test_the_queue_can_be_seen_while_it_waits(world: World) -> None:
-    async with farm(world) as here:
+    async with farm(world) as environment:
         registry = CollectorRegistry()
-        ports = ReconcilePorts(store=here.store, clock=world.clock, reporter=PrometheusReporter(registry))
+        ports = ReconcilePorts(store=environment.store, clock=world.clock, reporter=PrometheusReporter(registry))
 
         async def reconcile(_key: str, _run: ReconcileContext) -> Result:
             await world.clock.sleep(20)
@@ -83,8 +85,8 @@ async def test_the_queue_can_be_seen_while_it_waits(world: World) -> None:
         driver = Controller("animals", reconcile, kind=Animal, ports=ports)
         await driver.start()
         for number in range(11):
-            await here.store.create(animal(f"a{number}"))
-        await here.rest(5)
+            await environment.store.create(animal(f"a{number}"))
+        await environment.rest(5)
         labels = {"controller": "animals"}
         assert registry.get_sample_value("remuda_reconcile_queue_depth", labels) == 3
         oldest = registry.get_sample_value("remuda_reconcile_queue_oldest_seconds", labels)

@@ -1,8 +1,6 @@
 """Which key is looked at next."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
 
 import uvloop
 
@@ -10,23 +8,11 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import SystemClock
 from remuda.reconcile.queue import Queue, Rank
 from tests.kit.environment import options, provided_by
-from tests.kit.simulation.runner import World, simulate
-
-
-def simulated(scenario: Callable[[World, Queue], Awaitable[None]], seeds: int = 20) -> None:
-    async def run(world: World) -> None:
-        await scenario(world, Queue(world.clock))
-
-    simulate(run, seeds)
-
+from tests.kit.sample_farm.queue import key_of, simulated
+from tests.kit.simulation.runner import World
 
 world = provided_by(simulated)
 queue = provided_by(simulated, position=1)
-
-
-async def key_of(taking: Coroutine[Any, Any, Any]) -> str | None:
-    taken = await taking
-    return None if taken is None else str(taken[0])
 
 
 async def test_a_key_that_was_added_often_comes_once(queue: Queue) -> None:

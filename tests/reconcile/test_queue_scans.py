@@ -2,8 +2,8 @@
 
 from remuda.reconcile.queue import Queue, Rank
 from tests.kit.environment import options, provided_by
+from tests.kit.sample_farm.queue import key_of, simulated
 from tests.kit.simulation.runner import World
-from tests.reconcile.test_queue import key_of, simulated
 
 world = provided_by(simulated)
 queue = provided_by(simulated, position=1)

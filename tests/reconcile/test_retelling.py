@@ -13,20 +13,20 @@ from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Done, ReconcileContext, Requeue
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import ANIMAL, FINALIZER, Animal, Farm, animal, farm
 from tests.kit.simulation.runner import World
-from tests.reconcile.toy import ANIMAL, FINALIZER, Animal, Farm, animal, farm
 
 
 @dataclasses.dataclass
 class Groom:
     """Brushes an animal again and again, and shows its colour."""
 
-    here: Farm
+    farm: Farm
     colour: str = "grey"
 
     def __post_init__(self) -> None:
-        assert isinstance(self.here.store, SqliteStore)
-        ports = dataclasses.replace(self.here.ports(), log=self.here.store)
+        assert isinstance(self.farm.store, SqliteStore)
+        ports = dataclasses.replace(self.farm.ports(), log=self.farm.store)
         self.life = Lifecycle(Animal, provision=self.brush, deprovision=self.leave, finalizer=FINALIZER, ports=ports)
 
     async def brush(self, found: Animal, run: ReconcileContext) -> Outcome[Animal]:
@@ -38,22 +38,22 @@ class Groom:
         return Outcome(Done(), found, [run.event(found, "Led away")])
 
     async def look(self) -> None:
-        ports = self.here.ports()
+        ports = self.farm.ports()
         run = ReconcileContext(
             controller="t", key="b", cause="event", registry=ports.store.registry, randomness=ports.randomness
         )
         await self.life("bella", run)
 
     async def told(self) -> list[str]:
-        assert isinstance(self.here.store, SqliteStore)
-        page = await self.here.store.read("timeline", f"{ANIMAL.qualified}/bella")
+        assert isinstance(self.farm.store, SqliteStore)
+        page = await self.farm.store.read("timeline", f"{ANIMAL.qualified}/bella")
         found = [msgspec.json.decode(entry.data)["event"] for entry in page.entries]
         return [event for event in found if event not in {"Held", "ConditionChanged", "LetGo"}]
 
 
 async def failing_once(groom: Groom, write: str, error: Exception, *, is_made: bool) -> None:
     """Look with the next write of this sort failing."""
-    store, left = type(groom.here.store), [error]
+    store, left = type(groom.farm.store), [error]
     plain: Any = getattr(store, write)
 
     async def failing(self: Any, *args: Any, **more: Any) -> Any:
@@ -75,9 +75,9 @@ async def failing_once(groom: Groom, write: str, error: Exception, *, is_made: b
 @pytest.mark.parametrize("is_made", [False, True])
 @options(seeds=2)
 async def test_what_was_told_after_a_failed_write_is_not_told_with_the_next(world: World, *, is_made: bool) -> None:
-    async with farm(world) as here:
-        groom = Groom(here)
-        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+    async with farm(world) as environment:
+        groom = Groom(environment)
+        await environment.store.create(animal("bella", finalizers=(FINALIZER,)))
         error = Unavailable("The answer was lost.") if is_made else Conflict("Animal", "bella")
         await failing_once(groom, "update_status", error, is_made=is_made)
         assert await groom.told() == (["Brushed", "Coloured"] if is_made else ["Brushed"])
@@ -87,9 +87,9 @@ async def test_what_was_told_after_a_failed_write_is_not_told_with_the_next(worl
 
 @options(seeds=2)
 async def test_after_a_write_the_same_effect_is_another_one(world: World) -> None:
-    async with farm(world) as here:
-        groom = Groom(here)
-        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+    async with farm(world) as environment:
+        groom = Groom(environment)
+        await environment.store.create(animal("bella", finalizers=(FINALIZER,)))
         await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
         await groom.look()
         await groom.look()
@@ -98,9 +98,9 @@ async def test_after_a_write_the_same_effect_is_another_one(world: World) -> Non
 
 @options(seeds=2)
 async def test_another_effect_is_told_also_after_a_failed_write(world: World) -> None:
-    async with farm(world) as here:
-        groom = Groom(here)
-        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+    async with farm(world) as environment:
+        groom = Groom(environment)
+        await environment.store.create(animal("bella", finalizers=(FINALIZER,)))
         await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
         groom.colour = "white"
         await groom.look()
@@ -109,10 +109,10 @@ async def test_another_effect_is_told_also_after_a_failed_write(world: World) ->
 
 @options(seeds=2)
 async def test_the_last_effect_of_a_life_is_told_once(world: World) -> None:
-    async with farm(world) as here:
-        groom = Groom(here)
-        bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
-        await here.store.delete(Animal, "bella", uid=bella.uid)
+    async with farm(world) as environment:
+        groom = Groom(environment)
+        bella = await environment.store.create(animal("bella", finalizers=(FINALIZER,)))
+        await environment.store.delete(Animal, "bella", uid=bella.uid)
         await failing_once(groom, "update", Conflict("Animal", "bella"), is_made=False)
         await groom.look()
         assert await groom.told() == ["Led away"]

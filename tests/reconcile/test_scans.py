@@ -13,14 +13,14 @@ from remuda.reconcile.resync import ResyncSettings
 from remuda.store.contract import Page, Store
 from remuda.store.objects import Resource
 from tests.kit.environment import provided_by
+from tests.kit.sample_farm.controller import Animal, Farm, animal, farm
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import Animal, Farm, animal, farm
 
 
 def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
+        async with farm(world) as environment:
+            await scenario(environment)
 
     simulate(run, 2)
 

@@ -18,9 +18,9 @@ from remuda.reconcile.status import UNSETTLED, has_unsettled_index, is_unsettled
 from remuda.store.kinds import Kind, Registry, keyed
 from remuda.store.objects import Metadata, Resource, StoredStruct
 from tests.kit.environment import provided_by
+from tests.kit.sample_farm.controller import ANIMAL, Farm
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
-from tests.reconcile.toy import ANIMAL, Farm
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SLOW = ResyncSettings(interval_s=100_000, keys_per_s=1, chunk=10)

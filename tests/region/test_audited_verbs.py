@@ -6,9 +6,9 @@ from remuda.app import tables
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.networks_ground import ABSENT
-from tests.kit.region.room import ORG
-from tests.kit.region.servers_ground import TENANT, Yard
+from tests.kit.region.networks import ABSENT
+from tests.kit.region.resource_api import ORG
+from tests.kit.region.servers import TENANT, ServersEnvironment
 
 ACTIONS = {
     "identity": {"confirm", "renew", "rotate"},
@@ -29,8 +29,8 @@ ACTIONS = {
 }
 
 
-async def _audited(yard: Yard) -> list[tuple[str, str, str, int]]:
-    page = await yard.store.read(STREAM, subject_of_organization(ORG))
+async def _audited(region_servers: ServersEnvironment) -> list[tuple[str, str, str, int]]:
+    page = await region_servers.store.read(STREAM, subject_of_organization(ORG))
     records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
     return [
         (each.operation.action, each.resource.type, each.resource.id, each.result.status)
@@ -40,7 +40,9 @@ async def _audited(yard: Yard) -> list[tuple[str, str, str, int]]:
 
 
 @options(at_work=True)
-async def test_verbs_name_the_server_and_what_was_done_to_it_also_if_they_were_refused(region_servers: Yard) -> None:
+async def test_verbs_name_the_server_and_what_was_done_to_it_also_if_they_were_refused(
+    region_servers: ServersEnvironment,
+) -> None:
     server, client = (
         await region_servers.make_server(await region_servers.make_network()),
         region_servers.servers.ask(TENANT),

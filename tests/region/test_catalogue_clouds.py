@@ -14,7 +14,8 @@ from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import provided_by
-from tests.kit.region.room import (
+from tests.kit.region.flavor_provider import FlavorProvider
+from tests.kit.region.resource_api import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
@@ -26,7 +27,6 @@ from tests.kit.region.room import (
     member,
     registry,
 )
-from tests.kit.region.shop import Shop
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -53,7 +53,7 @@ async def test_a_region_comes_with_its_provider_and_without_a_provider_says_so(
     world: World, store: SqliteStore
 ) -> None:
     await make_region(store)
-    clouds = clouds_over(world, store, {REGION: Shop(world.clock).provider})
+    clouds = clouds_over(world, store, {REGION: FlavorProvider(world.clock).provider})
     cloud = await clouds.get(REGION)
     assert (cloud.region.name, cloud.provider.type) == (REGION, "simulated")
     with pytest.raises(NotFound):
@@ -67,7 +67,7 @@ async def test_only_those_of_its_organizations_see_a_private_region_and_controll
     world: World, store: SqliteStore
 ) -> None:
     await make_region(store, organizations=[OTHER_ORG])
-    clouds = clouds_over(world, store, {REGION: Shop(world.clock).provider})
+    clouds = clouds_over(world, store, {REGION: FlavorProvider(world.clock).provider})
     assert (await clouds.get_visible(BOB, REGION)).region.name == REGION
     assert (await clouds.get_visible(everywhere("all", "region:regions R"), REGION)).region.name == REGION
     assert (await clouds.get(REGION)).region.name == REGION
@@ -82,7 +82,7 @@ async def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after(world
     await seed_regions(store, [ConfiguredRegion(name="north", spec=spec)], now=world.clock.now())
     await seed_regions(store, [], now=world.clock.now())
     north = region_id("north")
-    clouds = clouds_over(world, store, {north: Shop(world.clock).provider})
+    clouds = clouds_over(world, store, {north: FlavorProvider(world.clock).provider})
     with pytest.raises(NotFound):
         await clouds.get_visible(everywhere("all", "region:regions R"), north)
     assert await clouds.visible_regions(ANN) == []
@@ -91,7 +91,7 @@ async def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after(world
 
 async def test_what_a_provider_lacks_refuses_the_request(world: World, store: SqliteStore) -> None:
     await make_region(store)
-    cloud = await clouds_over(world, store, {REGION: Shop(world.clock).bare}).get(REGION)
+    cloud = await clouds_over(world, store, {REGION: FlavorProvider(world.clock).bare}).get(REGION)
     with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
         need(cloud.provider.networks)
     with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
@@ -100,18 +100,18 @@ async def test_what_a_provider_lacks_refuses_the_request(world: World, store: Sq
 
 async def test_all_who_work_in_a_region_share_its_calls_and_what_it_said(world: World, store: SqliteStore) -> None:
     await make_region(store)
-    shop = Shop(world.clock)
-    clouds = clouds_over(world, store, {REGION: shop.provider})
+    flavors = FlavorProvider(world.clock)
+    clouds = clouds_over(world, store, {REGION: flavors.provider})
     one, other = await clouds.get(REGION), await clouds.get_visible(ANN, REGION)
     assert one.calls is other.calls
     assert one.absences is other.absences
     assert await one.flavors() == await other.flavors()
-    assert shop.asked == ["flavors"]
+    assert flavors.asked == ["flavors"]
 
 
 async def test_a_provider_that_was_set_up_anew_is_the_one_that_is_asked(world: World, store: SqliteStore) -> None:
     await make_region(store)
-    old, new = Shop(world.clock), Shop(world.clock)
+    old, new = FlavorProvider(world.clock), FlavorProvider(world.clock)
     providers: dict[str, Provider] = {REGION: old.provider}
     clouds = ProviderRegistry(store, Setup(providers), clock=world.clock, randomness=world.randomness)
     await (await clouds.get(REGION)).flavors()
@@ -123,7 +123,7 @@ async def test_a_provider_that_was_set_up_anew_is_the_one_that_is_asked(world: W
 async def test_one_ill_region_leaves_the_others_alone(world: World, store: SqliteStore) -> None:
     await make_region(store)
     await make_region(store, OTHER_REGION, called="south")
-    ill, well = Shop(world.clock, error=Unavailable("ill")), Shop(world.clock)
+    ill, well = FlavorProvider(world.clock, error=Unavailable("ill")), FlavorProvider(world.clock)
     settings = CallSettings(retries=0, breaker=CircuitBreakerSettings(failures_in_a_row=2))
     clouds = clouds_over(world, store, {REGION: ill.provider, OTHER_REGION: well.provider}, settings)
     for _ in range(4):
@@ -135,7 +135,7 @@ async def test_one_ill_region_leaves_the_others_alone(world: World, store: Sqlit
 
 async def test_closing_cuts_off_what_does_not_end(world: World, store: SqliteStore) -> None:
     await make_region(store)
-    clouds = clouds_over(world, store, {REGION: Shop(world.clock, takes_s=10**6).provider})
+    clouds = clouds_over(world, store, {REGION: FlavorProvider(world.clock, takes_s=10**6).provider})
     cloud = await clouds.get(REGION)
     with pytest.raises(Unavailable):
         await cloud.flavors()

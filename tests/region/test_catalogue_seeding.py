@@ -20,7 +20,7 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options, provided_by
-from tests.kit.region.room import make_region, registry
+from tests.kit.region.resource_api import make_region, registry
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 

@@ -9,7 +9,7 @@ from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage
 from tests.kit.environment import options
-from tests.kit.region.filestorage_asking import (
+from tests.kit.region.filestorage_requests import (
     ALL,
     INSIDER,
     NOBODY,
@@ -22,12 +22,14 @@ from tests.kit.region.filestorage_asking import (
     update,
     wanted,
 )
-from tests.kit.region.holdings_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Site
-from tests.kit.region.room import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.storage import ABSENT, HOME, OTHER_PROJECT, TENANT, StorageEnvironment
 
 
 @options(at_work=False)
-async def test_storage_is_not_there_for_strangers_and_closed_to_those_without_rights(region_storage: Site) -> None:
+async def test_storage_is_not_there_for_strangers_and_closed_to_those_without_rights(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     path = f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
     stranger, nobody, reader = (region_storage.storages.ask(who) for who in (STRANGER, NOBODY, READER))
@@ -44,7 +46,9 @@ async def test_storage_is_not_there_for_strangers_and_closed_to_those_without_ri
 
 
 @options(at_work=False)
-async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter(region_storage: Site) -> None:
+async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     tagged = wanted() | {"metadata": {"name": "files", "tags": [{"name": "a", "value": "1"}]}}
     first, second = await region_storage.make_storage(tagged), await region_storage.make_storage(wanted())
@@ -71,7 +75,7 @@ async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_fil
 
 
 async def test_a_put_replaces_what_it_says_keeps_policies_it_does_not_and_detaches_what_it_leaves_out(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
@@ -116,7 +120,7 @@ async def test_a_put_replaces_what_it_says_keeps_policies_it_does_not_and_detach
 )
 @options(at_work=False)
 async def test_a_put_of_what_it_cannot_become_changes_nothing(
-    region_storage: Site, spec: dict[str, Any], status: int, sentence: str
+    region_storage: StorageEnvironment, spec: dict[str, Any], status: int, sentence: str
 ) -> None:
     await region_storage.keeper.look()
     path = f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
@@ -129,7 +133,9 @@ async def test_a_put_of_what_it_cannot_become_changes_nothing(
 
 
 @options(at_work=False, limits={"filestorage": 15 * GIB})
-async def test_a_size_that_exceeds_the_quota_is_refused_in_words_and_changes_nothing(region_storage: Site) -> None:
+async def test_a_size_that_exceeds_the_quota_is_refused_in_words_and_changes_nothing(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     before = await read(region_storage, storage)
@@ -148,7 +154,7 @@ async def test_a_size_that_exceeds_the_quota_is_refused_in_words_and_changes_not
 @pytest.mark.parametrize("size", [10, 11])
 @options(at_work=False)
 async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(
-    region_storage: Site, size: int
+    region_storage: StorageEnvironment, size: int
 ) -> None:
     await region_storage.keeper.look()
     client, path = region_storage.storages.ask(TENANT), f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
@@ -162,7 +168,9 @@ async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goe
     assert (await client.delete(path, if_match=new)).status == 202
 
 
-async def test_an_attachment_stays_as_it_was_made_whatever_becomes_of_the_network(region_storage: Site) -> None:
+async def test_an_attachment_stays_as_it_was_made_whatever_becomes_of_the_network(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
     storage = await region_storage.make_storage(wanted(network))
@@ -175,7 +183,7 @@ async def test_an_attachment_stays_as_it_was_made_whatever_becomes_of_the_networ
 
 
 @options(at_work=False)
-async def test_what_was_written_before_anybody_was_asked_is_protected(region_storage: Site) -> None:
+async def test_what_was_written_before_anybody_was_asked_is_protected(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     found = await region_storage.store.get(FileStorage, storage)
@@ -188,7 +196,9 @@ async def test_what_was_written_before_anybody_was_asked_is_protected(region_sto
     assert [each.name for each in stored.spec.snapshot_policies] == ["system-default"]
 
 
-async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(region_storage: Site) -> None:
+async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()

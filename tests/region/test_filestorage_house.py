@@ -2,34 +2,34 @@
 
 from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, RegionHouse
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.region.environment import NORTH, RegionEnvironment
 
 STORAGE = "/api/v2/filestorage"
 
 
-async def _made(house: RegionHouse, network: str) -> str:
-    classes = told(await house.root.get("/api/v2/filestorageclasses", [("regionID", NORTH)]), 200)
+async def _made(region: RegionEnvironment, network: str) -> str:
+    classes = expect(await region.root.get("/api/v2/filestorageclasses", [("regionID", NORTH)]), 200)
     spec = {
-        "organizationId": house.organization,
-        "projectId": house.project,
+        "organizationId": region.organization,
+        "projectId": region.project,
         "regionId": NORTH,
         "storageClassId": classes[0]["metadata"]["id"],
         "sizeGiB": 10,
         "storageType": {"NFS": {"rootSquash": True}},
         "attachments": {"networkIds": [network]},
     }
-    return await house.made(STORAGE, "files", spec)
+    return await region.made(STORAGE, "files", spec)
 
 
-async def _held(house: RegionHouse) -> int:
-    quotas = f"{ORGANIZATIONS}/{house.organization}/quotas"
-    read = told(await house.identity.client(house.identity.root).get(quotas), 200)
+async def _held(region: RegionEnvironment) -> int:
+    quotas = f"{ORGANIZATIONS}/{region.organization}/quotas"
+    read = expect(await region.identity.client(region.identity.root).get(quotas), 200)
     (used,) = [each["used"] for each in read["quotas"] if each["kind"] == "filestorage"]
     return int(used)
 
 
-async def test_storage_is_made_resized_and_paid_for(region: RegionHouse) -> None:
+async def test_storage_is_made_resized_and_paid_for(region: RegionEnvironment) -> None:
     network = await region.network()
     await region.until(f"/api/v2/networks/{network}", "provisioned")
     storage = await _made(region, network)
@@ -38,7 +38,7 @@ async def test_storage_is_made_resized_and_paid_for(region: RegionHouse) -> None
     assert read["status"]["attachments"][0]["mountSource"].startswith("10.0.0.16:/exports/")
     assert await _held(region) == 10 * GIB
     spec = read["spec"] | {"sizeGiB": 12}
-    assert told(await region.root.put(path, {"metadata": {"name": "files"}, "spec": spec}), 202)
+    assert expect(await region.root.put(path, {"metadata": {"name": "files"}, "spec": spec}), 202)
     assert await _held(region) == 12 * GIB
     await region.clock.sleep(5.0)
     assert (await region.until(path, "provisioned"))["status"]["usage"]["capacityBytes"] == 12 * GIB
@@ -50,7 +50,7 @@ async def test_storage_is_made_resized_and_paid_for(region: RegionHouse) -> None
     await region.until_gone(f"/api/v2/networks/{network}")
 
 
-async def test_storage_goes_with_its_project(region: RegionHouse) -> None:
+async def test_storage_goes_with_its_project(region: RegionEnvironment) -> None:
     network = await region.network()
     await region.until(f"/api/v2/networks/{network}", "provisioned")
     storage = await _made(region, network)

@@ -16,20 +16,20 @@ from remuda.region.kinds.filestorage import FileStorage, FileStorageClass
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.routes import NETWORKS
-from tests.kit.region.filestorage_asking import FAST, policy, read, update, wanted
-from tests.kit.region.holdings_ground import HOME, TENANT, Site, on_site
-from tests.kit.region.room import refusal
+from tests.kit.region.filestorage_requests import FAST, policy, read, update, wanted
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.storage import HOME, TENANT, StorageEnvironment, run_storage
 
 REFERENCE = "filestorages.region.unikorn-cloud.org"
 
 
-async def at_cloud(site: Site) -> list[CloudStorage]:
-    assert site.provider.file_storages is not None
-    return [each async for part in site.provider.file_storages.storages() for each in part]
+async def at_cloud(region_storage: StorageEnvironment) -> list[CloudStorage]:
+    assert region_storage.provider.file_storages is not None
+    return [each async for part in region_storage.provider.file_storages.storages() for each in part]
 
 
-async def put(site: Site, storage: str, body: Any) -> None:
-    reply = await site.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", body)
+async def put(region_storage: StorageEnvironment, storage: str, body: Any) -> None:
+    reply = await region_storage.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", body)
     assert reply.status == 202, reply
 
 
@@ -43,7 +43,7 @@ async def put(site: Site, storage: str, body: Any) -> None:
     ],
 )
 async def test_storage_keeps_off_addresses_that_something_else_holds(
-    region_storage: Site, held: Iterable[int], first: str, last: str
+    region_storage: StorageEnvironment, held: Iterable[int], first: str, last: str
 ) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
@@ -57,7 +57,9 @@ async def test_storage_keeps_off_addresses_that_something_else_holds(
     assert attached.addresses == CloudAddressRange(first, last)
 
 
-async def test_storage_is_not_attached_where_others_hold_the_whole_storage_range(region_storage: Site) -> None:
+async def test_storage_is_not_attached_where_others_hold_the_whole_storage_range(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network(reservations={"prefixLength": 27, "providerReservedPrefixLength": 28})
     found = await region_storage.store.get(Network, network)
@@ -67,7 +69,9 @@ async def test_storage_is_not_attached_where_others_hold_the_whole_storage_range
     assert refusal(reply) == (422, "network storage range does not contain any usable addresses")
 
 
-async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_range(region_storage: Site) -> None:
+async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_range(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
     storage = await region_storage.make_storage(wanted(network, snapshotPolicies=[policy()]))
@@ -103,7 +107,9 @@ async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_
     await region_storage.look_again()
 
 
-async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_the_range(region_storage: Site) -> None:
+async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_the_range(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     small = await region_storage.make_network(reservations={"prefixLength": 29, "providerReservedPrefixLength": 30})
     single = await region_storage.make_network(reservations={"prefixLength": 30}, prefix="10.1.0.0/24")
@@ -120,7 +126,9 @@ async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_th
     assert [each["networkId"] for each in rows] == [small, single, large]
 
 
-async def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is(region_storage: Site) -> None:
+async def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     one, two = await region_storage.make_network(), await region_storage.make_network(prefix="10.1.0.0/24")
     storage = await region_storage.make_storage(wanted(one, snapshotPolicies=[policy()]))
@@ -150,7 +158,7 @@ async def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is(
     assert (await region_storage.networks.ask(TENANT).get(f"{NETWORKS}/{one}")).status == 404
 
 
-async def test_a_network_that_storage_is_attached_to_cannot_go_before_it(region_storage: Site) -> None:
+async def test_a_network_that_storage_is_attached_to_cannot_go_before_it(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
     storage = await region_storage.make_storage(wanted(network))
@@ -165,7 +173,7 @@ async def test_a_network_that_storage_is_attached_to_cannot_go_before_it(region_
     assert (await client.get(f"{NETWORKS}/{network}")).status == 404
 
 
-async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: Site) -> None:
+async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
@@ -187,7 +195,7 @@ async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: Si
     await region_storage.look_again()
 
 
-async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_storage: Site) -> None:
+async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
@@ -207,7 +215,7 @@ async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_stor
     assert (await at_cloud(region_storage))[0].spec.size_bytes == 6 * GIB
 
 
-async def test_what_is_deleted_leaves_nothing_behind(region_storage: Site) -> None:
+async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
     before = region_storage.identity.everything()
@@ -227,7 +235,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: Site) -> No
     await region_storage.look_again()
 
 
-async def test_the_project_is_let_go_last(region_storage: Site) -> None:
+async def test_the_project_is_let_go_last(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
@@ -241,7 +249,7 @@ async def test_the_project_is_let_go_last(region_storage: Site) -> None:
     assert region_storage.identity.everything() == ({}, {}, frozenset())
 
 
-async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_storage: Site) -> None:
+async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     region_storage.identity.fail("confirm", times=3)
     storage = await region_storage.make_storage(wanted())
@@ -255,20 +263,20 @@ async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_
 
 @pytest.mark.parametrize("is_at_work", [False, True])
 def test_an_operation_that_was_undone_leaves_nothing_to_controllers(*, is_at_work: bool) -> None:
-    async def scenario(site: Site) -> None:
-        await site.keeper.look()
-        site.identity.fail("refer", times=1, after=True)
-        client = site.storages.ask(TENANT)
+    async def scenario(region_storage: StorageEnvironment) -> None:
+        await region_storage.keeper.look()
+        region_storage.identity.fail("refer", times=1, after=True)
+        client = region_storage.storages.ask(TENANT)
         assert (await client.post(FILE_STORAGE, wanted())).status == 503
-        await site.rest()
-        assert (await site.store.list(FileStorage)).items == []
-        assert await at_cloud(site) == []
-        assert site.identity.everything() == ({}, {}, frozenset())
+        await region_storage.rest()
+        assert (await region_storage.store.list(FileStorage)).items == []
+        assert await at_cloud(region_storage) == []
+        assert region_storage.identity.everything() == ({}, {}, frozenset())
 
-    on_site(scenario, at_work=is_at_work)
+    run_storage(scenario, at_work=is_at_work)
 
 
-async def test_storage_whose_class_has_gone_says_so_and_can_be_deleted(region_storage: Site) -> None:
+async def test_storage_whose_class_has_gone_says_so_and_can_be_deleted(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
@@ -286,20 +294,20 @@ async def test_storage_whose_class_has_gone_says_so_and_can_be_deleted(region_st
 def test_storage_that_waits_for_its_network_is_made_when_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("remuda.region.filestorage.service.is_provisioned", lambda _: True)  # as it is asked for
 
-    async def scenario(site: Site) -> None:
-        await site.keeper.look()
-        network = await site.make_network()
-        found = await site.store.get(Network, network)
+    async def scenario(region_storage: StorageEnvironment) -> None:
+        await region_storage.keeper.look()
+        network = await region_storage.make_network()
+        found = await region_storage.store.get(Network, network)
         pending = tuple(each for each in found.status.conditions if each.type != "Available")
         status = replace(found.status, conditions=pending)
-        await site.store.update_status(replace(found, status=status))
-        storage = await site.make_storage(wanted(network))
-        await site.world.clock.sleep(1)
-        assert (await site.available(FileStorage, storage)).reason == "DependencyNotReady"
-        found = await site.store.get(Network, network)
+        await region_storage.store.update_status(replace(found, status=status))
+        storage = await region_storage.make_storage(wanted(network))
+        await region_storage.world.clock.sleep(1)
+        assert (await region_storage.available(FileStorage, storage)).reason == "DependencyNotReady"
+        found = await region_storage.store.get(Network, network)
         spec = replace(found.spec, dns_nameservers=("9.9.9.9",))
-        await site.store.update(replace(found, spec=spec))
-        await site.rest()
-        assert (await read(site, storage))["metadata"]["provisioningStatus"] == "provisioned"
+        await region_storage.store.update(replace(found, spec=spec))
+        await region_storage.rest()
+        assert (await read(region_storage, storage))["metadata"]["provisioningStatus"] == "provisioned"
 
-    on_site(scenario)
+    run_storage(scenario)

@@ -20,7 +20,7 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.filestorage_asking import (
+from tests.kit.region.filestorage_requests import (
     ALL,
     INSIDER,
     NOBODY,
@@ -33,8 +33,8 @@ from tests.kit.region.filestorage_asking import (
     spoil,
     wanted,
 )
-from tests.kit.region.holdings_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Site
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, member, refusal
+from tests.kit.region.storage import ABSENT, HOME, OTHER_PROJECT, TENANT, StorageEnvironment
 
 PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 HOURLY = "hourly snapshot policies must not define timeOfDay, dayOfWeek, or dayOfMonth"
@@ -43,15 +43,17 @@ WEEKLY = "weekly snapshot policies require timeOfDay and dayOfWeek and must not 
 MONTHLY = "monthly snapshot policies require timeOfDay and dayOfMonth and must not define dayOfWeek"
 
 
-async def make_class(site: Site, name: str, *, region: str = REGION, organization: str | None = None) -> str:
+async def make_class(
+    region_storage: StorageEnvironment, name: str, *, region: str = REGION, organization: str | None = None
+) -> str:
     labels = {NAME: "files", REGION_LABEL: region} | ({ORGANIZATION: organization} if organization else {})
     spec = FileStorageClassSpec(provisioner="somebody", protocols=("nfsv4",))
-    await site.store.create(FileStorageClass(metadata=Metadata(name=name, labels=labels), spec=spec))
+    await region_storage.store.create(FileStorageClass(metadata=Metadata(name=name, labels=labels), spec=spec))
     return name
 
 
 @options(at_work=False)
-async def test_new_storage_is_pending_protected_and_attached_to_nothing(region_storage: Site) -> None:
+async def test_new_storage_is_pending_protected_and_attached_to_nothing(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     client = region_storage.storages.ask(TENANT)
     reply = await client.post(FILE_STORAGE, wanted())
@@ -87,7 +89,9 @@ async def test_new_storage_is_pending_protected_and_attached_to_nothing(region_s
     assert ("POST", "filestorages", stored.name, 201) in await region_storage.audited()
 
 
-async def test_what_is_asked_for_is_what_is_read_and_hidden_is_only_what_is_ours(region_storage: Site) -> None:
+async def test_what_is_asked_for_is_what_is_read_and_hidden_is_only_what_is_ours(
+    region_storage: StorageEnvironment,
+) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
     policies = [
@@ -141,7 +145,7 @@ async def test_what_is_asked_for_is_what_is_read_and_hidden_is_only_what_is_ours
 )
 @options(at_work=False)
 async def test_what_no_storage_can_be_is_refused_and_makes_nothing(
-    region_storage: Site, spec: dict[str, Any], status: int, sentence: str
+    region_storage: StorageEnvironment, spec: dict[str, Any], status: int, sentence: str
 ) -> None:
     await region_storage.keeper.look()
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**spec))
@@ -174,7 +178,7 @@ async def test_what_no_storage_can_be_is_refused_and_makes_nothing(
 )
 @options(at_work=False)
 async def test_what_does_not_fit_the_schema_is_told_where(
-    region_storage: Site, spec: dict[str, Any], place: str
+    region_storage: StorageEnvironment, spec: dict[str, Any], place: str
 ) -> None:
     status, sentence = refusal(await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**spec)))
     assert status == 400
@@ -183,7 +187,7 @@ async def test_what_does_not_fit_the_schema_is_told_where(
 
 
 @options(at_work=False)
-async def test_the_key_of_nfs_is_in_upper_case(region_storage: Site) -> None:
+async def test_the_key_of_nfs_is_in_upper_case(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     body = wanted(storageType={"nfs": {"rootSquash": False}})
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, body)
@@ -191,7 +195,7 @@ async def test_the_key_of_nfs_is_in_upper_case(region_storage: Site) -> None:
 
 
 @options(at_work=False)
-async def test_the_order_is_project_size_region_class_attachments_policies(region_storage: Site) -> None:
+async def test_the_order_is_project_size_region_class_attachments_policies(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     bad: dict[str, Any] = {
         "projectId": ABSENT,
@@ -219,7 +223,7 @@ async def test_the_order_is_project_size_region_class_attachments_policies(regio
 
 
 @options(at_work=False)
-async def test_only_those_make_storage_who_may(region_storage: Site) -> None:
+async def test_only_those_make_storage_who_may(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     assert refusal(await region_storage.storages.ask(READER).post(FILE_STORAGE, wanted())) == forbidden("create")
     assert refusal(await region_storage.storages.ask(NOBODY).post(FILE_STORAGE, wanted())) == forbidden("create")
@@ -232,7 +236,7 @@ async def test_only_those_make_storage_who_may(region_storage: Site) -> None:
 
 @options(at_work=False)
 async def test_a_class_of_another_region_or_organization_or_one_that_is_withdrawn_is_refused(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     names = [f"d0000000-0000-4000-8000-00000000000{number}" for number in range(3)]
     elsewhere = await make_class(region_storage, names[0], region=OTHER_REGION)
@@ -252,7 +256,7 @@ async def test_a_class_of_another_region_or_organization_or_one_that_is_withdraw
 
 
 async def test_a_network_has_to_be_of_the_same_project_and_provisioned_with_a_storage_range(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     await region_storage.keeper.look()
 
@@ -279,7 +283,7 @@ async def test_a_network_has_to_be_of_the_same_project_and_provisioned_with_a_st
 
 
 @options(at_work=False)
-async def test_a_network_that_is_not_there_yet_is_not_attached_to(region_storage: Site) -> None:
+async def test_a_network_that_is_not_there_yet_is_not_attached_to(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     network = await region_storage.make_network()
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(network))
@@ -288,7 +292,7 @@ async def test_a_network_that_is_not_there_yet_is_not_attached_to(region_storage
 
 
 @options(at_work=False, limits={"filestorage": 10 * GIB})
-async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(region_storage: Site) -> None:
+async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     region_storage.identity.add(PAYER)
     service = member("unikorn-thing", ORG, ALL).with_payer(PAYER.organization, PAYER.project)
@@ -307,7 +311,7 @@ async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(regi
 
 
 @options(at_work=False)
-async def test_a_request_that_comes_again_under_its_key_makes_one(region_storage: Site) -> None:
+async def test_a_request_that_comes_again_under_its_key_makes_one(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     client = region_storage.storages.ask(TENANT)
     for verb in ("refer", "allocate"):

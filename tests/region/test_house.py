@@ -2,16 +2,16 @@
 
 from remuda.region.kinds.networks import Address, Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Server
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import UBUNTU, RegionHouse
-from tests.region.shown import shown_of
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.region.environment import UBUNTU, RegionEnvironment
+from tests.kit.region.server_view import shown_of
 
 DEBIAN = "b1f0c0de-0002-4000-8000-000000000002"
 
 
-async def _is_empty(house: RegionHouse) -> bool:
+async def _is_empty(region: RegionEnvironment) -> bool:
     """Tell whether nothing of ours is left at the cloud."""
-    provider = house.north.provider
+    provider = region.north.provider
     assert provider.tenancies is not None
     assert provider.servers is not None
     assert provider.networks is not None
@@ -21,7 +21,7 @@ async def _is_empty(house: RegionHouse) -> bool:
     return not any(part for parts in (rows, servers, networks) for part in parts)
 
 
-async def test_a_server_comes_up_with_its_addresses(region: RegionHouse) -> None:
+async def test_a_server_comes_up_with_its_addresses(region: RegionEnvironment) -> None:
     network = await region.network()
     server = await region.server(network, networking={"publicIP": True})
     read = await region.until(f"/api/v2/servers/{server}", "provisioned")
@@ -29,11 +29,11 @@ async def test_a_server_comes_up_with_its_addresses(region: RegionHouse) -> None
     assert read["status"]["powerState"] == "Running"
     assert read["status"]["privateIP"].startswith("10.0.")
     assert read["status"]["publicIP"].startswith("198.51.100.")
-    output = told(await region.root.get(f"/api/v2/servers/{server}/consoleoutput"), 200)
+    output = expect(await region.root.get(f"/api/v2/servers/{server}/consoleoutput"), 200)
     assert "login:" in output["contents"]
 
 
-async def test_the_end_of_a_project_is_the_end_of_everything_in_it(region: RegionHouse) -> None:
+async def test_the_end_of_a_project_is_the_end_of_everything_in_it(region: RegionEnvironment) -> None:
     network = await region.network()
     for number in range(5):
         await region.server(network, f"server-{number}")
@@ -52,7 +52,7 @@ async def test_the_end_of_a_project_is_the_end_of_everything_in_it(region: Regio
     assert await _is_empty(region)
 
 
-async def test_a_stopped_server_says_so_and_starts_again(region: RegionHouse) -> None:
+async def test_a_stopped_server_says_so_and_starts_again(region: RegionEnvironment) -> None:
     server = await region.server(await region.network())
     path = f"/api/v2/servers/{server}"
     await region.until(path, "provisioned")
@@ -67,7 +67,7 @@ async def test_a_stopped_server_says_so_and_starts_again(region: RegionHouse) ->
     await region.identity.eventually("it runs", lambda: has("Running"))
 
 
-async def test_another_image_rebuilds_the_server_where_it_is(region: RegionHouse) -> None:
+async def test_another_image_rebuilds_the_server_where_it_is(region: RegionEnvironment) -> None:
     network = await region.network()
     server = await region.server(network)
     path = f"/api/v2/servers/{server}"
@@ -75,7 +75,7 @@ async def test_another_image_rebuilds_the_server_where_it_is(region: RegionHouse
     images = [image for image in await region.north.provider.images.images() if image.id != UBUNTU]  # type: ignore[union-attr]  # it has them
     other = next(each for each in images if each.architecture == "x86_64" and each.virtualization != "baremetal")
     body = {"metadata": {"name": "server"}, "spec": before["spec"] | {"imageId": other.id}}
-    assert told(await region.root.put(path, body), 202)["spec"]["imageId"] == other.id
+    assert expect(await region.root.put(path, body), 202)["spec"]["imageId"] == other.id
     await region.clock.sleep(1.0)
     after = await region.until(path, "provisioned")
     assert shown_of(after) == shown_of(before)
@@ -85,7 +85,7 @@ async def test_another_image_rebuilds_the_server_where_it_is(region: RegionHouse
 
 
 async def test_a_load_balancer_has_an_address_of_its_own_and_a_public_one_while_it_wants_it(
-    region: RegionHouse,
+    region: RegionEnvironment,
 ) -> None:
     network = await region.network()
     member = {"address": "10.0.1.10", "port": 8080}

@@ -10,7 +10,7 @@ from remuda.kernel.errors import Invalid, Malformed, RemudaError, Unavailable
 from remuda.outbound.addresses import AddressPolicy
 from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
 from remuda.region.images.transfer import ImageFetcher, ImageHeader, ImageLimits
-from tests.outbound.servers import HERE, Answer, Names, redirecting, saying, serving
+from tests.kit.outbound_servers import HERE, Answer, Names, redirecting, saying, serving
 
 SECTOR = b"\xfa" * 510 + b"\x55\xaa"
 DISK = SECTOR + bytes(range(256)) * 4096

@@ -8,13 +8,13 @@ from remuda.operations.kinds import Operation
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import HOME, TENANT, Site
-from tests.kit.region.loadbalancers_asking import ALL, listener, pool, update, wanted
-from tests.kit.region.room import ORG, member, refusal
+from tests.kit.region.loadbalancer_requests import ALL, listener, pool, update, wanted
+from tests.kit.region.resource_api import ORG, member, refusal
+from tests.kit.region.storage import HOME, TENANT, StorageEnvironment
 
 
 @options(at_work=False)
-async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_storage: Site) -> None:
+async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     body = wanted(network, vipAddress="10.0.0.200")
     body["metadata"] |= {"description": "old", "tags": [{"name": "a", "value": "1"}]}
@@ -47,7 +47,7 @@ async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_st
 @pytest.mark.parametrize("is_public", [False, True])
 @options(at_work=False)
 async def test_a_put_of_what_it_cannot_become_changes_nothing(
-    region_storage: Site, changed: dict[str, Any], sentence: str, *, is_public: bool
+    region_storage: StorageEnvironment, changed: dict[str, Any], sentence: str, *, is_public: bool
 ) -> None:
     network = await region_storage.make_network()
     path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
@@ -60,7 +60,7 @@ async def test_a_put_of_what_it_cannot_become_changes_nothing(
 @pytest.mark.parametrize("is_public", [False, True])
 @options(at_work=False)
 async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(
-    region_storage: Site, *, is_public: bool
+    region_storage: StorageEnvironment, *, is_public: bool
 ) -> None:
     client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
     path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
@@ -74,7 +74,7 @@ async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goe
 
 
 async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict_and_a_delete_ends_both(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
     balancer = await region_storage.make_balancer(wanted(network))
@@ -100,7 +100,9 @@ async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict_an
     )
 
 
-async def test_a_status_that_is_written_meanwhile_does_not_refuse_a_change_of_cost(region_storage: Site) -> None:
+async def test_a_status_that_is_written_meanwhile_does_not_refuse_a_change_of_cost(
+    region_storage: StorageEnvironment,
+) -> None:
     client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
     path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
     for number in range(6):

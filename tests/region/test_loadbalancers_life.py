@@ -14,8 +14,8 @@ from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import HOME, TENANT, Site, on_site
-from tests.kit.region.room import refusal
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.storage import HOME, TENANT, StorageEnvironment, run_storage
 
 HELD = (
     "spec.vipAddress is the address of something else on the network: "
@@ -34,18 +34,20 @@ def update(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "lb"}, "spec": {"listeners": [WEB], **spec}}
 
 
-async def at_cloud(site: Site) -> list[CloudBalancer]:
-    assert site.provider.load_balancers is not None
-    return [each async for part in site.provider.load_balancers.balancers() for each in part]
+async def at_cloud(region_storage: StorageEnvironment) -> list[CloudBalancer]:
+    assert region_storage.provider.load_balancers is not None
+    return [each async for part in region_storage.provider.load_balancers.balancers() for each in part]
 
 
-async def read(site: Site, balancer: str) -> Any:
-    reply = await site.balancers.ask(TENANT).get(f"{LOAD_BALANCERS}/{balancer}")
+async def read(region_storage: StorageEnvironment, balancer: str) -> Any:
+    reply = await region_storage.balancers.ask(TENANT).get(f"{LOAD_BALANCERS}/{balancer}")
     assert reply.status == 200, reply
     return reply.json
 
 
-async def test_an_address_that_something_foreign_has_at_the_cloud_is_told_as_such(region_storage: Site) -> None:
+async def test_an_address_that_something_foreign_has_at_the_cloud_is_told_as_such(
+    region_storage: StorageEnvironment,
+) -> None:
     network = await region_storage.make_network()
     await region_storage.rest()
     provider = region_storage.provider
@@ -63,7 +65,7 @@ async def test_an_address_that_something_foreign_has_at_the_cloud_is_told_as_suc
     assert (about["provisioningStatus"], about["provisioningStatusDetail"]["reason"]) == ("error", "AddressTaken")
 
 
-async def test_the_address_that_is_asked_for_is_the_one_that_it_gets(region_storage: Site) -> None:
+async def test_the_address_that_is_asked_for_is_the_one_that_it_gets(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     balancer = await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.177"))
     assert "vipAddress" not in (await read(region_storage, balancer))["status"]
@@ -80,7 +82,7 @@ async def test_the_address_that_is_asked_for_is_the_one_that_it_gets(region_stor
     await region_storage.look_again()
 
 
-async def test_an_address_that_another_has_is_refused(region_storage: Site) -> None:
+async def test_an_address_that_another_has_is_refused(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     first = await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.177"))
     await region_storage.rest()
@@ -90,7 +92,9 @@ async def test_an_address_that_another_has_is_refused(region_storage: Site) -> N
     assert region_storage.identity.total("loadbalancers", HOME) == 1
 
 
-async def test_of_two_that_ask_for_one_address_at_once_the_second_waits_for_it(region_storage: Site) -> None:
+async def test_of_two_that_ask_for_one_address_at_once_the_second_waits_for_it(
+    region_storage: StorageEnvironment,
+) -> None:
     network = await region_storage.make_network()
     both = [await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.177")) for _ in range(2)]
     await region_storage.rest()
@@ -109,7 +113,7 @@ async def test_of_two_that_ask_for_one_address_at_once_the_second_waits_for_it(r
 
 
 async def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that_is_given_back(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     network = await region_storage.make_network()
     first = await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.177"))
@@ -127,19 +131,21 @@ def test_one_that_asked_before_that_was_refused_never_takes_an_address_that_is_r
 ) -> None:
     monkeypatch.setattr("remuda.region.loadbalancers.service.read_vip", lambda asked, _: IPv4Address(asked))
 
-    async def scenario(site: Site) -> None:
-        balancer = await site.make_balancer(wanted(await site.make_network(), vipAddress="10.0.0.16"))
-        await site.rest()
-        said = await site.available(LoadBalancer, balancer)
+    async def scenario(region_storage: StorageEnvironment) -> None:
+        balancer = await region_storage.make_balancer(
+            wanted(await region_storage.make_network(), vipAddress="10.0.0.16")
+        )
+        await region_storage.rest()
+        said = await region_storage.available(LoadBalancer, balancer)
         assert said.message == "its network reserves 10.0.0.16 for others: make one that asks for another"
-        assert not (await site.store.list(Address)).items
-        assert not await at_cloud(site)
+        assert not (await region_storage.store.list(Address)).items
+        assert not await at_cloud(region_storage)
 
-    on_site(scenario)
+    run_storage(scenario)
 
 
 async def test_a_network_without_free_addresses_says_so_and_one_that_is_given_back_is_used(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     network = await region_storage.make_network(reservations={"prefixLength": 25, "providerReservedPrefixLength": 28})
     found = await region_storage.store.get(Network, network)
@@ -157,11 +163,11 @@ async def test_a_network_without_free_addresses_says_so_and_one_that_is_given_ba
     assert (await read(region_storage, late))["status"]["vipAddress"] == pool[0]
 
 
-async def _occupy(site: Site, network: Network, ip: str) -> None:
-    assert await take_this_address(site.store, network, network, IPv4Address(ip)) is not None
+async def _occupy(region_storage: StorageEnvironment, network: Network, ip: str) -> None:
+    assert await take_this_address(region_storage.store, network, network, IPv4Address(ip)) is not None
 
 
-async def test_a_public_address_comes_and_goes_with_what_it_costs(region_storage: Site) -> None:
+async def test_a_public_address_comes_and_goes_with_what_it_costs(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     balancer = await region_storage.make_balancer(wanted(network))
     await region_storage.rest()
@@ -186,7 +192,7 @@ async def test_a_public_address_comes_and_goes_with_what_it_costs(region_storage
 
 
 @options(limits={"publicips": 0})
-async def test_a_public_address_that_exceeds_the_quota_changes_nothing(region_storage: Site) -> None:
+async def test_a_public_address_that_exceeds_the_quota_changes_nothing(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     balancer = await region_storage.make_balancer(wanted(network))
     await region_storage.rest()
@@ -201,7 +207,7 @@ async def test_a_public_address_that_exceeds_the_quota_changes_nothing(region_st
 
 
 @options(public_addresses=("198.51.100.1/32",))
-async def test_a_cloud_without_public_addresses_is_tried_again(region_storage: Site) -> None:
+async def test_a_cloud_without_public_addresses_is_tried_again(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     first = await region_storage.make_balancer(wanted(network, publicIP=True))
     await region_storage.rest()
@@ -215,7 +221,9 @@ async def test_a_cloud_without_public_addresses_is_tried_again(region_storage: S
 
 
 @options(is_instant=False)
-async def test_one_that_takes_its_time_is_provisioned_when_the_cloud_says_so(region_storage: Site) -> None:
+async def test_one_that_takes_its_time_is_provisioned_when_the_cloud_says_so(
+    region_storage: StorageEnvironment,
+) -> None:
     network = await region_storage.make_network()
     balancer = await region_storage.make_balancer(wanted(network))
     await region_storage.world.clock.sleep(0.9)
@@ -225,7 +233,7 @@ async def test_one_that_takes_its_time_is_provisioned_when_the_cloud_says_so(reg
     await region_storage.look_again()
 
 
-async def test_listeners_are_replaced_where_it_is(region_storage: Site) -> None:
+async def test_listeners_are_replaced_where_it_is(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     balancer = await region_storage.make_balancer(wanted(network))
     await region_storage.rest()
@@ -238,7 +246,7 @@ async def test_listeners_are_replaced_where_it_is(region_storage: Site) -> None:
     await region_storage.look_again()
 
 
-async def test_what_is_deleted_leaves_nothing_behind(region_storage: Site) -> None:
+async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     balancer = await region_storage.make_balancer(wanted(network, publicIP=True))
     await region_storage.rest()
@@ -260,7 +268,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: Site) -> No
     await region_storage.look_again()
 
 
-async def test_load_balancers_go_with_their_network(region_storage: Site) -> None:
+async def test_load_balancers_go_with_their_network(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     for _ in range(3):
         await region_storage.make_balancer(wanted(network))

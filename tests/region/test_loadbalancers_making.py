@@ -22,8 +22,7 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import ABSENT, HOME, TENANT, Site
-from tests.kit.region.loadbalancers_asking import (
+from tests.kit.region.loadbalancer_requests import (
     ALL,
     INSIDER,
     NO_PREFIX,
@@ -39,11 +38,12 @@ from tests.kit.region.loadbalancers_asking import (
     pool,
     wanted,
 )
-from tests.kit.region.room import ORG, PROJECT, REGION, member, refusal
+from tests.kit.region.resource_api import ORG, PROJECT, REGION, member, refusal
+from tests.kit.region.storage import ABSENT, HOME, TENANT, StorageEnvironment
 
 
 @options(at_work=False)
-async def test_a_new_load_balancer_is_pending_and_belongs_to_its_network(region_storage: Site) -> None:
+async def test_a_new_load_balancer_is_pending_and_belongs_to_its_network(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     client = region_storage.balancers.ask(TENANT)
     member_ = {"address": "192.0.2.1", "port": 8080}
@@ -158,7 +158,7 @@ async def test_a_new_load_balancer_is_pending_and_belongs_to_its_network(region_
 )
 @options(at_work=False)
 async def test_what_no_load_balancer_can_be_is_refused_and_makes_nothing(
-    region_storage: Site, body: dict[str, Any], status: int, sentence: str
+    region_storage: StorageEnvironment, body: dict[str, Any], status: int, sentence: str
 ) -> None:
     network = await region_storage.make_network()
     reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, **body))
@@ -189,7 +189,7 @@ async def test_what_no_load_balancer_can_be_is_refused_and_makes_nothing(
 )
 @options(at_work=False)
 async def test_a_listener_that_does_not_fit_the_schema_is_told_where(
-    region_storage: Site, body: dict[str, Any], place: str
+    region_storage: StorageEnvironment, body: dict[str, Any], place: str
 ) -> None:
     network = await region_storage.make_network()
     status, sentence = refusal(await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, body)))
@@ -199,7 +199,9 @@ async def test_a_listener_that_does_not_fit_the_schema_is_told_where(
 
 
 @options(at_work=False)
-async def test_one_without_listeners_or_with_a_tag_twice_or_of_another_service_is_refused(region_storage: Site) -> None:
+async def test_one_without_listeners_or_with_a_tag_twice_or_of_another_service_is_refused(
+    region_storage: StorageEnvironment,
+) -> None:
     client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
     body = {"metadata": {"name": "lb"}, "spec": {"networkId": network, "listeners": []}}
     assert (await client.post(LOAD_BALANCERS, body)).status == 400
@@ -213,7 +215,9 @@ async def test_one_without_listeners_or_with_a_tag_twice_or_of_another_service_i
 
 
 @options(at_work=False)
-async def test_the_network_comes_first_then_the_right_then_the_address_then_the_listeners(region_storage: Site) -> None:
+async def test_the_network_comes_first_then_the_right_then_the_address_then_the_listeners(
+    region_storage: StorageEnvironment,
+) -> None:
     network = await region_storage.make_network()
     bad = wanted(network, listener(), listener(), vipAddress="x")
     unknown = wanted(ABSENT, listener(), listener(), vipAddress="x")
@@ -230,7 +234,7 @@ async def test_the_network_comes_first_then_the_right_then_the_address_then_the_
 
 
 @options(at_work=False)
-async def test_a_network_of_the_first_generation_is_not_there(region_storage: Site) -> None:
+async def test_a_network_of_the_first_generation_is_not_there(region_storage: StorageEnvironment) -> None:
     labels = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, REGION_LABEL: REGION, IDENTITY: ABSENT}
     found = await region_storage.store.get(Network, await region_storage.make_network())
     await region_storage.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=found.spec))
@@ -238,7 +242,7 @@ async def test_a_network_of_the_first_generation_is_not_there(region_storage: Si
 
 
 @options(at_work=False)
-async def test_on_a_network_that_goes_nothing_new_is_made(region_storage: Site) -> None:
+async def test_on_a_network_that_goes_nothing_new_is_made(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     assert (await region_storage.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
     reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network))
@@ -247,7 +251,7 @@ async def test_on_a_network_that_goes_nothing_new_is_made(region_storage: Site) 
 
 
 @options(at_work=False, limits={"loadbalancers": 1, "publicips": 1})
-async def test_quota_is_held_for_whoever_pays_and_refused_in_words(region_storage: Site) -> None:
+async def test_quota_is_held_for_whoever_pays_and_refused_in_words(region_storage: StorageEnvironment) -> None:
     network = await region_storage.make_network()
     region_storage.identity.add(PAYER)
     service = member("unikorn-thing", ORG, ALL).with_payer(PAYER.organization, PAYER.project)
@@ -268,7 +272,7 @@ async def test_quota_is_held_for_whoever_pays_and_refused_in_words(region_storag
 
 
 @options(at_work=False)
-async def test_a_request_that_comes_again_under_its_key_makes_one(region_storage: Site) -> None:
+async def test_a_request_that_comes_again_under_its_key_makes_one(region_storage: StorageEnvironment) -> None:
     client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
     first = await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="once")
     again = await client.post(LOAD_BALANCERS, wanted(network), idempotency_key="once")

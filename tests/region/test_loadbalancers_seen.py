@@ -4,14 +4,14 @@ from typing import Any
 
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.environment import options
-from tests.kit.region.holdings_ground import ABSENT, OTHER_PROJECT, TENANT, Site
-from tests.kit.region.loadbalancers_asking import INSIDER, NOBODY, READER, STRANGER, forbidden, update, wanted
-from tests.kit.region.room import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.loadbalancer_requests import INSIDER, NOBODY, READER, STRANGER, forbidden, update, wanted
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.storage import ABSENT, OTHER_PROJECT, TENANT, StorageEnvironment
 
 
 @options(at_work=False)
 async def test_a_load_balancer_is_not_there_for_strangers_and_closed_to_those_without_rights(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     network = await region_storage.make_network()
     path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
@@ -34,7 +34,9 @@ async def test_a_load_balancer_is_not_there_for_strangers_and_closed_to_those_wi
 
 
 @options(at_work=False)
-async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter(region_storage: Site) -> None:
+async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter(
+    region_storage: StorageEnvironment,
+) -> None:
     one = await region_storage.make_network()
     two = await region_storage.make_network(projectId=OTHER_PROJECT)
     tagged = wanted(one) | {"metadata": {"name": "lb", "tags": [{"name": "a", "value": "1"}]}}

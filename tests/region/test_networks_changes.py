@@ -4,19 +4,18 @@ from typing import Any
 
 import pytest
 
-from remuda.region.deletion import reject_if_used
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
-from remuda.region.networks import service
 from remuda.region.networks.routes import NETWORKS
+from remuda.region.networks.service import Networks
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import REFERENCE, reference_at, update
-from tests.kit.region.networks_ground import TENANT, Ground, network
-from tests.kit.region.room import ORG, OTHER_REGION, member, refusal
+from tests.kit.region.network_requests import REFERENCE, reference_at, update
+from tests.kit.region.networks import TENANT, NetworksEnvironment, network
+from tests.kit.region.resource_api import ORG, OTHER_REGION, member, refusal
 
 
-async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_networks: Ground) -> None:
+async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_networks: NetworksEnvironment) -> None:
     client = region_networks.networks.ask(TENANT)
     wanted = network(routes=[{"prefix": "1.0.0.0/8", "nexthop": "10.0.0.9"}], reservations={"prefixLength": 26})
     wanted["metadata"] |= {"description": "old", "tags": [{"name": "a", "value": "1"}]}
@@ -53,7 +52,7 @@ async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_ne
     ids=["name server", "prefix", "next hop"],
 )
 async def test_a_put_of_what_no_network_can_become_changes_nothing(
-    region_networks: Ground, spec: dict[str, Any], sentence: str
+    region_networks: NetworksEnvironment, spec: dict[str, Any], sentence: str
 ) -> None:
     name = await region_networks.make_network()
     before = await region_networks.versions()
@@ -63,7 +62,7 @@ async def test_a_put_of_what_no_network_can_become_changes_nothing(
 
 
 async def test_m26_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     client, path = region_networks.networks.ask(TENANT), f"{NETWORKS}/{await region_networks.make_network()}"
     old = (await client.get(path)).headers["etag"]
@@ -77,7 +76,7 @@ async def test_m26_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag
 # The end, and what keeps it off.
 
 
-async def test_a_network_goes_with_its_identity_and_says_so_while_it_does(region_networks: Ground) -> None:
+async def test_a_network_goes_with_its_identity_and_says_so_while_it_does(region_networks: NetworksEnvironment) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
     path = f"{NETWORKS}/{name}"
     reply = await client.delete(path)
@@ -96,7 +95,7 @@ async def test_a_network_goes_with_its_identity_and_says_so_while_it_does(region
     assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
 
 
-async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_networks: Ground) -> None:
+async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_networks: NetworksEnvironment) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
     for _ in range(2):
         reply = await client.put(reference_at(name))
@@ -105,6 +104,9 @@ async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_netw
     assert stored.metadata.finalizers.count(REFERENCE) == 1
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
+    outdated = (await client.get(f"{NETWORKS}/{await region_networks.make_network()}")).headers["etag"]
+    reply = await client.delete(f"{NETWORKS}/{name}", if_match=outdated)
+    assert reply.status == 412, "If-Match is compared before the network is found to be in use"
     assert not (await region_networks.store.get(Network, name)).is_deleting
     for _ in range(2):
         reply = await client.delete(reference_at(name))
@@ -113,7 +115,9 @@ async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_netw
 
 
 @pytest.mark.parametrize("reference", ["unikorn", "foregroundDeletion", "remuda/in-use", "servers/x", "a.b/"])
-async def test_what_is_no_reference_can_neither_be_put_nor_taken_off(region_networks: Ground, reference: str) -> None:
+async def test_what_is_no_reference_can_neither_be_put_nor_taken_off(
+    region_networks: NetworksEnvironment, reference: str
+) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
     before = await region_networks.versions()
     for reply in (
@@ -126,7 +130,7 @@ async def test_what_is_no_reference_can_neither_be_put_nor_taken_off(region_netw
 
 @pytest.mark.parametrize("reference", ["servers.example/" + "x" * 200, "servers.example/a b", "servers.example/ä"])
 async def test_a_reference_that_no_backend_can_keep_is_refused_not_stored(
-    region_networks: Ground, reference: str
+    region_networks: NetworksEnvironment, reference: str
 ) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
     before = await region_networks.versions()
@@ -138,16 +142,16 @@ async def test_a_reference_that_no_backend_can_keep_is_refused_not_stored(
 
 
 async def test_m26_a_reference_that_comes_at_the_moment_of_a_deletion_keeps_the_network(
-    region_networks: Ground, monkeypatch: pytest.MonkeyPatch
+    region_networks: NetworksEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
-    replies = []
+    replies, check_deletion = [], Networks.check_deletion
 
     async def refer(*arguments: Any) -> None:
-        await reject_if_used(*arguments)
+        await check_deletion(*arguments)
         replies.append((await client.put(reference_at(name))).status)
 
-    monkeypatch.setattr(service, "reject_if_used", refer)
+    monkeypatch.setattr(Networks, "check_deletion", refer)
     reply = await client.delete(f"{NETWORKS}/{name}")
     assert refusal(reply) == (403, "network is in use and cannot be deleted")
     assert replies == [201]
@@ -156,7 +160,7 @@ async def test_m26_a_reference_that_comes_at_the_moment_of_a_deletion_keeps_the_
 
 @options(at_work=True)
 async def test_a_network_takes_its_identity_with_it_also_if_whoever_deleted_it_did_not_come_to_that(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     network = await region_networks.store.get(Network, await region_networks.make_network())
     await region_networks.rest()
@@ -166,7 +170,7 @@ async def test_a_network_takes_its_identity_with_it_also_if_whoever_deleted_it_d
     assert (await region_networks.store.list(Network)).items == []
 
 
-async def test_a_server_keeps_its_network(region_networks: Ground) -> None:
+async def test_a_server_keeps_its_network(region_networks: NetworksEnvironment) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
     spec = ServerSpec(flavor_id="flavor", image=ServerImage(id="image"), networks=(ServerNetwork(id=name),))
     server = await region_networks.store.create(Server(metadata=Metadata(name="server"), spec=spec))
@@ -176,7 +180,7 @@ async def test_a_server_keeps_its_network(region_networks: Ground) -> None:
     assert (await client.delete(f"{NETWORKS}/{name}")).status == 202
 
 
-async def test_every_change_is_witnessed_in_its_organization(region_networks: Ground) -> None:
+async def test_every_change_is_witnessed_in_its_organization(region_networks: NetworksEnvironment) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
     path = f"{NETWORKS}/{name}"
     await client.put(path, update())

@@ -20,12 +20,14 @@ from remuda.resources.conventions import (
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, nothing_was_made
-from tests.kit.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, network
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal
+from tests.kit.region.network_requests import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, nothing_was_made
+from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, TENANT, NetworksEnvironment, network
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal
 
 
-async def test_m21_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it(region_networks: Ground) -> None:
+async def test_m21_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it(
+    region_networks: NetworksEnvironment,
+) -> None:
     client = region_networks.networks.ask(TENANT)
     reply = await client.post(
         NETWORKS, network(prefix="10.0.0.5/16", routes=[{"prefix": "1.2.3.4/8", "nexthop": "10.0.0.9"}])
@@ -60,7 +62,7 @@ async def test_m21_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_
     assert stored.spec.reservations is None, "the default is worked out, not stored"
 
 
-async def test_m21_a_network_holds_its_project_and_what_it_costs(region_networks: Ground) -> None:
+async def test_m21_a_network_holds_its_project_and_what_it_costs(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     stored = await region_networks.store.get(Network, name)
     hidden = stored.metadata.labels[IDENTITY]
@@ -86,7 +88,7 @@ async def test_m21_a_network_holds_its_project_and_what_it_costs(region_networks
     ids=["another project", "no project", "nobody", "what fits no label", "no ids"],
 )
 async def test_m20_m21_whoever_is_charged_is_whom_the_labels_name(
-    region_networks: Ground, claimed: tuple[str | None, str | None], payer: ProjectRef
+    region_networks: NetworksEnvironment, claimed: tuple[str | None, str | None], payer: ProjectRef
 ) -> None:
     service = Principal(subject="unikorn-kubernetes", type="system", access=TENANT.access).with_payer(*claimed)
     name = await region_networks.make_network(service)
@@ -96,7 +98,7 @@ async def test_m20_m21_whoever_is_charged_is_whom_the_labels_name(
     assert region_networks.identity.references[HOME], "it is in the project all the same"
 
 
-async def test_the_same_request_under_its_key_makes_one_network(region_networks: Ground) -> None:
+async def test_the_same_request_under_its_key_makes_one_network(region_networks: NetworksEnvironment) -> None:
     client = region_networks.networks.ask(TENANT)
     replies = [await client.post(NETWORKS, network(), idempotency_key="once") for _ in range(2)]
     assert [reply.status for reply in replies] == [201, 201]
@@ -105,7 +107,7 @@ async def test_the_same_request_under_its_key_makes_one_network(region_networks:
     assert len(region_networks.identity.held) == 1
 
 
-async def test_a_request_that_failed_can_be_sent_again_under_its_key(region_networks: Ground) -> None:
+async def test_a_request_that_failed_can_be_sent_again_under_its_key(region_networks: NetworksEnvironment) -> None:
     client = region_networks.networks.ask(TENANT)
     region_networks.identity.fail("allocate", after=True)
     assert (await client.post(NETWORKS, network(), idempotency_key="once")).status == 503
@@ -160,7 +162,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
 
 @pytest.mark.parametrize(("spec", "status", "sentence"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 async def test_what_no_network_can_be_is_refused_and_nothing_is_made(
-    region_networks: Ground, spec: dict[str, Any], status: int, sentence: str
+    region_networks: NetworksEnvironment, spec: dict[str, Any], status: int, sentence: str
 ) -> None:
     reply = await region_networks.networks.ask(TENANT).post(NETWORKS, network(**spec))
     assert refusal(reply) == (status, sentence)
@@ -182,7 +184,7 @@ async def test_what_no_network_can_be_is_refused_and_nothing_is_made(
     ids=["organization", "project", "region", "too long", "no length", "no name servers", "no prefix"],
 )
 async def test_what_does_not_fit_the_schema_is_refused_with_the_field_that_does_not(
-    region_networks: Ground, spec: dict[str, Any], field: str
+    region_networks: NetworksEnvironment, spec: dict[str, Any], field: str
 ) -> None:
     status, sentence = refusal(await region_networks.networks.ask(TENANT).post(NETWORKS, network(**spec)))
     assert status == 400
@@ -191,7 +193,7 @@ async def test_what_does_not_fit_the_schema_is_refused_with_the_field_that_does_
 
 
 async def test_tags_that_are_not_the_callers_to_give_are_refused_before_anything_is_begun(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     client = region_networks.networks.ask(TENANT)
     for tags in ([("compute.unikorn-cloud.org/cluster", "x")], [("a", "1"), ("a", "2")]):
@@ -204,7 +206,7 @@ async def test_tags_that_are_not_the_callers_to_give_are_refused_before_anything
     assert set(region_networks.identity.asked) == {"has_project"}
 
 
-async def test_a_service_can_give_its_own_tags_whoever_it_acts_for(region_networks: Ground) -> None:
+async def test_a_service_can_give_its_own_tags_whoever_it_acts_for(region_networks: NetworksEnvironment) -> None:
     service = Principal(subject="ann@example.com", type="user", service="unikorn-compute", access=TENANT.access)
     wanted = network()
     wanted["metadata"]["tags"] = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
@@ -215,7 +217,7 @@ async def test_a_service_can_give_its_own_tags_whoever_it_acts_for(region_networ
 
 @options(limits={"networks": 1})
 async def test_a_quota_that_is_used_up_is_told_in_the_words_of_identity_and_nothing_is_left(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     await region_networks.make_network()
     before = region_networks.identity.everything()
@@ -229,7 +231,9 @@ async def test_a_quota_that_is_used_up_is_told_in_the_words_of_identity_and_noth
 # Who may make one, and in which order that is judged.
 
 
-async def test_rights_come_first_then_the_project_then_the_region_then_what_is_wanted(region_networks: Ground) -> None:
+async def test_rights_come_first_then_the_project_then_the_region_then_what_is_wanted(
+    region_networks: NetworksEnvironment,
+) -> None:
     bad: dict[str, Any] = {"regionId": ABSENT, "prefix": "pony"}
     reply = await region_networks.networks.ask(READER).post(NETWORKS, network(projectId=ABSENT, **bad))
     assert refusal(reply) == forbidden("create", OUTSIDE)
@@ -251,7 +255,7 @@ async def test_rights_come_first_then_the_project_then_the_region_then_what_is_w
     [("gone", 404, "resource not found"), ("going", 400, "unable to add reference, resource is being deleted")],
 )
 async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_network(
-    region_networks: Ground, fate: str, status: int, sentence: str
+    region_networks: NetworksEnvironment, fate: str, status: int, sentence: str
 ) -> None:
     if fate == "going":
         region_networks.identity.references[HOME].add("servers.example/keeps-it")
@@ -264,7 +268,7 @@ async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_ne
     assert not region_networks.identity.held
 
 
-async def test_a_region_without_networks_is_not_valid_here(region_networks: Ground) -> None:
+async def test_a_region_without_networks_is_not_valid_here(region_networks: NetworksEnvironment) -> None:
     region_networks.providers[REGION] = Provider(type="kubernetes", catalogue=region_networks.provider.catalogue)
     reply = await region_networks.networks.ask(TENANT).post(NETWORKS, network())
     assert refusal(reply) == (400, "region is not valid for this endpoint")

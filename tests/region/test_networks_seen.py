@@ -7,7 +7,7 @@ from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import (
+from tests.kit.region.network_requests import (
     INSIDER,
     NOT_FOUND,
     OUTSIDE,
@@ -17,11 +17,11 @@ from tests.kit.region.networks_asking import (
     reference_at,
     update,
 )
-from tests.kit.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, network
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
+from tests.kit.region.networks import ABSENT, OTHER_PROJECT, TENANT, NetworksEnvironment, network
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
 
 
-async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: Ground) -> None:
+async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     path = f"{NETWORKS}/{name}"
     for client, body in ((region_networks.networks.ask(STRANGER), update()),):
@@ -47,7 +47,7 @@ async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region
     assert refusal(await reader.get(f"{NETWORKS}/{ABSENT}")) == NOT_FOUND
 
 
-async def test_what_the_first_api_made_is_not_there(region_networks: Ground) -> None:
+async def test_what_the_first_api_made_is_not_there(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     stored = await region_networks.store.get(Network, name)
     labels = {label: value for label, value in stored.metadata.labels.items() if label != API_VERSION}
@@ -62,7 +62,9 @@ async def test_what_the_first_api_made_is_not_there(region_networks: Ground) -> 
 # Lists.
 
 
-async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids(region_networks: Ground) -> None:
+async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids(
+    region_networks: NetworksEnvironment,
+) -> None:
     region_networks.identity.add(ProjectRef(OTHER_ORG, PROJECT))
     everybody = everywhere("root@example.com", "region:networks:v2 CRUD, region:regions R")
     mine = [await region_networks.make_network() for _ in range(2)]
@@ -87,17 +89,17 @@ async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of
     assert await seen(everybody, ("organizationID", OTHER_ORG), ("projectID", OTHER_PROJECT)) == []
 
 
-async def _make_elsewhere(ground: Ground, like: str) -> str:
+async def _make_elsewhere(region_networks: NetworksEnvironment, like: str) -> str:
     """Store a network of another region beside one that was made."""
-    found = await ground.store.get(Network, like)
+    found = await region_networks.store.get(Network, like)
     name = "f0000000-0000-4000-8000-00000000000f"
     labels = {**found.metadata.labels, REGION_LABEL: OTHER_REGION}
     metadata = Metadata(name=name, labels=labels, finalizers=(CONTROLLER_FINALIZER,))
-    await ground.store.create(Network(metadata=metadata, spec=found.spec))
+    await region_networks.store.create(Network(metadata=metadata, spec=found.spec))
     return name
 
 
-async def test_a_list_takes_all_tags_that_are_asked_for(region_networks: Ground) -> None:
+async def test_a_list_takes_all_tags_that_are_asked_for(region_networks: NetworksEnvironment) -> None:
     client = region_networks.networks.ask(TENANT)
     wanted = network()
     wanted["metadata"]["tags"] = [{"name": "team", "value": "a"}, {"name": "tier", "value": "1"}]
@@ -112,7 +114,7 @@ async def test_a_list_takes_all_tags_that_are_asked_for(region_networks: Ground)
     assert refusal(await client.get(NETWORKS, [("tag", "team")])) == (400, "tag decode failed")
 
 
-async def test_nobody_can_ask_for_what_is_none_of_theirs_or_is_no_id(region_networks: Ground) -> None:
+async def test_nobody_can_ask_for_what_is_none_of_theirs_or_is_no_id(region_networks: NetworksEnvironment) -> None:
     client = region_networks.networks.ask(TENANT)
     reply = await client.get(NETWORKS, [("organizationID", OTHER_ORG)])
     assert refusal(reply) == forbidden("read", " — organization is not in this principal's accessible set")

@@ -8,14 +8,14 @@ import pytest
 from remuda.region.kinds.networks import IDENTITY, NETWORK, Network
 from remuda.region.kinds.servers import SERVER
 from remuda.resources.conventions import identity_of
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
-from tests.region.ending import end_project, furnish, left_of, let_go, listening, until_project_is_gone
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionEnvironment, run_region
+from tests.kit.region.project_deletion import end_project, furnish, left_of, let_go, listening, until_project_is_gone
 
 SERVERS, PARTS = 200, 5
 WITHIN_S = 300.0
 
 
-async def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call(region: RegionHouse) -> None:
+async def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call(region: RegionEnvironment) -> None:
     async with listening(region) as heard:
         network = await region.network()
         servers = await furnish(region, network, servers=range(SERVERS), parts=PARTS)
@@ -40,33 +40,33 @@ async def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call(region:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_m25_a_project_that_ends_while_half_of_it_is_being_made_leaves_nothing(seed: int) -> None:
-    async def scenario(house: RegionHouse) -> None:
-        network = await house.network()
-        await furnish(house, network, servers=range(6), parts=2)
+    async def scenario(region: RegionEnvironment) -> None:
+        network = await region.network()
+        await furnish(region, network, servers=range(6), parts=2)
         numbers, is_ending, made = count(), asyncio.Event(), list[str]()
 
         async def go_on() -> None:
             """Ask for more until somebody says no."""
-            while await _is_given(house, network, next(numbers), made):
-                await house.clock.sleep(0.4)
+            while await _is_given(region, network, next(numbers), made):
+                await region.clock.sleep(0.4)
             assert is_ending.is_set(), "nobody is refused before"
 
         async with asyncio.TaskGroup() as clients:
             for _ in range(3):
                 clients.create_task(go_on())
-            await house.clock.sleep(0.35 * seed)
+            await region.clock.sleep(0.35 * seed)
             is_ending.set()
-            await end_project(house)
+            await end_project(region)
         assert made
-        await until_project_is_gone(house, within_s=WITHIN_S)
-        assert await left_of(house) == {}
+        await until_project_is_gone(region, within_s=WITHIN_S)
+        assert await left_of(region) == {}
 
-    in_a_region(scenario, seed=seed)
+    run_region(scenario, seed=seed)
 
 
-async def _is_given(house: RegionHouse, network: str, number: int, made: list[str]) -> bool:
+async def _is_given(region: RegionEnvironment, network: str, number: int, made: list[str]) -> bool:
     """Ask for something more, and tell whether it was given."""
-    place = {"organizationId": house.organization, "projectId": house.project, "regionId": NORTH}
+    place = {"organizationId": region.organization, "projectId": region.project, "regionId": NORTH}
     server = {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU}
     wanted = [
         ("/api/v2/networks", place | {"prefix": "10.1.0.0/16", "dnsNameservers": []}),
@@ -77,7 +77,7 @@ async def _is_given(house: RegionHouse, network: str, number: int, made: list[st
         ("/api/v2/servers", server),
     ]
     path, spec = wanted[number % len(wanted)]
-    reply = await house.root.post(path, {"metadata": {"name": f"more-{number}"}, "spec": spec})
+    reply = await region.root.post(path, {"metadata": {"name": f"more-{number}"}, "spec": spec})
     if reply.status == 201:
         made.append(path)
         return True

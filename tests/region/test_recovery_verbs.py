@@ -16,10 +16,10 @@ from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.recovery.schema import AdoptWrite
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.kit.identity.household import told
-from tests.kit.region.house import RegionHouse, unwatched
-from tests.kit.region.monitor_ground import OPERATOR, Monitored
-from tests.resources.room import everywhere, refusal
+from tests.kit.identity.environment import expect
+from tests.kit.region.environment import RegionEnvironment, unwatched
+from tests.kit.region.monitor import OPERATOR, Monitored
+from tests.kit.resource_api import everywhere, refusal
 
 RECOVERY = "/api/v2/recovery"
 ORPHANS = f"{RECOVERY}/orphans"
@@ -29,21 +29,21 @@ REASON = {"reason": "its host burned"}
 
 async def abandoned_server(monitored: Monitored, network: str, **spec: Any) -> Any:
     """Make a server, and let its object go without it; return what it was."""
-    house = monitored.house
-    server = await house.server(network, **spec)
+    region = monitored.region
+    server = await region.server(network, **spec)
     read = await monitored.settled(server)
-    driver = house.app.drivers["servers"]
+    driver = region.app.drivers["servers"]
     await driver.stop()
-    assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
+    assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
     assert (await monitored.operator.post(f"{RECOVERY}/servers/{server}/abandon", REASON)).status == 202
     assert (await monitored.operator.post(f"{RECOVERY}/servers/{server}/abandon", REASON)).status == 202
     await driver.start()
-    await house.until_gone(f"/api/v2/servers/{server}")
+    await region.until_gone(f"/api/v2/servers/{server}")
     return read
 
 
 @options(settings=unwatched())
-async def test_a_server_that_was_given_up_is_tried_again(region: RegionHouse) -> None:
+async def test_a_server_that_was_given_up_is_tried_again(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     server = await region.server(await region.network())
 
@@ -61,7 +61,7 @@ async def test_a_server_that_was_given_up_is_tried_again(region: RegionHouse) ->
 
 
 @options(settings=unwatched())
-async def test_a_retry_has_a_controller_look_at_once(region: RegionHouse) -> None:
+async def test_a_retry_has_a_controller_look_at_once(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     await region.until(f"/api/v2/networks/{network}", "provisioned")
@@ -75,7 +75,7 @@ async def test_a_retry_has_a_controller_look_at_once(region: RegionHouse) -> Non
 
 
 @options(settings=unwatched())
-async def test_what_cannot_be_removed_is_abandoned_from_the_leaf_to_the_root(region: RegionHouse) -> None:
+async def test_what_cannot_be_removed_is_abandoned_from_the_leaf_to_the_root(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     await region.until(f"/api/v2/networks/{network}", "provisioned")
@@ -95,7 +95,7 @@ async def test_what_cannot_be_removed_is_abandoned_from_the_leaf_to_the_root(reg
         await region.clock.sleep(20)
     assert (await region.store.list(Network)).items == []
     assert (await region.store.list(Identity)).items == []
-    listed = told(await monitored.operator.get(ORPHANS), 200)
+    listed = expect(await monitored.operator.get(ORPHANS), 200)
     assert sorted((each["subject"], each["why"], each["reason"]) for each in listed) == [
         ("network", "ObjectAbandoned", REASON["reason"]),
         ("tenancy", "ObjectAbandoned", REASON["reason"]),
@@ -112,7 +112,7 @@ async def test_what_cannot_be_removed_is_abandoned_from_the_leaf_to_the_root(reg
 
 
 @options(settings=unwatched())
-async def test_an_abandoned_server_keeps_its_address_until_it_is_gone(region: RegionHouse) -> None:
+async def test_an_abandoned_server_keeps_its_address_until_it_is_gone(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     read = await abandoned_server(monitored, network)
@@ -133,7 +133,7 @@ async def test_an_abandoned_server_keeps_its_address_until_it_is_gone(region: Re
 
 @options(settings=unwatched())
 async def test_an_abandoned_server_that_had_nothing_left_at_its_provider_gives_its_address_back_all_the_same(
-    region: RegionHouse,
+    region: RegionEnvironment,
 ) -> None:
     monitored = Monitored(region)
     server = await region.server(await region.network())
@@ -154,7 +154,7 @@ async def test_an_abandoned_server_that_had_nothing_left_at_its_provider_gives_i
 
 
 @options(settings=unwatched())
-async def test_what_has_an_address_is_not_forgotten_before_it_is_gone(region: RegionHouse) -> None:
+async def test_what_has_an_address_is_not_forgotten_before_it_is_gone(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     await abandoned_server(monitored, await region.network())
     path = f"{ORPHANS}/{await monitored.orphan('port')}/forget"
@@ -168,7 +168,7 @@ async def test_what_has_an_address_is_not_forgotten_before_it_is_gone(region: Re
 
 @options(settings=unwatched())
 async def test_a_server_that_was_adopted_and_abandoned_again_keeps_its_address_until_it_is_gone(
-    region: RegionHouse,
+    region: RegionEnvironment,
 ) -> None:
     monitored = Monitored(region)
     network = await region.network()
@@ -192,7 +192,9 @@ async def test_a_server_that_was_adopted_and_abandoned_again_keeps_its_address_u
 
 @pytest.mark.parametrize("kind", ["loadbalancers", "securitygroups"])
 @options(settings=unwatched())
-async def test_what_is_on_a_network_is_abandoned_with_an_orphan_in_its_place(region: RegionHouse, kind: str) -> None:
+async def test_what_is_on_a_network_is_abandoned_with_an_orphan_in_its_place(
+    region: RegionEnvironment, kind: str
+) -> None:
     monitored = Monitored(region)
     network = await region.network()
     member = {"address": "10.0.1.10", "port": 8080}
@@ -216,7 +218,7 @@ async def test_what_is_on_a_network_is_abandoned_with_an_orphan_in_its_place(reg
 
 
 @options(settings=unwatched())
-async def test_an_abandonment_is_audited_and_told_in_the_timeline(region: RegionHouse) -> None:
+async def test_an_abandonment_is_audited_and_told_in_the_timeline(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     server = (await abandoned_server(monitored, await region.network()))["metadata"]["id"]
     audit = await region.store.read_back("audit", subject_of_organization(region.organization))
@@ -229,7 +231,7 @@ async def test_an_abandonment_is_audited_and_told_in_the_timeline(region: Region
 
 
 @options(settings=unwatched())
-async def test_an_adoption_whose_answer_was_lost_is_done_once(region: RegionHouse) -> None:
+async def test_an_adoption_whose_answer_was_lost_is_done_once(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     await abandoned_server(monitored, network)
@@ -242,7 +244,7 @@ async def test_an_adoption_whose_answer_was_lost_is_done_once(region: RegionHous
 
 
 @options(settings=unwatched())
-async def test_an_orphan_that_is_only_forgotten_is_found_again(region: RegionHouse) -> None:
+async def test_an_orphan_that_is_only_forgotten_is_found_again(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     await abandoned_server(monitored, await region.network())
     orphan = await monitored.orphan("server")
@@ -253,7 +255,7 @@ async def test_an_orphan_that_is_only_forgotten_is_found_again(region: RegionHou
 
 
 @options(settings=unwatched())
-async def test_a_lost_server_is_adopted_where_it_is(region: RegionHouse) -> None:
+async def test_a_lost_server_is_adopted_where_it_is(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     before = await abandoned_server(monitored, network, networking={"publicIP": True})
@@ -261,7 +263,7 @@ async def test_a_lost_server_is_adopted_where_it_is(region: RegionHouse) -> None
     path = f"{ORPHANS}/{await monitored.orphan('server')}/adopt"
     wrong = await monitored.operator.post(path, {"name": "another", "networkId": network})
     assert refusal(wrong)[0] == 422
-    made = told(await monitored.operator.post(path, {"name": "server", "networkId": network}), 201)
+    made = expect(await monitored.operator.post(path, {"name": "server", "networkId": network}), 201)
     server = made["metadata"]["id"]
     assert server == before["metadata"]["id"]
     after = await monitored.settled(server)
@@ -279,7 +281,7 @@ async def test_a_lost_server_is_adopted_where_it_is(region: RegionHouse) -> None
 
 
 @options(settings=unwatched())
-async def test_what_is_being_removed_is_not_adopted(region: RegionHouse) -> None:
+async def test_what_is_being_removed_is_not_adopted(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     await abandoned_server(monitored, network)
@@ -295,7 +297,7 @@ async def test_what_is_being_removed_is_not_adopted(region: RegionHouse) -> None
 
 
 @options(settings=unwatched())
-async def test_what_is_being_adopted_is_not_removed_unless_that_was_cut_short(region: RegionHouse) -> None:
+async def test_what_is_being_adopted_is_not_removed_unless_that_was_cut_short(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     await abandoned_server(monitored, await region.network())
     orphan = await monitored.orphan("server")
@@ -308,12 +310,14 @@ async def test_what_is_being_adopted_is_not_removed_unless_that_was_cut_short(re
 
 
 @options(settings=unwatched())
-async def test_a_replacement_of_an_adopted_server_takes_its_place(region: RegionHouse) -> None:
+async def test_a_replacement_of_an_adopted_server_takes_its_place(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     before = await abandoned_server(monitored, network)
     path = f"{ORPHANS}/{await monitored.orphan('server')}/adopt"
-    server = told(await monitored.operator.post(path, {"name": "server", "networkId": network}), 201)["metadata"]["id"]
+    server = expect(await monitored.operator.post(path, {"name": "server", "networkId": network}), 201)["metadata"][
+        "id"
+    ]
     await monitored.settled(server)
     spec = before["spec"]
     body = {"flavorId": spec["flavorId"], "imageId": spec["imageId"]}
@@ -327,7 +331,7 @@ async def test_a_replacement_of_an_adopted_server_takes_its_place(region: Region
 
 
 @options(settings=unwatched())
-async def test_only_a_server_on_its_own_network_is_adopted(region: RegionHouse) -> None:
+async def test_only_a_server_on_its_own_network_is_adopted(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network, other = await region.network(), await region.network("other")
     await abandoned_server(monitored, network)
@@ -342,7 +346,7 @@ async def test_only_a_server_on_its_own_network_is_adopted(region: RegionHouse) 
 
 
 @options(settings=unwatched())
-async def test_nobody_but_an_operator_may_recover_anything(region: RegionHouse) -> None:
+async def test_nobody_but_an_operator_may_recover_anything(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     before = await region.store.get(Network, network)
@@ -359,7 +363,7 @@ async def test_nobody_but_an_operator_may_recover_anything(region: RegionHouse) 
 
 
 @options(settings=unwatched())
-async def test_what_is_not_there_cannot_be_recovered(region: RegionHouse) -> None:
+async def test_what_is_not_there_cannot_be_recovered(region: RegionEnvironment) -> None:
     ask = Monitored(region).operator
     assert (await ask.post(f"{RECOVERY}/servers/{ABSENT}/retry")).status == 404
     assert (await ask.post(f"{RECOVERY}/servers/{ABSENT}/abandon", REASON)).status == 404

@@ -7,10 +7,11 @@ import pytest
 from remuda.kernel.tags import Tag
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT
-from tests.kit.region.networks_asking import NOT_FOUND, forbidden
-from tests.kit.region.networks_ground import ABSENT
-from tests.kit.region.room import ORG, PROJECT, catalogues, member, refusal
-from tests.kit.region.servers_ground import (
+from tests.kit.region.network_requests import NOT_FOUND, forbidden
+from tests.kit.region.networks import ABSENT
+from tests.kit.region.resource_api import ORG, PROJECT, catalogues, member, refusal
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import (
     COMPUTE,
     DEBIAN,
     FOR_METAL,
@@ -19,19 +20,18 @@ from tests.kit.region.servers_ground import (
     STANDARD,
     TENANT,
     UBUNTU,
-    Yard,
+    ServersEnvironment,
     encoded,
-    in_yard,
+    run_servers,
     update,
 )
-from tests.region.shown import shown_of
 
 INSTANCE = {"name": "compute.unikorn-cloud.org/instance", "value": "i"}
 CHANGER = member("cho@example.com", ORG, RIGHTS)
 SCRIPT = encoded("#!/bin/sh\ntrue\n")
 
 
-async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_servers: Yard) -> None:
+async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     group = await region_servers.make_group(network)
     networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.0.0.0/8"]}
@@ -71,7 +71,7 @@ async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_se
     ids=["name", "flavor", "group", "image", "machine image", "sources"],
 )
 async def test_m08_a_put_of_what_no_server_can_become_changes_nothing(
-    region_servers: Yard, body: dict[str, Any], answer: tuple[int, str]
+    region_servers: ServersEnvironment, body: dict[str, Any], answer: tuple[int, str]
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     before = await region_servers.versions()
@@ -79,7 +79,7 @@ async def test_m08_a_put_of_what_no_server_can_become_changes_nothing(
     assert await region_servers.versions() == before
 
 
-async def test_a_group_of_another_network_is_refused_in_a_put_too(region_servers: Yard) -> None:
+async def test_a_group_of_another_network_is_refused_in_a_put_too(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     group = await region_servers.make_group(await region_servers.make_network())
     reply = await region_servers.servers.ask(TENANT).put(
@@ -89,7 +89,7 @@ async def test_a_group_of_another_network_is_refused_in_a_put_too(region_servers
     assert refusal(reply) == (422, sentence)
 
 
-async def test_user_data_is_judged_when_it_is_another(region_servers: Yard) -> None:
+async def test_user_data_is_judged_when_it_is_another(region_servers: ServersEnvironment) -> None:
     network, authority = await region_servers.make_network(), await region_servers.make_authority()
     server = await region_servers.make_server(network, userData=SCRIPT, sshCertificateAuthorityId=authority)
     await region_servers.put(server, update(userData=SCRIPT))
@@ -107,21 +107,21 @@ async def test_user_data_is_judged_when_it_is_another(region_servers: Yard) -> N
 def test_a_server_whose_flavor_is_no_longer_offered_can_still_be_changed() -> None:
     flavors = list(catalogues()["sim-north"].flavors)
 
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        stored = await yard.stored(server)
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        server = await region_servers.make_server(await region_servers.make_network())
+        stored = await region_servers.stored(server)
         retired = type(stored.spec)(flavor_id=ABSENT, image=stored.spec.image, networks=stored.spec.networks)
-        await yard.store.update(type(stored)(metadata=stored.metadata, spec=retired, status=stored.status))
-        await yard.put(server, update(flavorId=ABSENT, imageId=FOR_METAL))
+        await region_servers.store.update(type(stored)(metadata=stored.metadata, spec=retired, status=stored.status))
+        await region_servers.put(server, update(flavorId=ABSENT, imageId=FOR_METAL))
         body = {"flavorId": ABSENT, "imageId": UBUNTU}
-        reply = await yard.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)
+        reply = await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)
         assert refusal(reply) == (422, "flavor is no longer offered by the region")
 
     assert ABSENT not in {each.id for each in flavors}
-    in_yard(scenario)
+    run_servers(scenario)
 
 
-async def test_a_service_keeps_its_tags_whoever_changes_the_server(region_servers: Yard) -> None:
+async def test_a_service_keeps_its_tags_whoever_changes_the_server(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     path, body = f"{SERVERS}/{server}", update()
     body["metadata"]["tags"] = [INSTANCE]
@@ -134,7 +134,7 @@ async def test_a_service_keeps_its_tags_whoever_changes_the_server(region_server
     assert (await region_servers.stored(server)).spec.tags == (Tag(**INSTANCE),)
 
 
-async def test_a_server_that_goes_says_so_and_cannot_be_changed(region_servers: Yard) -> None:
+async def test_a_server_that_goes_says_so_and_cannot_be_changed(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.delete(server)
     metadata = (await region_servers.read(server))["metadata"]
@@ -151,7 +151,9 @@ async def test_a_server_that_goes_says_so_and_cannot_be_changed(region_servers: 
     assert await region_servers.versions() == before
 
 
-async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(region_servers: Yard) -> None:
+async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(
+    region_servers: ServersEnvironment,
+) -> None:
     client, path = (
         region_servers.servers.ask(TENANT),
         f"{SERVERS}/{await region_servers.make_server(await region_servers.make_network())}",
@@ -167,7 +169,7 @@ async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goe
 # Replacement.
 
 
-async def test_only_a_service_replaces_a_server_and_is_named_for_it(region_servers: Yard) -> None:
+async def test_only_a_service_replaces_a_server_and_is_named_for_it(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network(), userData=SCRIPT)
     path, body = f"{SERVERS}/{server}/replace", {"flavorId": SMALL, "imageId": DEBIAN}
     reply = await region_servers.servers.ask(TENANT).post(path, body)
@@ -183,7 +185,7 @@ async def test_only_a_service_replaces_a_server_and_is_named_for_it(region_serve
     assert (await region_servers.stored(server)).spec.replacement == 1
 
 
-async def test_the_same_request_replaces_once(region_servers: Yard) -> None:
+async def test_the_same_request_replaces_once(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     path, body = f"{SERVERS}/{server}/replace", {"flavorId": SMALL, "imageId": DEBIAN}
     for key, number in (("a", 1), ("a", 1), ("b", 2)):
@@ -191,7 +193,7 @@ async def test_the_same_request_replaces_once(region_servers: Yard) -> None:
         assert (await region_servers.stored(server)).spec.replacement == number
 
 
-async def test_a_service_replaces_only_what_it_may_change(region_servers: Yard) -> None:
+async def test_a_service_replaces_only_what_it_may_change(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     reader = type(COMPUTE)(subject="unikorn-reader", type="system", access=member("x", ORG, "region:servers R").access)
     body = {"flavorId": SMALL, "imageId": DEBIAN}
@@ -211,7 +213,7 @@ async def test_a_service_replaces_only_what_it_may_change(region_servers: Yard) 
     ids=["image", "flavor", "machine image", "authority"],
 )
 async def test_a_replacement_that_cannot_be_changes_nothing(
-    region_servers: Yard, spec: dict[str, Any], answer: tuple[int, str]
+    region_servers: ServersEnvironment, spec: dict[str, Any], answer: tuple[int, str]
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     before = await region_servers.versions()
@@ -220,7 +222,9 @@ async def test_a_replacement_that_cannot_be_changes_nothing(
     assert await region_servers.versions() == before
 
 
-async def test_an_authority_that_comes_or_goes_with_a_replacement_changes_who_can_log_in(region_servers: Yard) -> None:
+async def test_an_authority_that_comes_or_goes_with_a_replacement_changes_who_can_log_in(
+    region_servers: ServersEnvironment,
+) -> None:
     network, authority = await region_servers.make_network(), await region_servers.make_authority()
     server = await region_servers.make_server(network)
     await region_servers.replace(server, sshCertificateAuthorityId=authority)

@@ -6,12 +6,12 @@ from remuda.providers.simulated.faults import FaultBounds
 from remuda.region.servers.routes import SERVERS
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.region.room import refusal
-from tests.kit.region.servers_ground import SMALL, TENANT, UBUNTU, Yard
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.servers import SMALL, TENANT, UBUNTU, ServersEnvironment
 
 
 @options(at_work=True, is_instant=False)
-async def test_an_address_is_given_back_after_the_cloud_has_let_go_of_it(region_servers: Yard) -> None:
+async def test_an_address_is_given_back_after_the_cloud_has_let_go_of_it(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network(), networking={"publicIP": True})
     await region_servers.rest()
     watched: list[tuple[bool, bool]] = []
@@ -29,7 +29,9 @@ async def test_an_address_is_given_back_after_the_cloud_has_let_go_of_it(region_
 
 @pytest.mark.parametrize("after_s", [0, 0.05, 0.2, 0.4, 1.0, 2.0, 3.0])
 @options(at_work=True, is_instant=False)
-async def test_a_server_that_is_given_up_while_it_is_made_leaves_nothing(region_servers: Yard, after_s: float) -> None:
+async def test_a_server_that_is_given_up_while_it_is_made_leaves_nothing(
+    region_servers: ServersEnvironment, after_s: float
+) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network)
     await region_servers.world.clock.sleep(after_s)
@@ -41,7 +43,7 @@ async def test_a_server_that_is_given_up_while_it_is_made_leaves_nothing(region_
 @pytest.mark.parametrize("verb", ["converge_port", "create_server"])
 @options(at_work=True)
 async def test_what_was_asked_for_and_not_answered_is_waited_for_before_it_is_called_gone(
-    region_servers: Yard, verb: str
+    region_servers: ServersEnvironment, verb: str
 ) -> None:
     network = await region_servers.make_network()
     region_servers.at_fault("timeout_done", verb)
@@ -56,7 +58,7 @@ async def test_what_was_asked_for_and_not_answered_is_waited_for_before_it_is_ca
 @pytest.mark.parametrize("verb", ["converge_port", "create_server"])
 @options(at_work=True, bounds=FaultBounds(slow_s=600))
 async def test_what_the_cloud_is_slow_to_do_is_not_called_gone_before_it_is_done(
-    region_servers: Yard, verb: str
+    region_servers: ServersEnvironment, verb: str
 ) -> None:
     network = await region_servers.make_network()
     region_servers.at_fault("slow", verb)
@@ -68,7 +70,7 @@ async def test_what_the_cloud_is_slow_to_do_is_not_called_gone_before_it_is_done
 
 
 @options(at_work=True)
-async def test_the_next_server_of_the_name_is_another_one(region_servers: Yard) -> None:
+async def test_the_next_server_of_the_name_is_another_one(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     first = await region_servers.make_server(network)
     await region_servers.rest()
@@ -86,6 +88,6 @@ async def test_the_next_server_of_the_name_is_another_one(region_servers: Yard) 
     ]
 
 
-async def _post_again(yard: Yard, network: str) -> Reply:
+async def _post_again(region_servers: ServersEnvironment, network: str) -> Reply:
     spec = {"networkId": network, "flavorId": SMALL, "imageId": UBUNTU}
-    return await yard.servers.ask(TENANT).post(SERVERS, {"metadata": {"name": "web"}, "spec": spec})
+    return await region_servers.servers.ask(TENANT).post(SERVERS, {"metadata": {"name": "web"}, "spec": spec})

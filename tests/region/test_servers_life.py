@@ -4,35 +4,35 @@ from typing import Any
 
 from remuda.providers.contract.common import server_name
 from remuda.region.kinds.servers import Server
-from tests.kit.identity.household import told
-from tests.kit.region.house import STANDARD, UBUNTU, RegionHouse
-from tests.region.shown import shown_of
+from tests.kit.identity.environment import expect
+from tests.kit.region.environment import STANDARD, UBUNTU, RegionEnvironment
+from tests.kit.region.server_view import shown_of
 
 SMALL = "sim-small-1"
 
 
-async def _flavor(house: RegionHouse, name: str) -> str:
-    flavors = await house.north.provider.catalogue.flavors()
+async def _flavor(region: RegionEnvironment, name: str) -> str:
+    flavors = await region.north.provider.catalogue.flavors()
     return next(each.id for each in flavors if each.name == name)
 
 
-async def _at_cloud(house: RegionHouse, server: str, replacement: int = 0) -> str:
-    stored = await house.store.get(Server, server)
+async def _at_cloud(region: RegionEnvironment, server: str, replacement: int = 0) -> str:
+    stored = await region.store.get(Server, server)
     return server_name(server, stored.uid, replacement)
 
 
-async def _settled(house: RegionHouse, server: str) -> Any:
-    return await house.until(f"/api/v2/servers/{server}", "provisioned")
+async def _settled(region: RegionEnvironment, server: str) -> Any:
+    return await region.until(f"/api/v2/servers/{server}", "provisioned")
 
 
-async def test_a_replacement_keeps_port_addresses_and_mac(region: RegionHouse) -> None:
+async def test_a_replacement_keeps_port_addresses_and_mac(region: RegionEnvironment) -> None:
     server = await region.server(await region.network(), networking={"publicIP": True})
     path, before = f"/api/v2/servers/{server}", await _settled(region, server)
     small = await _flavor(region, SMALL)
     body = {"flavorId": small, "imageId": UBUNTU}
     assert (await region.root.post(f"{path}/replace", body)).status == 403
     compute = region.service("unikorn-compute")
-    assert told(await compute.post(f"{path}/replace", body), 202)["spec"]["flavorId"] == small
+    assert expect(await compute.post(f"{path}/replace", body), 202)["spec"]["flavorId"] == small
     await region.clock.sleep(1.0)
     after = await _settled(region, server)
     assert shown_of(after) == shown_of(before)
@@ -42,7 +42,7 @@ async def test_a_replacement_keeps_port_addresses_and_mac(region: RegionHouse) -
     assert names == [await _at_cloud(region, server, 1)]
 
 
-async def test_a_server_that_vanished_is_made_again_with_the_same_addresses(region: RegionHouse) -> None:
+async def test_a_server_that_vanished_is_made_again_with_the_same_addresses(region: RegionEnvironment) -> None:
     server = await region.server(await region.network())
     before = await _settled(region, server)
     first = (await region.store.get(Server, server)).status.provider_id
@@ -56,7 +56,7 @@ async def test_a_server_that_vanished_is_made_again_with_the_same_addresses(regi
     assert (await _settled(region, server))["status"] == before["status"] | {"timesMadeAgain": 1}
 
 
-async def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone(region: RegionHouse) -> None:
+async def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone(region: RegionEnvironment) -> None:
     server = await region.server(await region.network())
     await _settled(region, server)
     region.north.operator.stop(await _at_cloud(region, server))
@@ -70,7 +70,7 @@ async def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone(region
     assert (await _settled(region, server))["metadata"]["provisioningStatus"] == "provisioned"
 
 
-async def test_a_flavor_without_room_is_waited_for_and_says_so(region: RegionHouse) -> None:
+async def test_a_flavor_without_room_is_waited_for_and_says_so(region: RegionEnvironment) -> None:
     metal = await _flavor(region, "sim-gpu-64")
     images = await region.north.provider.images.images()  # type: ignore[union-attr]  # it has them
     image = next(each.id for each in images if each.architecture == "x86_64" and each.virtualization != "baremetal")
@@ -86,7 +86,7 @@ async def test_a_flavor_without_room_is_waited_for_and_says_so(region: RegionHou
     await _settled(region, waiting[0]["id"])
 
 
-async def test_two_servers_of_one_name_on_one_network_are_one(region: RegionHouse) -> None:
+async def test_two_servers_of_one_name_on_one_network_are_one(region: RegionEnvironment) -> None:
     network = await region.network()
     await region.server(network, "one")
     spec = {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU}

@@ -21,12 +21,12 @@ from remuda.resources.conventions import (
 )
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
-from tests.kit.region.servers_ground import COMPUTE, RIGHTS, TENANT, UBUNTU, Yard, encoded, in_yard, wanted
-from tests.region.shown import shown_of
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import COMPUTE, RIGHTS, TENANT, UBUNTU, ServersEnvironment, encoded, run_servers, wanted
 
 
-async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers: Yard) -> None:
+async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     client = region_servers.servers.ask(TENANT)
     reply = await client.post(SERVERS, wanted(network))
@@ -54,7 +54,7 @@ async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers
     )
 
 
-async def test_what_was_sent_is_what_is_read_and_duplicates_count_once(region_servers: Yard) -> None:
+async def test_what_was_sent_is_what_is_read_and_duplicates_count_once(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     group, authority = await region_servers.make_group(network), await region_servers.make_authority()
     user_data = encoded("#cloud-config\nhostname: web\n")
@@ -82,7 +82,7 @@ async def test_what_was_sent_is_what_is_read_and_duplicates_count_once(region_se
     assert read["status"]["infrastructureRef"] == "rack-1"
 
 
-async def test_what_is_not_set_is_not_shown(region_servers: Yard) -> None:
+async def test_what_is_not_set_is_not_shown(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     group = await region_servers.make_group(network)
     empty = await region_servers.make_server(network, "empty", networking={"publicIP": False, "securityGroups": []})
@@ -98,7 +98,7 @@ async def test_what_is_not_set_is_not_shown(region_servers: Yard) -> None:
     [(None, False, "identityKeypair"), (None, True, "ca"), ("none", False, "none"), ("ca", True, "ca")],
 )
 async def test_who_can_log_in_follows_from_the_authority_unless_it_is_said(
-    region_servers: Yard, sent: str | None, read: str, *, has_authority: bool
+    region_servers: ServersEnvironment, sent: str | None, read: str, *, has_authority: bool
 ) -> None:
     authority = await region_servers.make_authority() if has_authority else None
     server = await region_servers.make_server(
@@ -109,7 +109,7 @@ async def test_who_can_log_in_follows_from_the_authority_unless_it_is_said(
     assert status.get("sshCertificateAuthorityId") == authority
 
 
-async def test_the_id_of_a_server_follows_from_its_network_and_its_name(region_servers: Yard) -> None:
+async def test_the_id_of_a_server_follows_from_its_network_and_its_name(region_servers: ServersEnvironment) -> None:
     network, other = await region_servers.make_network(), await region_servers.make_network()
     for name in ("web", "db", "a.b_c-d", "x" * 63):
         server = await region_servers.make_server(network, name)
@@ -125,13 +125,13 @@ def _hashed(network: str, name: bytes) -> UUID:
     return UUID(bytes=sha1(UUID(network).bytes + name, usedforsecurity=False).digest()[:16], version=5)
 
 
-async def _id(yard: Yard, network: str, name: str) -> str:
-    servers = (await yard.servers.ask(TENANT).get(SERVERS, [("networkID", network)])).json
+async def _id(region_servers: ServersEnvironment, network: str, name: str) -> str:
+    servers = (await region_servers.servers.ask(TENANT).get(SERVERS, [("networkID", network)])).json
     return next(str(each["metadata"]["id"]) for each in servers if each["metadata"]["name"] == name)
 
 
 async def test_there_is_one_server_of_a_name_on_a_network_and_the_same_request_is_made_once(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     network = await region_servers.make_network()
     client = region_servers.servers.ask(TENANT)
@@ -153,17 +153,17 @@ def test_m20_who_pays_is_whom_the_credentials_name_or_else_the_networks_project(
         project="b0000000-0000-4000-8000-00000000000b",
     )
 
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        reply = await yard.servers.ask(payer).post(SERVERS, wanted(network))
-        labels = (await yard.stored(reply.json["metadata"]["id"])).metadata.labels
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        network = await region_servers.make_network()
+        reply = await region_servers.servers.ask(payer).post(SERVERS, wanted(network))
+        labels = (await region_servers.stored(reply.json["metadata"]["id"])).metadata.labels
         assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (OTHER_ORG, payer.project)
         assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
 
-    in_yard(scenario)
+    run_servers(scenario)
 
 
-async def test_a_reserved_tag_is_written_by_its_service_alone(region_servers: Yard) -> None:
+async def test_a_reserved_tag_is_written_by_its_service_alone(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     body = wanted(network)
     for mark in "/:":

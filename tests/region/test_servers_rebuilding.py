@@ -8,22 +8,22 @@ from remuda.region.kinds.common import RETRIED
 from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
-from tests.region.shown import shown_of
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import DEBIAN, ROCKY, UBUNTU, ServersEnvironment, run_servers, update
 
 
-async def _running(yard: Yard) -> str:
-    server = await yard.make_server(await yard.make_network())
-    await yard.rest()
+async def _running(region_servers: ServersEnvironment) -> str:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.rest()
     return server
 
 
-async def _provisioning(yard: Yard, server: str) -> str:
-    return str((await yard.read(server))["metadata"]["provisioningStatus"])
+async def _provisioning(region_servers: ServersEnvironment, server: str) -> str:
+    return str((await region_servers.read(server))["metadata"]["provisioningStatus"])
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_rebuild_keeps_everything_but_the_disk(region_servers: Yard) -> None:
+async def test_a_rebuild_keeps_everything_but_the_disk(region_servers: ServersEnvironment) -> None:
     server = await _running(region_servers)
     before, (made,) = await region_servers.read(server), region_servers.at_cloud()
     await region_servers.put(server, update(imageId=DEBIAN))
@@ -42,7 +42,7 @@ async def test_a_rebuild_keeps_everything_but_the_disk(region_servers: Yard) -> 
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_stopped_server_is_rebuilt_and_stays_stopped(region_servers: Yard) -> None:
+async def test_a_stopped_server_is_rebuilt_and_stays_stopped(region_servers: ServersEnvironment) -> None:
     server = await _running(region_servers)
     region_servers.cloud.operator.stop(server)
     await region_servers.rest()
@@ -54,7 +54,7 @@ async def test_a_stopped_server_is_rebuilt_and_stays_stopped(region_servers: Yar
 
 @options(at_work=True, is_instant=False)
 async def test_a_server_that_drifted_and_is_rebuilt_no_longer_says_so_as_soon_as_it_is_done(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     server = await _running(region_servers)
     assert region_servers.cloud.provider.servers is not None
@@ -69,7 +69,9 @@ async def test_a_server_that_drifted_and_is_rebuilt_no_longer_says_so_as_soon_as
 
 
 @options(at_work=True, is_instant=False)
-async def test_an_image_chosen_while_the_server_comes_up_is_put_on_it_when_it_runs(region_servers: Yard) -> None:
+async def test_an_image_chosen_while_the_server_comes_up_is_put_on_it_when_it_runs(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.world.clock.sleep(1)
     assert [each.state for each in region_servers.at_cloud()] == ["building"]
@@ -83,7 +85,7 @@ async def test_an_image_chosen_while_the_server_comes_up_is_put_on_it_when_it_ru
 @pytest.mark.parametrize("last", [ROCKY, UBUNTU])
 @options(at_work=True, is_instant=False)
 async def test_an_image_that_is_changed_again_is_the_one_that_stays(
-    region_servers: Yard, after_s: float, last: str
+    region_servers: ServersEnvironment, after_s: float, last: str
 ) -> None:
     server = await _running(region_servers)
     await region_servers.put(server, update(imageId=DEBIAN))
@@ -99,7 +101,7 @@ async def test_an_image_that_is_changed_again_is_the_one_that_stays(
 
 @options(at_work=True)
 async def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_is_the_last(
-    region_servers: Yard, monkeypatch: pytest.MonkeyPatch
+    region_servers: ServersEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await _running(region_servers)
     create, made_of = SimServers.create_server, list[str]()
@@ -121,7 +123,7 @@ async def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_i
 
 
 @options(at_work=True)
-async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers: Yard) -> None:
+async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers: ServersEnvironment) -> None:
     server = await _running(region_servers)
     for nth in range(3):
         region_servers.at_fault("error", "rebuild_server", after=nth)
@@ -138,22 +140,24 @@ async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers
 @pytest.mark.parametrize("fault", ["timeout_done", "error_done"])
 @pytest.mark.parametrize("is_instant", [True, False])
 def test_a_lost_answer_does_not_rebuild_twice(fault: str, *, is_instant: bool) -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _running(yard)
-        yard.at_fault(fault, "rebuild_server")  # type: ignore[arg-type]  # it is one
-        await yard.put(server, update(imageId=DEBIAN))
-        await yard.rest()
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", DEBIAN)]
-        assert yard.world.faults.counts["cloud.error.rebuild_server"].asked == 1, "the new disk is not lost too"
-        assert await _provisioning(yard, server) == "provisioned"
-        await yard.look_again()
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        server = await _running(region_servers)
+        region_servers.at_fault(fault, "rebuild_server")  # type: ignore[arg-type]  # it is one
+        await region_servers.put(server, update(imageId=DEBIAN))
+        await region_servers.rest()
+        await region_servers.rest()
+        assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
+        assert region_servers.world.faults.counts["cloud.error.rebuild_server"].asked == 1, (
+            "the new disk is not lost too"
+        )
+        assert await _provisioning(region_servers, server) == "provisioned"
+        await region_servers.look_again()
 
-    in_yard(scenario, at_work=True, is_instant=is_instant)
+    run_servers(scenario, at_work=True, is_instant=is_instant)
 
 
 @options(at_work=True, is_instant=False)
-async def test_an_old_read_is_not_taken_for_a_failure(region_servers: Yard) -> None:
+async def test_an_old_read_is_not_taken_for_a_failure(region_servers: ServersEnvironment) -> None:
     server = await _running(region_servers)
     for nth in range(6):
         region_servers.at_fault("stale", "find_server", after=nth)
@@ -166,25 +170,25 @@ async def test_an_old_read_is_not_taken_for_a_failure(region_servers: Yard) -> N
     assert [each.image for each in region_servers.at_cloud()] == [DEBIAN]
 
 
-async def _failed(yard: Yard) -> str:
+async def _failed(region_servers: ServersEnvironment) -> str:
     """Return a server whose rebuild has failed."""
-    server = await _running(yard)
-    await yard.put(server, update(imageId=DEBIAN))
-    await yard.world.clock.sleep(1)
-    assert [each.state for each in yard.at_cloud()] == ["rebuilding"]
-    yard.cloud.operator.fail(server, "the disk broke")
-    await yard.rest()
-    assert (await yard.read(server))["metadata"]["provisioningStatus"] == "error"
-    assert (await yard.read(server))["metadata"]["healthStatus"] == "error"
-    available = await yard.available(server)
+    server = await _running(region_servers)
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.world.clock.sleep(1)
+    assert [each.state for each in region_servers.at_cloud()] == ["rebuilding"]
+    region_servers.cloud.operator.fail(server, "the disk broke")
+    await region_servers.rest()
+    assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "error"
+    assert (await region_servers.read(server))["metadata"]["healthStatus"] == "error"
+    available = await region_servers.available(server)
     assert available.message == "the rebuild failed: select another image or replace the server"
-    assert (await yard.stored(server)).status.rebuild == Rebuild(target_image_id=DEBIAN, state="Failed")
-    await yard.look_again()
+    assert (await region_servers.stored(server)).status.rebuild == Rebuild(target_image_id=DEBIAN, state="Failed")
+    await region_servers.look_again()
     return server
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_rebuild_that_failed_waits_for_another_choice(region_servers: Yard) -> None:
+async def test_a_rebuild_that_failed_waits_for_another_choice(region_servers: ServersEnvironment) -> None:
     server = await _failed(region_servers)
     before = (await region_servers.read(server))["status"]
     await region_servers.put(server, update(imageId=ROCKY))
@@ -197,28 +201,30 @@ async def test_a_rebuild_that_failed_waits_for_another_choice(region_servers: Ya
 
 
 def test_a_rebuild_that_failed_is_repaired_by_the_old_image_or_a_replacement() -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await _failed(yard)
-        await yard.put(server, update(imageId=UBUNTU))
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", UBUNTU)]
-        assert await _provisioning(yard, server) == "provisioned"
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        server = await _failed(region_servers)
+        await region_servers.put(server, update(imageId=UBUNTU))
+        await region_servers.rest()
+        assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", UBUNTU)]
+        assert await _provisioning(region_servers, server) == "provisioned"
 
-    async def other(yard: Yard) -> None:
-        server = await _failed(yard)
-        await yard.replace(server, imageId=DEBIAN)
-        await yard.rest()
-        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", DEBIAN)]
-        assert await _provisioning(yard, server) == "provisioned"
-        assert (await yard.stored(server)).status.rebuild is None
-        await yard.look_again()
+    async def other(region_servers: ServersEnvironment) -> None:
+        server = await _failed(region_servers)
+        await region_servers.replace(server, imageId=DEBIAN)
+        await region_servers.rest()
+        assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
+        assert await _provisioning(region_servers, server) == "provisioned"
+        assert (await region_servers.stored(server)).status.rebuild is None
+        await region_servers.look_again()
 
     for each in (scenario, other):
-        in_yard(each, at_work=True, is_instant=False)
+        run_servers(each, at_work=True, is_instant=False)
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_rebuild_that_failed_is_tried_again_when_an_operator_says_so(region_servers: Yard) -> None:
+async def test_a_rebuild_that_failed_is_tried_again_when_an_operator_says_so(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await _failed(region_servers)
     reset = await region_servers.store.update_status(retried_server(await region_servers.stored(server)))
     await region_servers.store.update(annotated(reset, RETRIED, "now"))
@@ -229,7 +235,9 @@ async def test_a_rebuild_that_failed_is_tried_again_when_an_operator_says_so(reg
 
 @pytest.mark.parametrize("after_s", [0, 0.05, 0.2, 1, 2, 3])
 @options(at_work=True, is_instant=False)
-async def test_given_up_while_it_is_rebuilt_it_leaves_nothing(region_servers: Yard, after_s: float) -> None:
+async def test_given_up_while_it_is_rebuilt_it_leaves_nothing(
+    region_servers: ServersEnvironment, after_s: float
+) -> None:
     server = await _running(region_servers)
     await region_servers.put(server, update(imageId=DEBIAN))
     await region_servers.world.clock.sleep(after_s)

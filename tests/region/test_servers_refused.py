@@ -17,10 +17,10 @@ from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import API_VERSION, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
-from tests.kit.region.networks_ground import ABSENT, OTHER_PROJECT
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, catalogues, member, refusal
-from tests.kit.region.servers_ground import (
+from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
+from tests.kit.region.networks import ABSENT, OTHER_PROJECT
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, catalogues, member, refusal
+from tests.kit.region.servers import (
     ARM,
     FOR_METAL,
     METAL,
@@ -28,9 +28,9 @@ from tests.kit.region.servers_ground import (
     RIGHTS,
     TENANT,
     UBUNTU,
-    Yard,
+    ServersEnvironment,
     encoded,
-    in_yard,
+    run_servers,
     wanted,
 )
 
@@ -124,33 +124,37 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
 def test_what_cannot_be_is_refused_in_the_order_that_clients_know(
     spec: dict[str, Any], answer: tuple[int, str]
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        status, sentence = refusal(await yard.servers.ask(TENANT).post(SERVERS, wanted(network, **spec)))
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        network = await region_servers.make_network()
+        status, sentence = refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network, **spec)))
         assert (status, sentence[: len(answer[1])]) == answer
         assert len(sentence) == len(answer[1]) or "payload (" in sentence, "only the list of formats may follow"
-        assert not (await yard.store.list(Server)).items
+        assert not (await region_servers.store.list(Server)).items
 
-    in_yard(scenario, images=(*IMAGES.values(), *STRANGE.values()))
+    run_servers(scenario, images=(*IMAGES.values(), *STRANGE.values()))
 
 
 def test_an_image_that_does_not_say_what_it_runs_on_runs_on_anything() -> None:
-    async def scenario(yard: Yard) -> None:
-        await yard.make_server(await yard.make_network(), imageId=PLAIN)
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        await region_servers.make_server(await region_servers.make_network(), imageId=PLAIN)
 
-    in_yard(scenario, images=(*IMAGES.values(), *STRANGE.values()))
+    run_servers(scenario, images=(*IMAGES.values(), *STRANGE.values()))
 
 
 def test_a_flavor_without_a_disk_takes_any_image() -> None:
     offered = catalogues()["sim-north"].flavors
 
-    async def scenario(yard: Yard) -> None:
-        await yard.make_server(await yard.make_network(), imageId=HUGE)
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        await region_servers.make_server(await region_servers.make_network(), imageId=HUGE)
 
-    in_yard(scenario, images=tuple(STRANGE.values()), flavors=tuple(replace(each, disk_bytes=0) for each in offered))
+    run_servers(
+        scenario, images=tuple(STRANGE.values()), flavors=tuple(replace(each, disk_bytes=0) for each in offered)
+    )
 
 
-async def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project(region_servers: Yard) -> None:
+async def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project(
+    region_servers: ServersEnvironment,
+) -> None:
     network, other = await region_servers.make_network(), await region_servers.make_network()
     client = region_servers.servers.ask(TENANT)
     networking = {"securityGroups": [await region_servers.make_group(other)]}
@@ -161,14 +165,14 @@ async def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project(r
     assert refusal(reply) == (422, BAD_CA)
 
 
-async def test_a_network_that_the_first_api_made_is_not_there(region_servers: Yard) -> None:
+async def test_a_network_that_the_first_api_made_is_not_there(region_servers: ServersEnvironment) -> None:
     like = await region_servers.store.get(Network, await region_servers.make_network())
     labels = {label: value for label, value in like.metadata.labels.items() if label != API_VERSION}
     await region_servers.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
     assert refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
 
 
-async def test_a_group_that_the_first_api_made_is_not_there(region_servers: Yard) -> None:
+async def test_a_group_that_the_first_api_made_is_not_there(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     like = await region_servers.store.get(SecurityGroup, await region_servers.make_group(network))
     labels = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
@@ -179,7 +183,9 @@ async def test_a_group_that_the_first_api_made_is_not_there(region_servers: Yard
     assert refusal(reply) == NOT_FOUND
 
 
-async def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names(region_servers: Yard) -> None:
+async def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names(
+    region_servers: ServersEnvironment,
+) -> None:
     network = await region_servers.make_network()
     group, authority = await region_servers.make_group(network), await region_servers.make_authority()
     spec = {"networking": {"securityGroups": [group]}, "sshCertificateAuthorityId": authority}
@@ -196,14 +202,14 @@ async def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names
     assert not (await region_servers.store.list(Server)).items
 
 
-async def test_a_network_that_goes_takes_no_more_servers(region_servers: Yard) -> None:
+async def test_a_network_that_goes_takes_no_more_servers(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     await region_servers.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")
     reply = await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network))
     assert refusal(reply) == (400, "network is being deleted")
 
 
-async def test_a_group_or_authority_that_goes_takes_no_more_servers(region_servers: Yard) -> None:
+async def test_a_group_or_authority_that_goes_takes_no_more_servers(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     group, authority = await region_servers.make_group(network), await region_servers.make_authority()
     assert (await region_servers.groups.ask(TENANT).delete(f"{SECURITY_GROUPS}/{group}")).status == 202

@@ -3,25 +3,25 @@
 import pytest
 
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import DEBIAN, STANDARD, Yard, update
+from tests.kit.region.servers import DEBIAN, STANDARD, ServersEnvironment, update
 
 
-async def _running(yard: Yard) -> str:
-    server = await yard.make_server(await yard.make_network())
-    await yard.rest()
+async def _running(region_servers: ServersEnvironment) -> str:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.rest()
     return server
 
 
-async def _remade(yard: Yard, server: str) -> int:
-    count: int = (await yard.read(server))["status"].get("timesMadeAgain", 0)
-    assert count == (await yard.stored(server)).status.remade
+async def _remade(region_servers: ServersEnvironment, server: str) -> int:
+    count: int = (await region_servers.read(server))["status"].get("timesMadeAgain", 0)
+    assert count == (await region_servers.stored(server)).status.remade
     return count
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
 @options(at_work=True)
 async def test_each_time_is_counted_also_if_whoever_made_it_did_not_hear_that_it_was_made(
-    region_servers: Yard, *, is_answered: bool
+    region_servers: ServersEnvironment, *, is_answered: bool
 ) -> None:
     server = await _running(region_servers)
     for time in (1, 2):
@@ -36,7 +36,9 @@ async def test_each_time_is_counted_also_if_whoever_made_it_did_not_hear_that_it
 
 
 @options(at_work=True, is_instant=False)
-async def test_what_somebody_asked_for_and_what_never_came_up_is_not_counted(region_servers: Yard) -> None:
+async def test_what_somebody_asked_for_and_what_never_came_up_is_not_counted(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.world.clock.sleep(1)
     region_servers.cloud.operator.fail(server, "no machine starts")

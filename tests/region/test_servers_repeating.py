@@ -4,8 +4,8 @@ from typing import Any
 
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.room import refusal
-from tests.kit.region.servers_ground import COMPUTE, DEBIAN, STANDARD, TENANT, UBUNTU, Yard, update, wanted
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.servers import COMPUTE, DEBIAN, STANDARD, TENANT, UBUNTU, ServersEnvironment, update, wanted
 
 NOT_KEPT = (409, "answer_not_kept")
 
@@ -15,7 +15,9 @@ def code_of(reply: Any) -> tuple[int, str]:
 
 
 @options(at_work=True)
-async def test_a_create_that_is_repeated_under_its_key_tells_how_the_server_stands(region_servers: Yard) -> None:
+async def test_a_create_that_is_repeated_under_its_key_tells_how_the_server_stands(
+    region_servers: ServersEnvironment,
+) -> None:
     client, body = region_servers.servers.ask(TENANT), wanted(await region_servers.make_network())
     first = await client.post(SERVERS, body, idempotency_key="once")
     await region_servers.rest()
@@ -32,7 +34,7 @@ async def test_a_create_that_is_repeated_under_its_key_tells_how_the_server_stan
 
 @options(at_work=True)
 async def test_a_create_that_is_repeated_under_its_key_makes_no_second_server_when_the_first_is_gone(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     client, body = region_servers.servers.ask(TENANT), wanted(await region_servers.make_network())
     server = (await client.post(SERVERS, body, idempotency_key="once")).json["metadata"]["id"]
@@ -50,7 +52,7 @@ async def test_a_create_that_is_repeated_under_its_key_makes_no_second_server_wh
 
 @options(at_work=True)
 async def test_a_change_that_is_repeated_under_its_key_is_made_once_and_tells_how_the_server_stands(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     client, server = (
         region_servers.servers.ask(TENANT),
@@ -74,7 +76,7 @@ async def test_a_change_that_is_repeated_under_its_key_is_made_once_and_tells_ho
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_change_that_is_repeated_without_a_key_changes_nothing_more(region_servers: Yard) -> None:
+async def test_a_change_that_is_repeated_without_a_key_changes_nothing_more(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     for _ in range(3):
@@ -92,7 +94,7 @@ async def test_a_change_that_is_repeated_without_a_key_changes_nothing_more(regi
 
 @options(at_work=True)
 async def test_a_replacement_that_is_repeated_under_its_key_is_made_once_even_after_another(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     client, server = (
         region_servers.servers.ask(COMPUTE),

@@ -5,7 +5,8 @@ import pytest
 from remuda.region.kinds.servers import ReplacementStatus
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import (
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import (
     COMPUTE,
     DEBIAN,
     ROCKY,
@@ -13,27 +14,26 @@ from tests.kit.region.servers_ground import (
     STANDARD,
     TENANT,
     UBUNTU,
-    Yard,
+    ServersEnvironment,
     encoded,
     update,
 )
-from tests.region.shown import shown_of
 
 _BODY = {"flavorId": STANDARD, "imageId": ROCKY}
 
 
-async def _one(yard: Yard, server: str, number: int) -> None:
+async def _one(region_servers: ServersEnvironment, server: str, number: int) -> None:
     """See that there is the server of this number, and nothing else."""
-    assert [each.handle.name for each in yard.at_cloud()] == [await yard.name_of(server, number)]
-    assert len(await yard.ports()) == len(await yard.addresses()) == 1
-    assert (await yard.read(server))["metadata"]["provisioningStatus"] == "provisioned"
-    stored = await yard.stored(server)
+    assert [each.handle.name for each in region_servers.at_cloud()] == [await region_servers.name_of(server, number)]
+    assert len(await region_servers.ports()) == len(await region_servers.addresses()) == 1
+    assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "provisioned"
+    stored = await region_servers.stored(server)
     assert stored.status.replacement == ReplacementStatus(counter=number, done=number)
 
 
 @options(at_work=True)
 async def test_a_replacement_keeps_port_addresses_and_mac_and_has_nothing_else_of_the_old_one(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network(), networking={"publicIP": True})
     await region_servers.rest()
@@ -60,7 +60,7 @@ async def test_a_replacement_keeps_port_addresses_and_mac_and_has_nothing_else_o
 @pytest.mark.parametrize("after_s", [0, 0.1, 0.3, 0.6, 1, 3, 5, 6, 7, 8, 9, 12])
 @options(at_work=True, is_instant=False)
 async def test_replaced_again_before_the_first_replacement_is_there_it_is_the_last_that_stays(
-    region_servers: Yard, after_s: float
+    region_servers: ServersEnvironment, after_s: float
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
@@ -78,7 +78,9 @@ async def test_replaced_again_before_the_first_replacement_is_there_it_is_the_la
 @pytest.mark.parametrize("fault", ["timeout_done", "error_done"])
 @pytest.mark.parametrize("verb", ["remove_server", "create_server"])
 @options(at_work=True)
-async def test_a_lost_answer_makes_no_second_replacement(region_servers: Yard, fault: str, verb: str) -> None:
+async def test_a_lost_answer_makes_no_second_replacement(
+    region_servers: ServersEnvironment, fault: str, verb: str
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     region_servers.at_fault(fault, verb)  # type: ignore[arg-type]  # it is one
@@ -92,7 +94,7 @@ async def test_a_lost_answer_makes_no_second_replacement(region_servers: Yard, f
 
 @options(at_work=True)
 async def test_replaced_again_while_nobody_knows_what_became_of_the_first_it_is_the_last_that_stays(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
@@ -110,7 +112,7 @@ async def test_replaced_again_while_nobody_knows_what_became_of_the_first_it_is_
 
 @options(at_work=True)
 async def test_the_old_image_chosen_while_nobody_knows_what_became_of_a_replacement_is_put_on_it(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
@@ -125,7 +127,9 @@ async def test_the_old_image_chosen_while_nobody_knows_what_became_of_a_replacem
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_replacement_that_cannot_be_brought_up_is_repaired_by_another(region_servers: Yard) -> None:
+async def test_a_replacement_that_cannot_be_brought_up_is_repaired_by_another(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     before = shown_of(await region_servers.read(server))
@@ -151,7 +155,9 @@ async def test_a_replacement_that_cannot_be_brought_up_is_repaired_by_another(re
 
 @pytest.mark.parametrize("after_s", [0, 0.1, 0.3, 0.6, 3, 6, 7, 9])
 @options(at_work=True, is_instant=False)
-async def test_given_up_while_it_is_replaced_it_leaves_nothing(region_servers: Yard, after_s: float) -> None:
+async def test_given_up_while_it_is_replaced_it_leaves_nothing(
+    region_servers: ServersEnvironment, after_s: float
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     await region_servers.replace(server, imageId=DEBIAN)
@@ -162,7 +168,9 @@ async def test_given_up_while_it_is_replaced_it_leaves_nothing(region_servers: Y
 
 
 @options(at_work=True)
-async def test_many_replacements_that_never_came_to_be_do_not_hold_up_the_end(region_servers: Yard) -> None:
+async def test_many_replacements_that_never_came_to_be_do_not_hold_up_the_end(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     for _ in range(12):
         await region_servers.replace(server)
@@ -172,7 +180,7 @@ async def test_many_replacements_that_never_came_to_be_do_not_hold_up_the_end(re
 
 
 @options(at_work=True)
-async def test_a_verb_is_sent_to_the_one_that_is_there_now(region_servers: Yard) -> None:
+async def test_a_verb_is_sent_to_the_one_that_is_there_now(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     await region_servers.replace(server)
@@ -184,7 +192,9 @@ async def test_a_verb_is_sent_to_the_one_that_is_there_now(region_servers: Yard)
 
 
 @options(at_work=True)
-async def test_an_image_that_is_changed_after_a_replacement_rebuilds_what_took_the_place(region_servers: Yard) -> None:
+async def test_an_image_that_is_changed_after_a_replacement_rebuilds_what_took_the_place(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     await region_servers.replace(server, imageId=DEBIAN)
@@ -199,7 +209,7 @@ async def test_an_image_that_is_changed_after_a_replacement_rebuilds_what_took_t
 
 @options(at_work=True)
 async def test_what_was_made_up_before_something_else_was_asked_for_is_refused_and_changes_nothing(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()

@@ -10,33 +10,35 @@ from remuda.providers.simulated.faults import NO_LATENCY
 from remuda.region.kinds.common import RETRIED
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import Yard, in_yard
+from tests.kit.region.servers import ServersEnvironment, run_servers
 
 STEP_S = 0.25
 
 
 async def _meanwhile(
-    yard: Yard, seconds: float, fails: Callable[[CloudServer], bool] = lambda each: each.state == "building"
+    region_servers: ServersEnvironment,
+    seconds: float,
+    fails: Callable[[CloudServer], bool] = lambda each: each.state == "building",
 ) -> int:
     """Let time pass, break what is to fail, and return how often that was; there is never more than one server."""
     broken = 0
     for _ in range(int(seconds / STEP_S)):
-        for each in yard.at_cloud():
+        for each in region_servers.at_cloud():
             if fails(each):
-                yard.cloud.operator.fail(each.id, "no machine starts")
+                region_servers.cloud.operator.fail(each.id, "no machine starts")
                 broken += 1
-        assert len(yard.at_cloud()) <= 1
-        await yard.world.clock.sleep(STEP_S)
+        assert len(region_servers.at_cloud()) <= 1
+        await region_servers.world.clock.sleep(STEP_S)
     return broken
 
 
-async def _status(yard: Yard, server: str) -> tuple[str, str]:
-    metadata = (await yard.read(server))["metadata"]
+async def _status(region_servers: ServersEnvironment, server: str) -> tuple[str, str]:
+    metadata = (await region_servers.read(server))["metadata"]
     return metadata["provisioningStatus"], metadata["healthStatus"]
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_server_that_fails_once_is_made_again_with_the_same_address(region_servers: Yard) -> None:
+async def test_a_server_that_fails_once_is_made_again_with_the_same_address(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network)
     await region_servers.world.clock.sleep(1)
@@ -56,7 +58,7 @@ async def test_a_server_that_fails_once_is_made_again_with_the_same_address(regi
 
 
 @options(at_work=True, is_instant=False)
-async def test_while_it_is_made_again_it_says_so(region_servers: Yard) -> None:
+async def test_while_it_is_made_again_it_says_so(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.world.clock.sleep(1)
     region_servers.cloud.operator.fail(server, "no machine starts")
@@ -68,21 +70,23 @@ async def test_while_it_is_made_again_it_says_so(region_servers: Yard) -> None:
     assert stored.status.provisioned_at is None
 
 
-async def _given_up(yard: Yard) -> str:
+async def _given_up(region_servers: ServersEnvironment) -> str:
     """Return a server that nobody tries to make any more."""
-    server = await yard.make_server(await yard.make_network())
-    assert await _meanwhile(yard, 120) == 3
-    assert await _status(yard, server) == ("error", "error")
-    assert (await yard.available(server)).message == "the server could not be started: no machine starts"
-    assert (await yard.stored(server)).status.provider_create_failures == 3
-    told = await yard.timeline(server)
+    server = await region_servers.make_server(await region_servers.make_network())
+    assert await _meanwhile(region_servers, 120) == 3
+    assert await _status(region_servers, server) == ("error", "error")
+    assert (await region_servers.available(server)).message == "the server could not be started: no machine starts"
+    assert (await region_servers.stored(server)).status.provider_create_failures == 3
+    told = await region_servers.timeline(server)
     assert [each for each in told if each in {"CreateFailed", "GivenUp"}] == ["CreateFailed"] * 2 + ["GivenUp"]
-    await yard.look_again()
+    await region_servers.look_again()
     return server
 
 
 @options(at_work=True, is_instant=False)
-async def test_after_so_many_failures_it_waits_for_an_operator_who_has_it_tried_again(region_servers: Yard) -> None:
+async def test_after_so_many_failures_it_waits_for_an_operator_who_has_it_tried_again(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await _given_up(region_servers)
     reset = await region_servers.store.update_status(retried_server(await region_servers.stored(server)))
     await region_servers.store.update(annotated(reset, RETRIED, "now"))
@@ -97,7 +101,7 @@ async def test_after_so_many_failures_it_waits_for_an_operator_who_has_it_tried_
 
 
 @options(at_work=True, is_instant=False)
-async def test_what_was_given_up_on_can_be_given_up(region_servers: Yard) -> None:
+async def test_what_was_given_up_on_can_be_given_up(region_servers: ServersEnvironment) -> None:
     await region_servers.delete(await _given_up(region_servers))
     await region_servers.rest()
     await region_servers.nothing_is_left()
@@ -105,7 +109,9 @@ async def test_what_was_given_up_on_can_be_given_up(region_servers: Yard) -> Non
 
 @pytest.mark.parametrize("fault", ["timeout_done", "error_done", "error"])
 @options(at_work=True, is_instant=False)
-async def test_each_failure_counts_once_whatever_answers_are_lost(region_servers: Yard, fault: str) -> None:
+async def test_each_failure_counts_once_whatever_answers_are_lost(
+    region_servers: ServersEnvironment, fault: str
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     for nth in range(2):
         region_servers.at_fault(fault, "remove_server", after=nth)  # type: ignore[arg-type]  # it is one
@@ -116,23 +122,23 @@ async def test_each_failure_counts_once_whatever_answers_are_lost(region_servers
 
 @pytest.mark.parametrize("seen_at_once", range(4))
 def test_an_old_read_of_what_failed_is_not_taken_for_another_failure(seen_at_once: int) -> None:
-    async def scenario(yard: Yard) -> None:
-        server = await yard.make_server(await yard.make_network())
-        await yard.world.clock.sleep(1)
-        yard.cloud.operator.fail(server, "no machine starts")
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        server = await region_servers.make_server(await region_servers.make_network())
+        await region_servers.world.clock.sleep(1)
+        region_servers.cloud.operator.fail(server, "no machine starts")
         for nth in range(seen_at_once, 40):
-            yard.at_fault("stale", "find_server", after=nth)
-        await yard.rest()
-        await yard.rest()
-        assert await _status(yard, server) == ("provisioned", "healthy")
-        assert (await yard.timeline(server)).count("CreateFailed") == 1
+            region_servers.at_fault("stale", "find_server", after=nth)
+        await region_servers.rest()
+        await region_servers.rest()
+        assert await _status(region_servers, server) == ("provisioned", "healthy")
+        assert (await region_servers.timeline(server)).count("CreateFailed") == 1
 
     times = SimDurations(boot_s=2.0, remove_s=0.0)
-    in_yard(scenario, at_work=True, is_instant=False, latency=NO_LATENCY, times=times)
+    run_servers(scenario, at_work=True, is_instant=False, latency=NO_LATENCY, times=times)
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_failure_counts_though_the_answer_to_its_making_was_lost(region_servers: Yard) -> None:
+async def test_a_failure_counts_though_the_answer_to_its_making_was_lost(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     for nth in range(3):
         region_servers.at_fault("error_done", "create_server", after=nth)
@@ -141,7 +147,7 @@ async def test_a_failure_counts_though_the_answer_to_its_making_was_lost(region_
 
 
 @options(at_work=True, is_instant=False)
-async def test_what_once_ran_is_counted_anew(region_servers: Yard) -> None:
+async def test_what_once_ran_is_counted_anew(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.world.clock.sleep(1)
     region_servers.cloud.operator.fail(server, "no machine starts")
@@ -152,7 +158,9 @@ async def test_what_once_ran_is_counted_anew(region_servers: Yard) -> None:
 
 
 @options(at_work=True)
-async def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said(region_servers: Yard) -> None:
+async def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said(
+    region_servers: ServersEnvironment,
+) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network)
     storage = region_servers.cloud._context  # what the cloud offers

@@ -13,33 +13,37 @@ from remuda.region.kinds.servers import ReplacementStatus, Server
 from remuda.region.servers.capacity import CapacityReservations
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard
+from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, ServersEnvironment, run_servers
 
 HOSTS = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=1, size=1)}
 
 
-async def _is_asked_for(yard: Yard, server: str, flavor: str = SMALL) -> int:
+async def _is_asked_for(region_servers: ServersEnvironment, server: str, flavor: str = SMALL) -> int:
     body = {"flavorId": flavor, "imageId": UBUNTU}
-    return (await yard.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)).status
+    return (await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)).status
 
 
-async def _asked_at_once(yard: Yard, count: int) -> tuple[list[str], dict[str, str]]:
+async def _asked_at_once(region_servers: ServersEnvironment, count: int) -> tuple[list[str], dict[str, str]]:
     """Want the only place for so many servers at once; return them, and what each is at the cloud before."""
-    network = await yard.make_network()
-    servers = [await yard.make_server(network, f"server-{number}", flavorId=STANDARD) for number in range(count)]
-    await yard.rest()
-    before = {server: (await yard.stored(server)).status.provider_id for server in servers}
-    assert [await _is_asked_for(yard, server) for server in servers] == [202] * count, "there is a place yet"
-    await yard.rest()
+    network = await region_servers.make_network()
+    servers = [
+        await region_servers.make_server(network, f"server-{number}", flavorId=STANDARD) for number in range(count)
+    ]
+    await region_servers.rest()
+    before = {server: (await region_servers.stored(server)).status.provider_id for server in servers}
+    assert [await _is_asked_for(region_servers, server) for server in servers] == [202] * count, "there is a place yet"
+    await region_servers.rest()
     return servers, before
 
 
-async def _settling(yard: Yard, server: str) -> str:
-    return str((await yard.read(server))["metadata"]["provisioningStatus"])
+async def _settling(region_servers: ServersEnvironment, server: str) -> str:
+    return str((await region_servers.read(server))["metadata"]["provisioningStatus"])
 
 
 @options(at_work=True, hosts=HOSTS)
-async def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroyed(region_servers: Yard) -> None:
+async def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroyed(
+    region_servers: ServersEnvironment,
+) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network, flavorId=STANDARD)
     await region_servers.make_server(network, "other", flavorId=SMALL)
@@ -51,29 +55,29 @@ async def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroy
 
 @pytest.mark.parametrize("is_instant", [True, False])
 def test_of_several_that_want_one_place_all_others_are_kept_until_there_is_another(*, is_instant: bool) -> None:
-    async def scenario(yard: Yard) -> None:
-        servers, before = await _asked_at_once(yard, 3)
-        there = {each.id for each in yard.at_cloud()}
-        (first,) = [server for server in servers if await _settling(yard, server) == "provisioned"]
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        servers, before = await _asked_at_once(region_servers, 3)
+        there = {each.id for each in region_servers.at_cloud()}
+        (first,) = [server for server in servers if await _settling(region_servers, server) == "provisioned"]
         kept = [server for server in servers if server != first]
         for server in kept:
             assert before[server] in there
-            seen = await yard.read(server)
+            seen = await region_servers.read(server)
             assert seen["metadata"]["provisioningStatus"] == "error"
-            assert "its old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
+            assert "the old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
             assert seen["status"]["powerState"] == "Running"
-        await yard.delete(first)
-        await yard.world.clock.sleep(3_600)
-        assert sorted([await _settling(yard, server) for server in kept]) == ["error", "provisioned"]
-        assert len(yard.at_cloud()) == len(kept)
+        await region_servers.delete(first)
+        await region_servers.world.clock.sleep(3_600)
+        assert sorted([await _settling(region_servers, server) for server in kept]) == ["error", "provisioned"]
+        assert len(region_servers.at_cloud()) == len(kept)
 
-    in_yard(scenario, at_work=True, hosts=HOSTS, is_instant=is_instant)
+    run_servers(scenario, at_work=True, hosts=HOSTS, is_instant=is_instant)
 
 
 @pytest.mark.parametrize("after_s", [0, 0.5, 1, 2, 3, 4, 6, 8])
 @options(at_work=True, hosts=HOSTS, is_instant=False)
 async def test_who_is_made_anew_takes_no_place_that_is_promised_to_a_replacement(
-    region_servers: Yard, after_s: float
+    region_servers: ServersEnvironment, after_s: float
 ) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network, flavorId=STANDARD)
@@ -89,7 +93,9 @@ async def test_who_is_made_anew_takes_no_place_that_is_promised_to_a_replacement
 
 
 @options(at_work=True, hosts=HOSTS)
-async def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_stays(region_servers: Yard) -> None:
+async def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_stays(
+    region_servers: ServersEnvironment,
+) -> None:
     servers, before = await _asked_at_once(region_servers, 2)
     (kept,) = [server for server in servers if await _settling(region_servers, server) == "error"]
     assert await _is_asked_for(region_servers, kept, STANDARD) == 202
@@ -108,7 +114,7 @@ async def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_s
 
 
 @options(at_work=True, hosts=HOSTS, is_instant=False)
-async def test_what_has_begun_is_not_taken_back(region_servers: Yard) -> None:
+async def test_what_has_begun_is_not_taken_back(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network(), flavorId=STANDARD)
     await region_servers.rest()
     (before,) = region_servers.at_cloud()
@@ -124,7 +130,7 @@ async def test_what_has_begun_is_not_taken_back(region_servers: Yard) -> None:
 
 @options(at_work=True, hosts=HOSTS)
 async def test_a_server_that_vanished_and_has_no_room_is_not_called_healthy_and_is_not_written_for_ever(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network, flavorId=SMALL)
@@ -152,26 +158,28 @@ class _Told:
     async def find_server(self, _: Handle) -> object:
         return self
 
-    async def flavors_now(self) -> list[SimpleNamespace]:
+    async def uncached_flavors(self) -> list[SimpleNamespace]:
         await self._meanwhile()
         return [SimpleNamespace(id=SMALL, free=1)]
 
 
-async def _begun_and_asking(yard: Yard) -> tuple[Server, Server]:
+async def _begun_and_asking(region_servers: ServersEnvironment) -> tuple[Server, Server]:
     """Return two servers that want one place: the replacement of the first has begun, in another process."""
-    network = await yard.make_network()
-    names = [await yard.make_server(network, f"server-{number}", flavorId=STANDARD) for number in range(2)]
+    network = await region_servers.make_network()
+    names = [await region_servers.make_server(network, f"server-{number}", flavorId=STANDARD) for number in range(2)]
     for name in names:
-        assert await _is_asked_for(yard, name) == 202
-        found = await yard.stored(name)
+        assert await _is_asked_for(region_servers, name) == 202
+        found = await region_servers.stored(name)
         turn = ReplacementStatus(counter=1 if name == names[0] else 0)
         status = replace(found.status, flavor_id=STANDARD, replacement=turn)
-        await yard.store.update_status(replace(found, status=status))
-    return await yard.stored(names[0]), await yard.stored(names[1])
+        await region_servers.store.update_status(replace(found, status=status))
+    return await region_servers.stored(names[0]), await region_servers.stored(names[1])
 
 
 @options(hosts=HOSTS)
-async def test_a_place_that_another_process_has_promised_is_not_promised_again(region_servers: Yard) -> None:
+async def test_a_place_that_another_process_has_promised_is_not_promised_again(
+    region_servers: ServersEnvironment,
+) -> None:
     _, asking = await _begun_and_asking(region_servers)
     cloud: Any = _Told(lambda: region_servers.world.clock.sleep(0))
     assert not await CapacityReservations(region_servers.store).reserve(asking, cloud, [Handle("tenancy", "old")])
@@ -179,7 +187,7 @@ async def test_a_place_that_another_process_has_promised_is_not_promised_again(r
 
 @options(hosts=HOSTS)
 async def test_who_takes_its_place_while_the_cloud_is_asked_has_taken_the_one_that_the_cloud_tells_of(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     begun, asking = await _begun_and_asking(region_servers)
 

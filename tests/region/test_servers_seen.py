@@ -7,10 +7,10 @@ from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import API_VERSION
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
-from tests.kit.region.networks_ground import ABSENT, OTHER_PROJECT
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
-from tests.kit.region.servers_ground import RIGHTS, TENANT, Yard, update, wanted
+from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
+from tests.kit.region.networks import ABSENT, OTHER_PROJECT
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
+from tests.kit.region.servers import RIGHTS, TENANT, ServersEnvironment, update, wanted
 
 STRANGER = member("eve@example.com", OTHER_ORG, RIGHTS)
 READER = member("bob@example.com", ORG, "region:servers R")
@@ -18,7 +18,7 @@ INSIDER = member("pat@example.com", ORG, "", a0000000_0000_4000_8000_00000000000
 EVERYBODY = everywhere("root@example.com", RIGHTS)
 
 
-async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_servers: Yard) -> None:
+async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_servers: ServersEnvironment) -> None:
     path = f"{SERVERS}/{await region_servers.make_server(await region_servers.make_network())}"
     for who, answer in ((STRANGER, NOT_FOUND), (member("tom@example.com", ORG, "region:servers UD"), None)):
         client = region_servers.servers.ask(who)
@@ -33,13 +33,13 @@ async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region
     assert (await region_servers.servers.ask(None).get(path)).status == 401
 
 
-async def test_whoever_changes_a_server_may_read_its_network(region_servers: Yard) -> None:
+async def test_whoever_changes_a_server_may_read_its_network(region_servers: ServersEnvironment) -> None:
     path = f"{SERVERS}/{await region_servers.make_server(await region_servers.make_network())}"
     client = region_servers.servers.ask(member("tom@example.com", ORG, "region:servers RU"))
     assert refusal(await client.put(path, update())) == forbidden("read", OUTSIDE)
 
 
-async def test_what_the_first_api_made_is_not_there(region_servers: Yard) -> None:
+async def test_what_the_first_api_made_is_not_there(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     stored = await region_servers.stored(server)
     labels = {label: value for label, value in stored.metadata.labels.items() if label != API_VERSION}
@@ -52,7 +52,9 @@ async def test_what_the_first_api_made_is_not_there(region_servers: Yard) -> Non
     assert [each["metadata"]["id"] for each in (await client.get(SERVERS)).json] == [server]
 
 
-async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids(region_servers: Yard) -> None:
+async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids(
+    region_servers: ServersEnvironment,
+) -> None:
     region_servers.identity.add(ProjectRef(OTHER_ORG, PROJECT))
     network, second = await region_servers.make_network(), await region_servers.make_network()
     mine = [await region_servers.make_server(network, f"web-{n}") for n in range(3)]
@@ -80,16 +82,16 @@ async def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of
     assert await seen(member("ned@example.com", ORG)) == []
 
 
-async def _make_elsewhere(yard: Yard, like: str) -> str:
+async def _make_elsewhere(region_servers: ServersEnvironment, like: str) -> str:
     """Store a server of another region beside one that was made."""
-    found = await yard.stored(like)
+    found = await region_servers.stored(like)
     name = "f0000000-0000-4000-8000-00000000000f"
     labels = {**found.metadata.labels, REGION_LABEL: OTHER_REGION}
-    await yard.store.create(Server(metadata=Metadata(name=name, labels=labels), spec=found.spec))
+    await region_servers.store.create(Server(metadata=Metadata(name=name, labels=labels), spec=found.spec))
     return name
 
 
-async def test_a_list_takes_all_tags_that_are_asked_for(region_servers: Yard) -> None:
+async def test_a_list_takes_all_tags_that_are_asked_for(region_servers: ServersEnvironment) -> None:
     network, client = await region_servers.make_network(), region_servers.servers.ask(TENANT)
     body = wanted(network)
     body["metadata"]["tags"] = [{"name": "team", "value": "a"}, {"name": "tier", "value": "1"}]
@@ -104,7 +106,7 @@ async def test_a_list_takes_all_tags_that_are_asked_for(region_servers: Yard) ->
     assert refusal(await client.get(SERVERS, [("tag", "team")])) == (400, "tag decode failed")
 
 
-async def test_nobody_can_ask_for_what_is_none_of_theirs_or_is_no_id(region_servers: Yard) -> None:
+async def test_nobody_can_ask_for_what_is_none_of_theirs_or_is_no_id(region_servers: ServersEnvironment) -> None:
     client = region_servers.servers.ask(TENANT)
     why = " — organization is not in this principal's accessible set"
     reply = await client.get(SERVERS, [("organizationID", OTHER_ORG)])

@@ -8,10 +8,10 @@ from remuda.region.kinds.networks import OpenstackIdentity
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
-from tests.kit.region.networks_ground import ABSENT
-from tests.kit.region.room import ORG, OTHER_ORG, REGION, member, refusal
-from tests.kit.region.servers_ground import DEBIAN, METAL, RIGHTS, TENANT, Yard
+from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
+from tests.kit.region.networks import ABSENT
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, member, refusal
+from tests.kit.region.servers import DEBIAN, METAL, RIGHTS, TENANT, ServersEnvironment
 
 POWER = ("start", "stop", "softreboot", "hardreboot")
 CONSOLE = ("consolesessions", "consoleoutput")
@@ -20,20 +20,20 @@ ABSENT_YET = (400, "server is not at its provider at the moment: wait until it i
 READER = member("bob@example.com", ORG, "region:servers R")
 
 
-async def _running(yard: Yard) -> str:
+async def _running(region_servers: ServersEnvironment) -> str:
     """Return the path of a server that runs."""
-    server = await yard.make_server(await yard.make_network())
-    await yard.rest()
-    assert await _power(yard, f"{SERVERS}/{server}") == "Running"
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.rest()
+    assert await _power(region_servers, f"{SERVERS}/{server}") == "Running"
     return f"{SERVERS}/{server}"
 
 
-async def _power(yard: Yard, path: str) -> str:
-    return str((await yard.read(path.rpartition("/")[2]))["status"]["powerState"])
+async def _power(region_servers: ServersEnvironment, path: str) -> str:
+    return str((await region_servers.read(path.rpartition("/")[2]))["status"]["powerState"])
 
 
 @options(at_work=True, is_instant=False)
-async def test_what_a_verb_does_is_seen_at_once_and_so_is_what_comes_of_it(region_servers: Yard) -> None:
+async def test_what_a_verb_does_is_seen_at_once_and_so_is_what_comes_of_it(region_servers: ServersEnvironment) -> None:
     path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
     reply = await client.post(f"{path}/stop")
     assert (reply.status, reply.body) == (202, b"")
@@ -50,7 +50,9 @@ async def test_what_a_verb_does_is_seen_at_once_and_so_is_what_comes_of_it(regio
 
 
 @options(at_work=True)
-async def test_what_a_server_cannot_do_now_is_said_in_the_words_that_clients_know(region_servers: Yard) -> None:
+async def test_what_a_server_cannot_do_now_is_said_in_the_words_that_clients_know(
+    region_servers: ServersEnvironment,
+) -> None:
     path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
     assert refusal(await client.post(f"{path}/start")) == (400, "server cannot be started in its current state")
     assert (await client.post(f"{path}/stop")).status == 202
@@ -80,7 +82,7 @@ class Dumb:
 
 
 @options(at_work=True)
-async def test_a_console_that_cannot_be_read_now_is_said_so_too(region_servers: Yard) -> None:
+async def test_a_console_that_cannot_be_read_now_is_said_so_too(region_servers: ServersEnvironment) -> None:
     path = await _running(region_servers)
     provider = region_servers.cloud.provider
     assert provider.consoles is not None
@@ -91,7 +93,7 @@ async def test_a_console_that_cannot_be_read_now_is_said_so_too(region_servers: 
 
 @options(at_work=True, is_instant=False)
 async def test_what_is_not_at_its_provider_yet_or_is_being_worked_on_there_says_what_to_wait_for(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     client, path = region_servers.servers.ask(TENANT), f"{SERVERS}/{server}"
@@ -104,7 +106,7 @@ async def test_what_is_not_at_its_provider_yet_or_is_being_worked_on_there_says_
 
 
 @options(at_work=True, is_instant=False)
-async def test_the_console_of_a_server_that_waits_for_its_machine_is_empty(region_servers: Yard) -> None:
+async def test_the_console_of_a_server_that_waits_for_its_machine_is_empty(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network(), flavorId=METAL, imageId=DEBIAN)
     await region_servers.world.clock.sleep(1.5)
     assert (await region_servers.read(server))["status"]["powerState"] == "Queued"
@@ -116,7 +118,7 @@ async def test_the_console_of_a_server_that_waits_for_its_machine_is_empty(regio
 
 
 @options(at_work=True)
-async def test_the_console_is_seen_and_read_as_far_as_is_asked(region_servers: Yard) -> None:
+async def test_the_console_is_seen_and_read_as_far_as_is_asked(region_servers: ServersEnvironment) -> None:
     path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
     first, second = [(await client.get(f"{path}/consolesessions")).json["url"] for _ in range(2)]
     assert first.startswith("https://")
@@ -130,7 +132,9 @@ async def test_the_console_is_seen_and_read_as_far_as_is_asked(region_servers: Y
 
 
 @options(at_work=True)
-async def test_the_key_of_a_server_opens_it_and_is_there_only_where_a_key_does(region_servers: Yard) -> None:
+async def test_the_key_of_a_server_opens_it_and_is_there_only_where_a_key_does(
+    region_servers: ServersEnvironment,
+) -> None:
     network, client = await region_servers.make_network(), region_servers.servers.ask(TENANT)
     server = await region_servers.make_server(network)
     reply = await client.get(f"{SERVERS}/{server}/sshkey")
@@ -147,7 +151,7 @@ async def test_the_key_of_a_server_opens_it_and_is_there_only_where_a_key_does(r
 
 @options(at_work=True)
 async def test_whoever_does_something_to_a_server_may_change_it_and_only_the_output_is_read(
-    region_servers: Yard,
+    region_servers: ServersEnvironment,
 ) -> None:
     path = await _running(region_servers)
     reader = region_servers.servers.ask(READER)
@@ -166,7 +170,9 @@ async def test_whoever_does_something_to_a_server_may_change_it_and_only_the_out
     assert await _power(region_servers, path) == "Running"
 
 
-async def test_a_server_that_is_not_at_the_cloud_yet_is_told_from_one_that_is_not_there(region_servers: Yard) -> None:
+async def test_a_server_that_is_not_at_the_cloud_yet_is_told_from_one_that_is_not_there(
+    region_servers: ServersEnvironment,
+) -> None:
     server, client = (
         await region_servers.make_server(await region_servers.make_network()),
         region_servers.servers.ask(TENANT),
@@ -180,7 +186,7 @@ async def test_a_server_that_is_not_at_the_cloud_yet_is_told_from_one_that_is_no
 
 
 @options(at_work=True)
-async def test_a_verb_is_not_done_while_the_cloud_does_not_answer(region_servers: Yard) -> None:
+async def test_a_verb_is_not_done_while_the_cloud_does_not_answer(region_servers: ServersEnvironment) -> None:
     path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
     region_servers.at_fault("error", "stop_server")
     reply = await client.post(f"{path}/stop")
@@ -194,7 +200,7 @@ async def test_a_verb_is_not_done_while_the_cloud_does_not_answer(region_servers
 
 
 @options(at_work=True)
-async def test_a_verb_that_was_done_is_done_even_if_nobody_can_see_it_now(region_servers: Yard) -> None:
+async def test_a_verb_that_was_done_is_done_even_if_nobody_can_see_it_now(region_servers: ServersEnvironment) -> None:
     path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
     for nth in range(8):
         region_servers.at_fault("error", "find_server", after=nth)

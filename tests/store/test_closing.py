@@ -7,7 +7,7 @@ import pytest
 
 from remuda.kernel.errors import StoreClosed
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.contract.kinds import REGISTRY, Horse, horse
+from tests.kit.sample_kinds import REGISTRY, Horse, horse
 from tests.kit.simulation.store import SEALER
 
 

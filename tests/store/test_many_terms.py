@@ -9,9 +9,9 @@ import pytest
 from remuda.store.readside.index import NumberedEntry
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.contract.kinds import REGISTRY, Corral, Horse, HorseSpec, corral, horse
-from tests.durability.checks import audit
+from tests.kit.sample_kinds import REGISTRY, Corral, Horse, HorseSpec, corral, horse
 from tests.kit.simulation.store import SEALER
+from tests.kit.store.checks import audit
 
 CORRALS = tuple(f"corral-{number}" for number in range(1_200))
 AT_MOST = 500

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from remuda.store.sqlite.executor import Done, Executor, Work
 from remuda.store.sqlite.store import SqlitePorts, SqliteStore, open_store
-from tests.contract.kinds import REGISTRY, Horse, horse
+from tests.kit.sample_kinds import REGISTRY, Horse, horse
 from tests.kit.simulation.store import SEALER
 
 WRITERS = 10

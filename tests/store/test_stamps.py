@@ -10,9 +10,9 @@ from remuda.store.readside import change_feed as module
 from remuda.store.readside.change_feed import ChangeCounters, CommittedChange
 from remuda.store.readside.reads import committed_change
 from remuda.store.readside.tables import ADDED, MODIFIED, Revision
-from tests.contract.kinds import CORRAL, HORSE, REGISTRY, Horse, HorseSpec, horse
-from tests.contract.steps import with_spec
 from tests.kit.environment import options
+from tests.kit.proofs.store_contract.steps import with_spec
+from tests.kit.sample_kinds import CORRAL, HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
 

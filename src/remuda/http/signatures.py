@@ -1,13 +1,14 @@
 """Signatures of service methods, compared with the routes that call them.
 
-A route names an unbound method of a service. Its arguments are bound by name: `context`, each field of the path,
-`body`, and either `query` as a whole or its fields. Everything here runs once, when a table is built, so that a request
-costs no introspection and a method that does not fit its route is found at start-up.
+A route names an unbound method of a service. Its arguments are bound by name: `context`, each field of the path (the
+last of them also as `id`), `body`, and either `query` as a whole or its fields. Everything here runs once, when a table
+is built, so that a request costs no introspection and a method that does not fit its route is found at start-up.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -45,6 +46,7 @@ class Arguments:
     keywords: Mapping[str, str] = field(default_factory=dict)
 
 
+@cache  # every API and in-process client of a table asks again, and introspection is slow
 def arguments_of(method: Method, inputs: Inputs) -> Arguments:
     """Return the arguments that a method takes, or raise ValueError that says which one does not fit."""
     sources, hints = _sources(inputs), _hints(method)
@@ -97,7 +99,14 @@ def _sources(inputs: Inputs) -> dict[str, tuple[str, Any]]:
         _add(found, name, f"path.{name}", kind)
     for name, kind in query.items():
         _add(found, name, f"query.{name}", kind)
+    if (last := _last_field(inputs)) is not None:
+        found.setdefault("id", found[last])
     return found
+
+
+def _last_field(inputs: Inputs) -> str | None:
+    """Return the field of the path that names the object, for a method that many kinds of objects share."""
+    return next(reversed(get_type_hints(inputs.path)), None)
 
 
 def _add(found: dict[str, tuple[str, Any]], name: str, attribute: str, kind: Any) -> None:
@@ -110,6 +119,7 @@ def _parameters(method: Method) -> Sequence[inspect.Parameter]:
     return tuple(inspect.signature(method).parameters.values())[1:]  # without self
 
 
+@cache
 def _hints(method: Method) -> Mapping[str, Any]:
     try:
         return get_type_hints(method)
@@ -133,6 +143,8 @@ def _check_complete(taken: set[str], inputs: Inputs) -> None:
     query = set(get_type_hints(inputs.query))
     if "query" in taken and taken & query:
         raise ValueError(f"takes query and its field {min(taken & query)}, of which it can take only one")
+    if "id" in taken:
+        taken = taken | {_last_field(inputs) or "id"}
     needed = {"context"} if inputs.needs_context else set()
     if inputs.needs_all:
         needed |= set(get_type_hints(inputs.path))

@@ -1,17 +1,13 @@
-"""Deletion at a provider with confirmed absence, and the check that rejects the deletion of an object in use."""
+"""Deletion at a provider with confirmed absence."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
-from remuda.kernel.errors import Forbidden
 from remuda.providers.absence import AbsenceTracker
 from remuda.providers.calls import Calls
 from remuda.providers.contract.common import Handle
 from remuda.quota.reservation import RECHECK_S
 from remuda.reconcile.results import Requeue, Result
-from remuda.resources.conventions import CONTROLLER_FINALIZER
-from remuda.store.contract import Store
-from remuda.store.objects import STORE_FINALIZERS, Resource
 
 NameT = TypeVar("NameT", bound=Hashable)
 
@@ -56,12 +52,3 @@ async def delete_resource(
 
 def _key(name: Hashable) -> str:
     return name.name if isinstance(name, Handle) else str(name)
-
-
-async def reject_if_used(store: Store, found: Resource, message: str) -> None:
-    """Raise Forbidden while an object has a referrer, or a finalizer of another service."""
-    blockers = [
-        each for each in found.metadata.finalizers if each not in STORE_FINALIZERS and each != CONTROLLER_FINALIZER
-    ]
-    if blockers or await store.referrers(type(found), found.name, limit=1):
-        raise Forbidden(message)

@@ -7,26 +7,15 @@ from typing import Protocol
 from remuda.http.authentication import Authenticator
 from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.provider import Provider
-from remuda.quota.ports import Ledger, ProjectRef, ProjectState
+from remuda.quota.ports import ProjectLedger, ProjectState
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
 from remuda.region.settings import RegionSettings
 from remuda.service import ServicePorts
 
 
-class IdentityPort(Ledger, Protocol):
+class IdentityPort(ProjectLedger, Protocol):
     """Identity, called with the permissions of the region service on behalf of the payer."""
-
-    async def refer(self, place: ProjectRef, reference: str) -> None:
-        """Add a reference, which blocks the deletion of a project.
-
-        Raises NotFound if the project does not exist, Malformed if it is being deleted.
-        """
-        ...
-
-    async def unrefer(self, place: ProjectRef, reference: str) -> None:
-        """Remove a reference; a project that does not exist is no error."""
-        ...
 
     def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield the state of every project, then of each that changes, without end; all again after a gap."""

@@ -12,9 +12,8 @@ from remuda.providers.contract.common import NoCapacity, Rejected, WrongState
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.simulated.provider import open_cloud
 from tests.kit.environment import options
-from tests.kit.simulation.runner import World, simulate
-from tests.providers.conformance.bench import TENANCY, everything, handle_of_port, handle_of_server, port_spec
-from tests.providers.simulated.worlds import (
+from tests.kit.providers.conformance import TENANCY, everything, handle_of_port, handle_of_server, port_spec
+from tests.kit.providers.simulated_cloud import (
     METAL,
     METAL_IMAGE,
     PINNED,
@@ -26,6 +25,7 @@ from tests.providers.simulated.worlds import (
     on_file,
     with_room,
 )
+from tests.kit.simulation.runner import World, simulate
 
 SERVER = handle_of_server()
 
