@@ -23,7 +23,7 @@ LONG = "The image is longer than 1049088 bytes: import a smaller one."
 
 
 def fetcher(reach: AddressPolicy = HERE, stall_s: float = 30.0, **limits: float) -> ImageFetcher:
-    guarded = GuardedFetcher(resolve=Names({}), reach=reach, patience=FetchTimeouts(stall_s=stall_s))
+    guarded = GuardedFetcher(resolve=Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=stall_s))
     return ImageFetcher(source=guarded, limits=ImageLimits(**limits))  # type: ignore[arg-type]  # limits by name
 
 
@@ -123,15 +123,15 @@ async def test_a_look_at_an_image_that_is_too_long_is_refused() -> None:
     for answer in (partial(SECTOR, "bytes 0-511/1049089"), saying(DISK + b"x")):
         async with serving(answer) as served:
             with pytest.raises(Invalid) as refused:
-                await fetcher(longest=1049088).read_header(served.url())
+                await fetcher(max_bytes=1049088).read_header(served.url())
             assert refused.value.message == LONG
     async with serving(partial(SECTOR)) as served:
-        assert (await fetcher(longest=len(DISK)).read_header(served.url())).length == len(DISK)
+        assert (await fetcher(max_bytes=len(DISK)).read_header(served.url())).length == len(DISK)
 
 
 async def test_a_look_does_not_take_for_ever() -> None:
     async with serving(stalling) as served:
-        for limited in (fetcher(peek_s=0.1), fetcher(stall_s=0.1)):
+        for limited in (fetcher(header_s=0.1), fetcher(stall_s=0.1)):
             with pytest.raises(Invalid) as refused:
                 await limited.read_header(served.url())
             assert refused.value.message == UNREADABLE
@@ -187,7 +187,7 @@ FINAL: dict[str, tuple[Answer, str]] = {
 async def test_reading_ends_for_good(answer: Answer, sentence: str) -> None:
     async with serving(answer) as served:
         with pytest.raises(Invalid) as refused:
-            await downloaded(fetcher(longest=1049088), served.url())
+            await downloaded(fetcher(max_bytes=1049088), served.url())
         assert refused.value.message == sentence
 
 

@@ -74,7 +74,7 @@ async def import_host(
     store = open_store(tmp_path / "remuda.db", registry(), SEALER)
     cloud = open_cloud(None, without_delays(catalogues()["sim-north"]), clock=clock, randomness=randomness)
     clouds = clouds_over(world, store, {REGION: cloud.provider})
-    source = GuardedFetcher(resolve=names or Names({}), reach=reach, patience=FetchTimeouts(stall_s=5))
+    source = GuardedFetcher(resolve=names or Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=ImageLimits(max_bytes=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
     driver = control.driver(ports, clouds, fetcher)
