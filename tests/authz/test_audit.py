@@ -50,7 +50,7 @@ async def test_what_an_operator_does_to_a_mount_is_in_the_audit_of_the_mounts_or
         for operation in ("create_mount", "update_mount", "brand_mount", "delete_mount"):
             assert await write(subject, "admin", operation, Target(label="abroad", holder=ABROAD)) < 300
         kept = await records(subject, ABROAD.organization)
-        assert [record["operation"]["verb"] for record in kept] == ["POST", "PUT", "POST", "DELETE"]
+        assert [record["operation"]["method"] for record in kept] == ["POST", "PUT", "POST", "DELETE"]
         assert {record["resource"]["type"] for record in kept} == {"mounts"}
         assert all(record["resource"]["id"] for record in kept)
 

@@ -154,7 +154,7 @@ async def _with_handles(
 
 _PAGE = 100
 _MAX_PAGES = 20
-_FINALIZER_REMOVED = "LetGo"
+_FINALIZER_REMOVED = "FinalizerRemoved"
 
 
 class _TimelineEvent(msgspec.Struct, frozen=True):
