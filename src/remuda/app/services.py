@@ -39,7 +39,7 @@ from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.common import GIB
 from remuda.region.port import RegionApi
-from remuda.region.ports import Providers, RegionPorts
+from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.service import ServicePorts
 
@@ -181,7 +181,7 @@ async def run_region(
     counting: ServiceMetrics,
     *,
     identity: IdentityApp,
-    providers: Providers,
+    providers: ProviderSource,
 ) -> AsyncIterator[RegionApp]:
     """Run region for the duration of the block."""
     region = RegionApp(

@@ -107,11 +107,11 @@ class InstanceController:
             return Blocked("Errored", linked.damage)
         if linked.own:
             return await self._remove(instance, linked.own, run)
-        if self.making.may_come(instance):
+        if self.making.record_missing(instance):
             after_s = self.making.absences.delay_s
             return Requeue(after_s, "Deprovisioning", "looking whether its server is really gone")
         await self.identity.release(charge_for(instance), permanently=True)
-        self.making.is_there(instance)
+        self.making.clear_pending(instance)
         self.keeping.asking.forget(instance)
         return Outcome(Done(), instance, [departure(instance, run)])
 
@@ -119,7 +119,7 @@ class InstanceController:
         if is_ambiguous(instance, linked.standing):
             return self._ambiguous(instance, linked.standing, run)
         if linked.standing:
-            self.making.is_there(instance)
+            self.making.clear_pending(instance)
             return await self._keep(instance, linked.standing[0], run)
         if linked.going:
             return Requeue(NET_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
@@ -151,7 +151,7 @@ class InstanceController:
         return Outcome(result, instance, status_events=[run.event(instance, AMBIGUOUS, servers=ids)])
 
     async def _remove(self, instance: ComputeInstance, own: Sequence[ServerRead], run: ReconcileContext) -> Result:
-        self.making.is_there(instance)
+        self.making.clear_pending(instance)
         for server in own:
             if not is_deleting(server):
                 run.acted = True

@@ -268,19 +268,19 @@ class Making:
             refusal = refusal_of(error)
             self._unanswered.discard(instance.uid)
             return refusal
-        self.is_there(instance)
+        self.clear_pending(instance)
         if not instance.status.has_server:
             return _BEING_MADE
         why = "it was not there any more, and nobody had asked us for that"
         return Outcome(_BEING_MADE, instance, [made_again(instance, run, why)])
 
-    def is_there(self, instance: ComputeInstance) -> None:
-        """Note that the server of an instance is there."""
+    def clear_pending(self, instance: ComputeInstance) -> None:
+        """Record that the server of an instance exists."""
         self._unanswered.discard(instance.uid)
         self.absences.clear(instance.uid)
 
-    def may_come(self, instance: ComputeInstance) -> bool:
-        """Note that a server is not there; tell whether it may yet come to be, since an answer is missing."""
+    def record_missing(self, instance: ComputeInstance) -> bool:
+        """Record that a server is missing; return whether a create without a response may still take effect."""
         return instance.uid in self._unanswered and not self.absences.record_missing(instance.uid)
 
     async def _kept_from(self, instance: ComputeInstance) -> Result | None:
