@@ -90,7 +90,7 @@ def _stored_port(requested: RuleWire) -> RulePort | None:
     if requested.port_max is None:
         return RulePort(number=requested.port)
     if requested.port >= requested.port_max:
-        raise Malformed("rule must have a range scope start < end")
+        raise Malformed("rule must have a range where start < end")
     return RulePort(range=PortRange(start=requested.port, end=requested.port_max))
 
 
