@@ -58,7 +58,7 @@ def group(name: str, *roles: str, issuer: str = OTHERS) -> dict[str, Any]:
         (group("ops"), r"group_bindings\[0\].roles names no role"),
         (
             group("ops", "platform-administrator"),
-            r"group_bindings\[0\].roles gives a group the role platform-administrator, which writes identity:",
+            r"group_bindings\[0\].roles binds a group to the role platform-administrator, which writes identity:",
         ),
         ({"system_accounts": {"robot": SystemAccount(role="")}}, r"system_accounts.robot.role names no role"),
     ],
@@ -99,7 +99,7 @@ def test_a_group_of_another_issuer_never_writes_to_who_may_do_what(resource: str
         operations: tuple[Verb, ...] = ("read", "update")
         grants = (Grant(name=f"identity:{resource}", operations=operations), Grant(name="a:b", operations=operations))
         role = await permissions.role("late", RoleScopes(everywhere=grants))
-        with pytest.raises(Invalid, match=f"gives a group the role late, which writes identity:{resource}"):
+        with pytest.raises(Invalid, match=f"binds a group to the role late, which writes identity:{resource}"):
             await Permissions(store=permissions.store, settings=late).check()
 
         standing = await Permissions(store=permissions.store, settings=late).of_outsider(

@@ -101,8 +101,8 @@ async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: 
     assert (await tenancy.api.ask(PLATFORM).delete(path)).status == 202
     await tenancy.rest()
     condition = await tenancy.available(Project, inside)
-    named = "4 things: server a-row of region; server b-row of region; server c-row of region; and more"
-    assert (condition.reason, condition.message) == ("InUse", f"in use by what it still pays for, {named}")
+    named = "4 objects: server a-row of region; server b-row of region; server c-row of region; and more"
+    assert (condition.reason, condition.message) == ("InUse", f"in use by allocations of {named}")
     for name in ("a-row", "b-row", "c-row"):
         await tenancy.allocate(home, inside, name, "released")
     await tenancy.allocate(home, inside, "e-row", "unconfirmed")
