@@ -11,7 +11,7 @@ from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.filestorage import CloudStorageClass
 from remuda.providers.contract.provider import Provider
 from remuda.quota.ports import ProjectRef
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.filestorage import routes as api
 from remuda.region.filestorage.classes import StorageClassSync, class_id, is_offered, provider_class
 from remuda.region.filestorage.routes import CLASSES, FILE_STORAGE
@@ -80,13 +80,13 @@ class ClassesEnvironment:
 
 
 def run_classes(scenario: Any, *, north: Stores, south: Stores) -> None:
-    made: list[Clouds] = []
+    made: list[ProviderRegistry] = []
 
     def service(world: World, store: Store) -> FileStorageService:
         providers = {REGION: north.provider(world), OTHER_REGION: south.provider(world)}
         made.append(clouds_over(world, store, providers))
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
-        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, providers=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
 
     async def run(environment: RegionApi[FileStorageService]) -> None:
         await make_region(environment.store)
@@ -254,12 +254,12 @@ def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
         await make_region(environment.store)
         reply = await environment.ask(TENANT).post(FILE_STORAGE, wanted())
         assert refusal(reply) == (400, "region is not valid for this endpoint")
-        await StorageClassSync(environment.store, environment.service.clouds, clock=environment.world.clock).sync()
+        await StorageClassSync(environment.store, environment.service.providers, clock=environment.world.clock).sync()
         assert (await environment.ask(TENANT).get(CLASSES)).json == []
 
     def service(world: World, store: Store) -> FileStorageService:
         clouds = clouds_over(world, store, {REGION: FlavorProvider(world.clock).bare})
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
-        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, providers=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
 
     run_region_api(service, api.ROUTES, run)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.filestorage.sagas import charge_for
 from remuda.region.kinds.common import GIB
@@ -54,7 +54,7 @@ async def test_storage_keeps_off_addresses_that_something_else_holds(
     await region_storage.rest()
     (there,) = await at_cloud(region_storage)
     (attached,) = there.spec.attachments
-    assert attached.addresses == AddressRange(first, last)
+    assert attached.addresses == CloudAddressRange(first, last)
 
 
 async def test_storage_is_not_attached_where_others_hold_the_whole_storage_range(
@@ -82,7 +82,7 @@ async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_
     assert there.spec.storage_class == "c1f0c0de-0001-4000-8000-000000000001", "as the cloud calls its class"
     assert (there.spec.size_bytes, there.spec.has_root_squash) == (10 * GIB, True)
     (attached,) = there.spec.attachments
-    assert attached.addresses == AddressRange("10.0.0.16", "10.0.0.19")
+    assert attached.addresses == CloudAddressRange("10.0.0.16", "10.0.0.19")
     assert [each.name for each in there.spec.policies] == ["nightly", "system-default"]
     default = there.spec.policies[1]
     assert (default.interval, default.time_of_day, default.keep) == ("daily", "04:00Z", 7)
@@ -118,9 +118,9 @@ async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_th
     await region_storage.rest()
     (there,) = await at_cloud(region_storage)
     assert [each.addresses for each in there.spec.attachments] == [
-        AddressRange("10.0.0.4", "10.0.0.7"),
-        AddressRange("10.1.0.2", "10.1.0.3"),
-        AddressRange("10.2.0.16", "10.2.0.23"),
+        CloudAddressRange("10.0.0.4", "10.0.0.7"),
+        CloudAddressRange("10.1.0.2", "10.1.0.3"),
+        CloudAddressRange("10.2.0.16", "10.2.0.23"),
     ]
     rows = (await read(region_storage, storage))["status"]["attachments"]
     assert [each["networkId"] for each in rows] == [small, single, large]

@@ -2,7 +2,7 @@
 
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.networks import AddressRange, CloudNetworkSpec, CloudRoute
+from remuda.providers.contract.networks import CloudAddressRange, CloudNetworkSpec, CloudRoute
 from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.networks import Identity, Network, OpenstackIdentity
 from remuda.region.networks.routes import NETWORKS
@@ -37,7 +37,7 @@ async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: 
         handle=handle,
         prefix="10.0.0.0/24",
         gateway="10.0.0.1",
-        pool=AddressRange("10.0.0.128", "10.0.0.254"),
+        pool=CloudAddressRange("10.0.0.128", "10.0.0.254"),
         nameservers=("8.8.8.8",),
         routes=(CloudRoute("172.16.0.0/12", "10.0.0.9"),),
     )

@@ -10,7 +10,14 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.region.kinds.networks import Network, TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
-from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, RegionOpenstack, Vlan, VlanSegment
+from remuda.region.kinds.regions import (
+    NetworksConfig,
+    ProviderNetworksConfig,
+    Region,
+    RegionOpenstack,
+    VlanConfig,
+    VlanSegment,
+)
 from remuda.region.networks.ipam import allocate_vlan, release_vlan, vlan_segments
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
@@ -27,9 +34,9 @@ T = TypeVar("T")
 
 async def wire(region_networks: NetworksEnvironment, segments: Sequence[tuple[int, int]] = SEGMENTS) -> Region:
     """Give the region a physical network, with these VLANs."""
-    chosen = Vlan(segments=tuple(VlanSegment(start_id=first, end_id=last) for first, last in segments))
-    provider = ProviderNetworks(physical_network="physnet", vlan=chosen)
-    openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=provider))
+    chosen = VlanConfig(segments=tuple(VlanSegment(start_id=first, end_id=last) for first, last in segments))
+    provider = ProviderNetworksConfig(physical_network="physnet", vlan=chosen)
+    openstack = RegionOpenstack(endpoint="", network=NetworksConfig(provider_networks=provider))
     found = await region_networks.store.get(Region, REGION)
     return await region_networks.store.update(replace(found, spec=replace(found.spec, openstack=openstack)))
 
@@ -60,20 +67,22 @@ async def vlan_of(region_networks: NetworksEnvironment, network: str) -> int | N
     ("chosen", "wanted"),
     [
         (None, []),
-        (ProviderNetworks(), []),
-        (ProviderNetworks(physical_network="physnet"), [range(1, 4095)]),
-        (ProviderNetworks(physical_network="physnet", vlan=Vlan()), [range(1, 4095)]),
+        (ProviderNetworksConfig(), []),
+        (ProviderNetworksConfig(physical_network="physnet"), [range(1, 4095)]),
+        (ProviderNetworksConfig(physical_network="physnet", vlan=VlanConfig()), [range(1, 4095)]),
         (
-            ProviderNetworks(physical_network="physnet", vlan=Vlan(segments=(VlanSegment(start_id=7, end_id=7),))),
+            ProviderNetworksConfig(
+                physical_network="physnet", vlan=VlanConfig(segments=(VlanSegment(start_id=7, end_id=7),))
+            ),
             [range(7, 8)],
         ),
     ],
 )
 async def test_a_region_has_vlans_to_give_if_it_has_a_physical_network(
-    region_networks: NetworksEnvironment, chosen: ProviderNetworks | None, wanted: Sequence[range]
+    region_networks: NetworksEnvironment, chosen: ProviderNetworksConfig | None, wanted: Sequence[range]
 ) -> None:
     found = await region_networks.store.get(Region, REGION)
-    openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=chosen))
+    openstack = RegionOpenstack(endpoint="", network=NetworksConfig(provider_networks=chosen))
     assert list(vlan_segments(replace(found, spec=replace(found.spec, openstack=openstack)))) == wanted
     assert not vlan_segments(found)
 

@@ -215,7 +215,7 @@ async def test_a_server_in_a_group_that_is_to_go_goes_on_with_it_if_it_is_there(
     await region_servers.rest()
     available = await region_servers.available(server)
     told = (available.status, available.message)
-    away = "a security group of it is being deleted: take it out of that"
+    away = "a security group is being deleted: remove it from the server"
     assert told == (("True", "provisioned") if is_made else ("False", away))
     await region_servers.put(server, update(networking={"securityGroups": []}))
     await region_servers.rest()

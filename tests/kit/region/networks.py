@@ -198,8 +198,8 @@ async def open_networks(
         authorities_controllers.controller(ports, identity, settings=settings),
     )
     common: dict[str, Any] = {"store": seen, "identity": identity}
-    networks = Networks(**common, clock=world.clock, clouds=clouds, operations=operations)
-    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds, networks=networks)
+    networks = Networks(**common, clock=world.clock, providers=clouds, operations=operations)
+    groups = SecurityGroups(**common, clock=world.clock, providers=clouds, networks=networks)
     region_networks = NetworksEnvironment(
         world=world,
         store=store,

@@ -25,8 +25,8 @@ from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
-from remuda.region.catalogue.provider_registry import Clouds
-from remuda.region.consumers import Waking
+from remuda.region.catalogue.provider_registry import ProviderRegistry
+from remuda.region.consumers import ProviderEventListener
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
@@ -83,7 +83,7 @@ class StorageEnvironment:
     store: SqliteStore
     identity: MemoryIdentity
     cloud: SimulatedCloud
-    clouds: Clouds
+    clouds: ProviderRegistry
     keeper: StorageClassSync
     networks: RegionApi[Networks]
     balancers: RegionApi[LoadBalancers]
@@ -175,7 +175,7 @@ async def open_storage(
         "store": store,
         "clock": world.clock,
         "identity": identity,
-        "clouds": clouds,
+        "providers": clouds,
         "operations": operations,
     }
     networks = Networks(**given)
@@ -200,7 +200,7 @@ async def open_storage(
         by_name = {driver.name: driver for driver in drivers}
         concerned = {"balancer": by_name["loadbalancers"], "storage": by_name["filestorages"]}
         if at_work:
-            duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)  # type: ignore[arg-type]  # they are subjects
+            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)  # type: ignore[arg-type]  # they are subjects
         yield region_storage
         for api in (region_storage.networks, region_storage.balancers, region_storage.storages):
             api.app.assert_documented()

@@ -63,10 +63,10 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "what is not seen once is gone": (AbsenceTracker, "record_missing", lambda *_: True),
     "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),
     "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),
-    "nobody notices the end of a project": (ProjectConsumer, "end", _nothing),
+    "nobody notices the end of a project": (ProjectConsumer, "delete_contents", _nothing),
     "another image is wanted, and nobody puts it there": (servers, "rebuild", _left_as_it_is),
     "a network goes although another service uses it": (Networks, "check_deletion", _nothing),
-    "what is abandoned is not written down": (Recovery, "_record_leftovers", _nothing),
+    "what is abandoned is not written down": (Recovery, "_record_orphans", _nothing),
     "nobody fetches an image": (ImageController, "provision", _always(answer=Done())),
 }
 """What is replaced, and by what."""

@@ -17,9 +17,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.filestorage import CloudStorageClass
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.seed import WITHDRAWN, is_withdrawn
-from remuda.region.kinds.common import OURS
+from remuda.region.kinds.common import REMUDA_GROUP
 from remuda.region.kinds.filestorage import FileStorageClass, FileStorageClassSpec
 from remuda.region.kinds.regions import Region
 from remuda.resources import conventions as regional
@@ -28,7 +28,7 @@ from remuda.resources.crud import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-PROVIDER_CLASS = f"{OURS}/offered-as"
+PROVIDER_CLASS = f"{REMUDA_GROUP}/offered-as"
 """Annotation: the id of an offered class at the provider."""
 
 _INTERVAL_S = 300.0
@@ -51,9 +51,9 @@ def is_offered(found: FileStorageClass) -> bool:
     return WITHDRAWN not in found.metadata.annotations
 
 
-async def seed_classes(store: Store, clouds: Clouds, region: Region, *, now: datetime) -> None:
+async def seed_classes(store: Store, providers: ProviderRegistry, region: Region, *, now: datetime) -> None:
     """Update the classes of a region to the offer of its provider, if that has file storage."""
-    cloud = clouds.at_work(region)
+    cloud = providers.of_region(region)
     if cloud.provider.file_storages is None:
         return
     offered = await cloud.provider.file_storages.storage_classes()
@@ -69,8 +69,10 @@ async def seed_classes(store: Store, clouds: Clouds, region: Region, *, now: dat
 class StorageClassSync:
     """Synchronizes the classes of all regions with the offers of their providers."""
 
-    def __init__(self, store: Store, clouds: Clouds, *, clock: Clock, interval_s: float = _INTERVAL_S) -> None:
-        self._store, self._clouds, self._clock, self._interval_s = store, clouds, clock, interval_s
+    def __init__(
+        self, store: Store, providers: ProviderRegistry, *, clock: Clock, interval_s: float = _INTERVAL_S
+    ) -> None:
+        self._store, self._providers, self._clock, self._interval_s = store, providers, clock, interval_s
 
     async def run(self) -> None:
         """Synchronize at an interval, for ever: no provider sends an event when its offer changes."""
@@ -84,7 +86,7 @@ class StorageClassSync:
             if is_withdrawn(region):
                 continue
             try:
-                await seed_classes(self._store, self._clouds, region, now=self._clock.now())
+                await seed_classes(self._store, self._providers, region, now=self._clock.now())
             except RemudaError as error:
                 structlog.get_logger().warning("storage classes unavailable", region=region.name, error=error.code)
 

@@ -20,7 +20,7 @@ from remuda.providers.contract.filestorage import CloudAttachment
 from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
 from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 from remuda.quota.reservation import QuotaAdmission, is_provisioned
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -28,8 +28,8 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Result
 from remuda.reconcile.sources import Source, through
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.deletion import delete_resource
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import provider_class
 from remuda.region.filestorage.sagas import charge_for
@@ -111,14 +111,14 @@ class FileStorageController:
 
     store: Store
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
         """Create or update the storage at the provider."""
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
             return Failed("DependencyNotFound", "its storage class was deleted")
-        cloud = await self.clouds.get(region_of(storage))
+        cloud = await self.providers.get(region_of(storage))
         found = await need(cloud.provider.file_storages).find_storage(rules.storage_handle(storage))
         attached = await self._attached(storage.spec.attachments, found)
         if not isinstance(attached, tuple):
@@ -140,10 +140,10 @@ class FileStorageController:
         return Done()
 
     async def _remove(self, storage: FileStorage) -> Result | None:
-        cloud = await self.clouds.get(region_of(storage))
+        cloud = await self.providers.get(region_of(storage))
         storages = need(cloud.provider.file_storages)
         handle = rules.storage_handle(storage)
-        return await until_gone(handle, storages.find_storage, storages.remove_storage, cloud)
+        return await delete_resource(handle, storages.find_storage, storages.remove_storage, cloud)
 
     async def _attached(
         self, desired: Iterable[Attachment], found: CloudStorage | None
@@ -163,12 +163,12 @@ class FileStorageController:
                 return Failed(
                     "Errored", f"it has no addresses on the network {network.name}: detach and attach it again"
                 )
-            addresses = AddressRange(each.ip_range.start_ip, each.ip_range.end_ip)
+            addresses = CloudAddressRange(each.ip_range.start_ip, each.ip_range.end_ip)
             attached.append(CloudAttachment(network=handle, addresses=addresses, vlan=each.segmentation_id))
         return tuple(attached)
 
     async def _converge(
-        self, storage: FileStorage, desired: CloudStorageSpec, found: CloudStorage | None, cloud: Cloud
+        self, storage: FileStorage, desired: CloudStorageSpec, found: CloudStorage | None, cloud: RegionProvider
     ) -> Result | Outcome[FileStorage]:
         now = self.clock.now()
         try:
@@ -214,11 +214,15 @@ def _cloud_policy(policy: SnapshotPolicy) -> CloudPolicy:
 
 
 def controller(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Controller:
     """Return the controller of file storage."""
     store = ports.store
-    storages = FileStorageController(store=store, clock=ports.clock, clouds=clouds)
+    storages = FileStorageController(store=store, clock=ports.clock, providers=providers)
     return lifecycle_controller(
         "filestorages",
         FileStorage,

@@ -43,9 +43,9 @@ from remuda.region.kinds.filestorage import (
     FileStorageSpec,
     FileStorageStatus,
     Nfs,
-    Retention,
-    Schedule,
     SnapshotPolicy,
+    SnapshotRetention,
+    SnapshotSchedule,
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
@@ -122,8 +122,8 @@ def _check_schedule(schedule: ScheduleWire) -> None:
 
 _DEFAULT_POLICY = SnapshotPolicy(
     name=SYSTEM_DEFAULT,
-    schedule=Schedule(interval="daily", time_of_day="04:00Z"),
-    retention=Retention(keep=7),
+    schedule=SnapshotSchedule(interval="daily", time_of_day="04:00Z"),
+    retention=SnapshotRetention(keep=7),
 )
 
 
@@ -233,13 +233,13 @@ def _stored_policy(requested: PolicyWire) -> SnapshotPolicy:
     schedule = requested.schedule
     return SnapshotPolicy(
         name=requested.name,
-        schedule=Schedule(
+        schedule=SnapshotSchedule(
             interval=schedule.interval,
             time_of_day=schedule.time_of_day or "",
             day_of_week=schedule.day_of_week,
             day_of_month=schedule.day_of_month,
         ),
-        retention=Retention(keep=requested.retention.keep),
+        retention=SnapshotRetention(keep=requested.retention.keep),
     )
 
 

@@ -22,7 +22,7 @@ from remuda.quota.lock import require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.quota.reservation import is_provisioned, project_ref
 from remuda.quota.sagas import run_update
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import is_offered
 from remuda.region.filestorage.rules import (
@@ -156,12 +156,12 @@ class FileStorageService(ResourceService[FileStorage, StorageRead]):
     noun, is_versioned = "filestorage", False
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     operations: Operations
 
     async def list_classes(self, context: Context, query: ClassQuery) -> _Classes:
         """Return the offered classes that the caller may see, in regions that it may see."""
-        regions = {region.name for region in await self.clouds.all_seen(context.principal)}
+        regions = {region.name for region in await self.providers.visible_regions(context.principal)}
         if query.regions:
             regions.intersection_update(query.regions)
         return Collection(
@@ -214,7 +214,7 @@ class FileStorageService(ResourceService[FileStorage, StorageRead]):
 
     async def _check_region(self, principal: Principal, region: str) -> None:
         try:
-            cloud = await self.clouds.seen(principal, region)
+            cloud = await self.providers.get_visible(principal, region)
         except NotFound:
             raise Invalid("spec.regionId", "region does not exist") from None
         need(cloud.provider.file_storages)

@@ -20,10 +20,10 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
+from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.region.loadbalancers.sagas import charge_for
@@ -40,7 +40,7 @@ class LoadBalancerController:
     """Provisions and deprovisions a load balancer."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result | Outcome[LoadBalancer]:
         """Allocate the address, then create or update the load balancer at the provider."""
@@ -57,10 +57,10 @@ class LoadBalancerController:
         """Remove the load balancer at the provider, then release its address."""
         identity = await find(self.store, Identity, identity_of(balancer))
         if identity is not None and not is_abandoned(balancer):
-            cloud = await self.clouds.get(region_of(balancer))
+            cloud = await self.providers.get(region_of(balancer))
             balancers = need(cloud.provider.load_balancers)
             handle = _handle(balancer, identity)
-            waiting = await until_gone(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
+            waiting = await delete_resource(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
             if waiting is not None:
                 run.acted = True
                 return waiting
@@ -85,7 +85,7 @@ class LoadBalancerController:
     async def _converge(
         self, balancer: LoadBalancer, desired: CloudBalancerSpec, run: ReconcileContext
     ) -> Result | Outcome[LoadBalancer]:
-        cloud = await self.clouds.get(region_of(balancer))
+        cloud = await self.providers.get(region_of(balancer))
         balancers = need(cloud.provider.load_balancers)
         found = await balancers.find_balancer(desired.handle)
         if found is None or found.spec != desired:
@@ -121,7 +121,7 @@ def _desired(balancer: LoadBalancer, identity: Identity, network: Network, addre
     )
 
 
-def _listener(listener: Listener) -> CloudListener:
+def _listener(listener: BalancerListener) -> CloudListener:
     check = listener.pool.health_check
     return CloudListener(
         name=listener.name,
@@ -150,11 +150,15 @@ def _observed(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
 
 
 def controller(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Controller:
     """Return the controller of load balancers. One without an address waits until an address is released."""
     store = ports.store
-    balancers = LoadBalancerController(store=store, clouds=clouds)
+    balancers = LoadBalancerController(store=store, providers=providers)
     return lifecycle_controller(
         "loadbalancers",
         LoadBalancer,

@@ -11,12 +11,12 @@ from remuda.http.responses import etag_view
 from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
+    BalancerListener,
     HealthCheck,
-    Listener,
     LoadBalancer,
     LoadBalancerSpec,
-    Member,
     Pool,
+    PoolMember,
 )
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.loadbalancers.schema import (
@@ -94,9 +94,9 @@ def changed_balancer(balancer: LoadBalancer, requested: BalancerUpdate, by: Prin
     return replace(balancer, metadata=metadata, spec=spec)
 
 
-def _stored_listener(requested: ListenerWire) -> Listener:
+def _stored_listener(requested: ListenerWire) -> BalancerListener:
     idle = requested.idle_timeout_seconds
-    return Listener(
+    return BalancerListener(
         name=requested.name,
         protocol=requested.protocol,
         port=requested.port,
@@ -109,7 +109,7 @@ def _stored_listener(requested: ListenerWire) -> Listener:
 def _stored_pool(requested: PoolWire) -> Pool:
     check = requested.health_check
     return Pool(
-        members=tuple(Member(address=each.address, port=each.port) for each in requested.members),
+        members=tuple(PoolMember(address=each.address, port=each.port) for each in requested.members),
         proxy_protocol_v2=bool(requested.proxy_protocol_v2),
         health_check=None if check is None else HealthCheck(**msgspec.structs.asdict(check)),
     )
@@ -124,7 +124,7 @@ def writable_balancer(balancer: LoadBalancer) -> BalancerUpdate:
     )
 
 
-def _read_listener(listener: Listener) -> ListenerWire:
+def _read_listener(listener: BalancerListener) -> ListenerWire:
     pool, check = listener.pool, listener.pool.health_check
     return ListenerWire(
         name=listener.name,

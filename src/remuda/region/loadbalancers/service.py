@@ -11,8 +11,8 @@ from remuda.operations.service import Operations
 from remuda.quota.lock import require_unlocked
 from remuda.quota.reservation import payer_for
 from remuda.quota.sagas import run_update
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.kinds.loadbalancers import LOAD_BALANCER, Listener, LoadBalancer
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.kinds.loadbalancers import LOAD_BALANCER, BalancerListener, LoadBalancer
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import rules
@@ -66,7 +66,7 @@ def check_same_listeners(balancer: LoadBalancer, listeners: Sequence[ListenerWir
             _check_same(before[listener.name], listener)
 
 
-def _check_same(before: Listener, listener: ListenerWire) -> None:
+def _check_same(before: BalancerListener, listener: ListenerWire) -> None:
     if listener.protocol != before.protocol:
         raise Invalid("spec.listeners", "listener protocol cannot be changed for an existing listener name")
     if listener.port != before.port:
@@ -113,7 +113,7 @@ class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
     kind, endpoint, view, noun = LOAD_BALANCER, "region:loadbalancers:v2", rules.BALANCER_VIEW, "load balancer"
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     networks: Networks
     operations: Operations
 
@@ -121,7 +121,7 @@ class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
         """Create a load balancer if the quota of its project allows it."""
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
-        need((await self.clouds.get(region_of(network))).provider.load_balancers)
+        need((await self.providers.get(region_of(network))).provider.load_balancers)
         if body.spec.vip_address is not None:
             requested = parse_vip(body.spec.vip_address, plan_of(network))
             await reject_held_address(self.store, network, requested, holder=context.operation)

@@ -21,7 +21,7 @@ from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
-from remuda.providers.contract.networks import AddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
+from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
 from remuda.quota.ports import Charge
 from remuda.quota.reservation import RECHECK_S, QuotaAdmission, is_provisioned, payer_of
 from remuda.quota.sagas import created_by, operation_source
@@ -30,8 +30,8 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.networks import (
     NETWORK,
@@ -102,11 +102,11 @@ class IdentityController:
 
     store: Store
     randomness: Randomness
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, identity: Identity, run: ReconcileContext) -> Result:
         """Create the tenancy, with a key pair that was stored before."""
-        cloud = await self.clouds.get(region_of(identity))
+        cloud = await self.providers.get(region_of(identity))
         record = await find(self.store, OpenstackIdentity, identity.name)
         if record is None:
             return await self._write_record(identity, run)
@@ -131,10 +131,10 @@ class IdentityController:
 
     async def _remove_tenancy(self, identity: Identity) -> Result | None:
         """Remove the tenancy; return the result to report, or None when it was removed."""
-        cloud = await self.clouds.get(region_of(identity))
+        cloud = await self.providers.get(region_of(identity))
         tenancies, name = need(cloud.provider.tenancies), rules.tenancy_of(identity.metadata)
         try:
-            return await until_gone(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud)
+            return await delete_resource(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud)
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "the provider still has objects in its tenancy")
 
@@ -153,14 +153,14 @@ class NetworkController:
     """Provisions and deprovisions a network."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, network: Network, run: ReconcileContext) -> Result | Outcome[Network]:
         """Create or update the network at the provider."""
         identity = await self.store.get(Identity, identity_of(network))
         if not is_provisioned(identity):
             return Blocked("DependencyNotReady", "its tenancy at the provider is being created")
-        cloud = await self.clouds.get(region_of(network))
+        cloud = await self.providers.get(region_of(network))
         networks = need(cloud.provider.networks)
         found = await networks.find_network(rules.network_handle(network, identity))
         vlan = None if found is None else found.spec.vlan  # it never changes
@@ -185,11 +185,11 @@ class NetworkController:
             with suppress(NotFound):
                 await self.store.delete(Identity, identity.name, uid=identity.uid)
         if identity is not None and not is_abandoned(network):
-            cloud = await self.clouds.get(region_of(network))
+            cloud = await self.providers.get(region_of(network))
             networks = need(cloud.provider.networks)
             handle = rules.network_handle(network, identity)
             try:
-                waiting = await until_gone(handle, networks.find_network, networks.remove_network, cloud)
+                waiting = await delete_resource(handle, networks.find_network, networks.remove_network, cloud)
             except InUse:
                 return Requeue(RECHECK_S, "Deprovisioning", "the provider still has objects on it")
             if waiting is not None:
@@ -219,7 +219,7 @@ def _desired(network: Network, identity: Identity, vlan: int | None) -> CloudNet
         handle=rules.network_handle(network, identity),
         prefix=spec.prefix,
         gateway=str(plan.gateway),
-        pool=AddressRange(str(pool.first), str(pool.last)),
+        pool=CloudAddressRange(str(pool.first), str(pool.last)),
         nameservers=spec.dns_nameservers,
         routes=tuple(CloudRoute(route.prefix, route.next_hop) for route in spec.routes),
         vlan=vlan,
@@ -238,12 +238,16 @@ def _observed(network: Network, found: CloudNetwork) -> Network:
 
 
 def controllers(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Sequence[Controller]:
     """Return the controllers of identities and networks."""
     store = ports.store
-    identities = IdentityController(store=store, randomness=ports.randomness, clouds=clouds)
-    networks = NetworkController(store=store, clouds=clouds)
+    identities = IdentityController(store=store, randomness=ports.randomness, providers=providers)
+    networks = NetworkController(store=store, providers=providers)
     return (
         lifecycle_controller(
             "identities",

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.provider_registry import Cloud, need
+from remuda.region.catalogue.provider_registry import RegionProvider, need
 from remuda.region.kinds.networks import (
     NETWORK,
     Address,
@@ -126,7 +126,7 @@ def vlan_segments(region: Region) -> Sequence[range]:
     return tuple(range(each.start_id, each.end_id + 1) for each in chosen) or _ALL_VLANS
 
 
-async def allocate_vlan(store: Store, cloud: Cloud, network: str) -> int | None:
+async def allocate_vlan(store: Store, cloud: RegionProvider, network: str) -> int | None:
     """Return the VLAN of a network, and allocate one if it has none; None if none is left."""
 
     async def allocate() -> int | None:
@@ -181,7 +181,7 @@ def _first_free(segments: Sequence[range], taken: Iterable[TakenVlan]) -> int | 
     return next((vlan for segment in segments for vlan in segment if vlan not in used), None)
 
 
-async def _still_used(store: Store, cloud: Cloud, taken: Iterable[TakenVlan]) -> Sequence[TakenVlan]:
+async def _still_used(store: Store, cloud: RegionProvider, taken: Iterable[TakenVlan]) -> Sequence[TakenVlan]:
     """Return the VLANs of networks that still exist, in the store or at the provider."""
     orphaned = [each for each in taken if await find(store, Network, each.physical_network_id) is None]
     if not orphaned:

@@ -10,7 +10,15 @@ from remuda.http.responses import etag_view
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.common import ProviderType
-from remuda.region.kinds.networks import IDENTITY, Identity, IdentitySpec, Network, NetworkSpec, Reservations, Route
+from remuda.region.kinds.networks import (
+    IDENTITY,
+    Identity,
+    IdentitySpec,
+    Network,
+    NetworkRoute,
+    NetworkSpec,
+    PrefixReservations,
+)
 from remuda.region.networks import address_plan as plan
 from remuda.region.networks.schema import (
     NetworkCreate,
@@ -121,7 +129,7 @@ def network_handle(network: Network, identity: Identity) -> Handle:
     return Handle(tenancy_of(identity.metadata), network_name(network.name, network.uid))
 
 
-def _plan(prefix: IPv4Network, reservations: Reservations | None) -> plan.AddressPlan:
+def _plan(prefix: IPv4Network, reservations: PrefixReservations | None) -> plan.AddressPlan:
     if reservations is None:
         return plan.address_plan(prefix)
     requested = plan.ReservedLengths(reservations.prefix_length, reservations.provider_reserved_prefix_length)
@@ -137,16 +145,17 @@ def _scope_labels(requested: NetworkCreateSpec) -> dict[str, str]:
     }
 
 
-def _stored_routes(requested: NetworkSpecWire) -> tuple[Route, ...]:
+def _stored_routes(requested: NetworkSpecWire) -> tuple[NetworkRoute, ...]:
     return tuple(
-        Route(prefix=str(plan.parse_route_prefix(route.prefix)), next_hop=route.nexthop) for route in requested.routes
+        NetworkRoute(prefix=str(plan.parse_route_prefix(route.prefix)), next_hop=route.nexthop)
+        for route in requested.routes
     )
 
 
-def _stored_reservations(requested: ReservationsWire | None) -> Reservations | None:
+def _stored_reservations(requested: ReservationsWire | None) -> PrefixReservations | None:
     if requested is None:
         return None
-    return Reservations(
+    return PrefixReservations(
         prefix_length=requested.prefix_length,
         provider_reserved_prefix_length=requested.provider_reserved_prefix_length,
     )

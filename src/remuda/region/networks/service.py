@@ -11,7 +11,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
@@ -30,7 +30,7 @@ class Networks(ResourceService[Network, NetworkRead]):
     noun, is_kept_in_use = "network", True
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     operations: Operations
 
     async def create(self, context: Context, body: NetworkCreate) -> Network:
@@ -38,7 +38,7 @@ class Networks(ResourceService[Network, NetworkRead]):
         spec, principal = body.spec, context.principal
         project = ProjectRef(spec.organization_id, spec.project_id)
         await self.authorize_create(context, project.organization, project.project)
-        cloud = await self.clouds.seen(principal, spec.region_id)
+        cloud = await self.providers.get_visible(principal, spec.region_id)
         need(cloud.provider.networks)
         rules.check_new(body, principal)
         new = NewNetwork(

@@ -9,8 +9,8 @@ from remuda.reconcile.lifecycle import lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -26,7 +26,7 @@ class SecurityGroupController:
     """Provisions and deprovisions a security group."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
         """Create the group, or update its rules."""
@@ -34,7 +34,7 @@ class SecurityGroupController:
         network = await self.store.get(Network, regional.network_of(group))
         if not (is_provisioned(identity) and is_provisioned(network)):
             return Blocked("DependencyNotReady", "its network is being created")
-        cloud = await self.clouds.get(regional.region_of(group))
+        cloud = await self.providers.get(regional.region_of(group))
         groups, desired = need(cloud.provider.security_groups), rules.cloud_group(group, identity)
         found = await groups.find_group(desired.handle)
         if found is None or set(found.rules) != set(desired.rules):
@@ -47,10 +47,10 @@ class SecurityGroupController:
         identity = await find(self.store, Identity, regional.identity_of(group))
         if identity is None or is_abandoned(group):
             return Done()  # nothing of a tenancy outlives its identity
-        cloud = await self.clouds.get(regional.region_of(group))
+        cloud = await self.providers.get(regional.region_of(group))
         groups, handle = need(cloud.provider.security_groups), rules.group_handle(group, identity)
         try:
-            waiting = await until_gone(handle, groups.find_group, groups.remove_group, cloud)
+            waiting = await delete_resource(handle, groups.find_group, groups.remove_group, cloud)
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "a server at the provider still uses it")
         if waiting is not None:
@@ -59,10 +59,12 @@ class SecurityGroupController:
         return Done()
 
 
-def controller(ports: ReconcilePorts, clouds: Clouds, *, settings: ControllerSettings | None = None) -> Controller:
+def controller(
+    ports: ReconcilePorts, providers: ProviderRegistry, *, settings: ControllerSettings | None = None
+) -> Controller:
     """Return the controller of security groups."""
     store = ports.store
-    groups = SecurityGroupController(store=store, clouds=clouds)
+    groups = SecurityGroupController(store=store, providers=providers)
     return lifecycle_controller(
         "securitygroups",
         SecurityGroup,
