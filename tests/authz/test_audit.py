@@ -53,7 +53,7 @@ async def test_what_an_operator_does_to_an_object_is_in_the_audit_of_its_organiz
         assert await write(region_subject, "platform-administrator", operation, target) < 300
     found = await records(region_subject.region.store, ABROAD.organization)
     kept = [record for record in found if record["resource"]["type"] == "networks"]
-    assert [record["operation"]["verb"] for record in kept][-3:] == ["POST", "PUT", "DELETE"]
+    assert [record["operation"]["method"] for record in kept][-3:] == ["POST", "PUT", "DELETE"]
     assert all(record["resource"]["id"] for record in kept)
 
 

@@ -17,7 +17,7 @@ async def test_b02_a_timeline_tells_what_happened_and_what_caused_it(compute: Co
     events = await timeline(tenant.client, instance)
     in_order = [each["event"] for each in events][::-1]
     assert in_order[:2] == ["OperationStarted", "OperationDone"]
-    assert in_order[-1] == "LetGo"
+    assert in_order[-1] == "FinalizerRemoved"
     assert in_order.index("ServerMade") < in_order.index("DeletionRequested")
     times = [datetime.fromisoformat(each["time"]) for each in events]
     assert times == sorted(times, reverse=True)

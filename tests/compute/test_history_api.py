@@ -67,7 +67,7 @@ def test_what_has_no_uid_counts_to_the_incarnation_that_came_next() -> None:
     events = read(
         operation(1, "OperationStarted", "op-1"),
         controller(2, "ConditionChanged", uid="a"),
-        controller(3, "LetGo", uid="a", labels={}),
+        controller(3, "FinalizerRemoved", uid="a", labels={}),
         operation(4, "OperationStarted", "op-2"),
         controller(5, "ConditionChanged", uid="b"),
         operation(6, "OperationDone", "op-3"),
@@ -77,7 +77,7 @@ def test_what_has_no_uid_counts_to_the_incarnation_that_came_next() -> None:
 
 
 def test_after_the_last_incarnation_what_makes_no_other_counts_to_none() -> None:
-    (attempt, gone) = read(controller(1, "LetGo", uid="a"), operation(2, "OperationUndone"))
+    (attempt, gone) = read(controller(1, "FinalizerRemoved", uid="a"), operation(2, "OperationUndone"))
     assert (attempt.incarnation, gone.incarnation) == ("", "a")
 
 
@@ -88,10 +88,10 @@ def test_after_the_last_incarnation_what_makes_no_other_counts_to_none() -> None
         ("Rebooted", {"actor": "ann", "hard": True}, "ann rebooted it, the hard way."),
         ("Rebooted", {"actor": "ann"}, "ann rebooted it."),
         ("Stopped", {}, "somebody stopped it."),
-        ("LetGo", {"labels": {}}, "It is gone: everything that it had was removed."),
+        ("FinalizerRemoved", {"labels": {}}, "It is gone: everything that it had was removed."),
         (
             "OperationUndoing",
-            {"saga": "s", "actor": "ann", "failedStep": "allocate", "error": {"code": "x", "sentence": "No room."}},
+            {"saga": "s", "actor": "ann", "failedStep": "allocate", "error": {"code": "x", "message": "No room."}},
             "What ann asked for, s, failed at allocate and is taken back, because: No room.",
         ),
         ("OperationUndoing", {"error": 3}, "What somebody asked for, unknown, failed and is taken back."),
@@ -139,7 +139,7 @@ def test_the_steps_of_an_operation_follow_from_how_it_ended(phase: Phase, failed
     spec = OperationSpec(
         saga="instance.create", subject_kind="k", subject="n", actor="ann", input="{}", deadline=NOW, process="p"
     )
-    error = Failure(code="forbidden", sentence="No room.") if failed else None
+    error = Failure(code="forbidden", message="No room.") if failed else None
     status = OperationStatus(phase=phase, failed_step=failed, error=error)
     found = Operation(metadata=Metadata(name="op", creation_timestamp=NOW), spec=spec, status=status)
     told = read_operation(found, SAGAS)

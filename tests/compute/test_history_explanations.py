@@ -118,8 +118,8 @@ def test_an_operation_that_is_open_says_whose_it_is() -> None:
 
 def test_an_operation_that_is_taken_back_says_why_and_when_that_is_tried_again() -> None:
     later = NOW + timedelta(seconds=90)
-    error = Failure(code="unavailable", sentence="Identity does not answer.")
-    told = explain(known(instance(FINE), operations=[operation("stuck", error=error, next_try=later)]))
+    error = Failure(code="unavailable", message="Identity does not answer.")
+    told = explain(known(instance(FINE), operations=[operation("stuck", error=error, next_attempt=later)]))
     (wait,) = told.waits
     assert (wait.reason, wait.who, wait.next_try) == ("Stuck", "operator", later)
     assert "is stuck because of this: Identity does not answer." in wait.sentence

@@ -51,6 +51,6 @@ async def test_an_instance_that_an_earlier_release_let_go_is_remembered(compute:
     tenant = await settle(compute)
     instance = "e0000000-0000-4000-8000-00000000000e"
     labels = {ORGANIZATION: compute.region.organization, PROJECT: tenant.project}
-    said = {"event": "LetGo", "uid": "u", "labels": labels}
+    said = {"event": "FinalizerRemoved", "uid": "u", "labels": labels}
     await compute.app.ports.log.append([_entry(instance, said)])
     assert expect(await tenant.client.get(f"{at(instance)}/explain"), 200)["incarnation"] == "u"

@@ -208,7 +208,7 @@ async def test_a_repeat_after_the_instance_has_gone_makes_no_other(compute: Comp
     assert (await tenant.client.delete(at(instance))).status == 202
     await compute.until_gone(instance)
     reply = await tenant.client.post(INSTANCES, wanted, idempotency_key="once")
-    assert (reply.status, reply.json["code"]) == (409, "answer_not_kept")
+    assert (reply.status, reply.json["code"]) == (409, "response_not_stored")
     await is_nothing(compute)
     assert made(await tenant.client.post(INSTANCES, wanted, idempotency_key="anew")) == instance
 

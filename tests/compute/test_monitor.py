@@ -191,7 +191,7 @@ async def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_o
     anew = [await compute.instance(network, name) for name in names]
     await rest(compute, 60)
     told = [(await compute.read(each))["metadata"]["provisioningStatusDetail"]["reason"] for each in anew]
-    assert sorted(told) == ["MassDestruction"] * 2 + ["Provisioned"] * 3
+    assert sorted(told) == ["MassDeletion"] * 2 + ["Provisioned"] * 3
     assert (await compute.root.post(RELEASE)).status == 202
     for each in anew:
         await compute.until(each, "provisioned")

@@ -239,7 +239,7 @@ async def test_a_dry_run_is_audited_as_one(compute: ComputeEnvironment) -> None:
     await plan(tenant.client, instance, wanted(tenant, compute, flavorId=LARGE))
     page = await compute.app.ports.log.read("audit", f"organization/{compute.region.organization}", limit=1000)
     records = [msgspec.json.decode(each.data) for each in page.entries]
-    told = [each["result"] for each in records if each["operation"]["verb"] == "PUT"]
+    told = [each["result"] for each in records if each["operation"]["method"] == "PUT"]
     assert told[-1] == {"status": 200}
 
 

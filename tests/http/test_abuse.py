@@ -97,7 +97,7 @@ def victim(directory: Path, *, limit_s: float, most_growth: int, connections: in
 
 def cuts(process: SampleProcess) -> dict[str, int]:
     """Return how many connections the server ended, by reason."""
-    prefix = 'remuda_http_connections_cut_total{reason="'
+    prefix = 'remuda_http_connections_closed_total{reason="'
     counted = process.metrics()
     return {name.removeprefix(prefix)[:-2]: int(counted[name]) for name in counted if name.startswith(prefix)}
 
@@ -126,7 +126,7 @@ def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served(tmp
                 with contextlib.suppress(OSError):
                     client.sendall(b"x")
             assert one.serves_others()
-    assert one.cuts["head_too_slow"] == CROWD
+    assert one.cuts["head_timeout"] == CROWD
 
 
 def test_a_body_of_a_gibibyte_is_refused_and_never_held(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_thousands_of_watchers_that_never_read_are_cut_off_and_others_are_served
             assert one.serves_others()
         assert one.growth() < most_growth
         wait_until_closed(crowd)
-    assert one.cuts["not_reading"] == WATCHERS
+    assert one.cuts["write_timeout"] == WATCHERS
 
 
 def wait_until_closed(crowd: list[socket.socket]) -> None:

@@ -32,7 +32,7 @@ def audit(
         log,
         component=Component(name="paddock", version="1.2.3"),
         principal=principal,
-        operation=AuditOperation(verb="PUT", route=ROUTE),
+        operation=AuditOperation(method="PUT", route=ROUTE),
         path=PATH if path is None else path,
         success=201,
         trace_id="f" * 32,
@@ -53,7 +53,7 @@ async def test_a_success_is_in_the_commit_of_the_write_that_carried_it_out(tmp_p
             {
                 "component": {"name": "paddock", "version": "1.2.3"},
                 "actor": {"subject": "unikorn-compute", "actor": "anna@example.com", "service": "unikorn-compute"},
-                "operation": {"verb": "PUT", "route": ROUTE},
+                "operation": {"method": "PUT", "route": ROUTE},
                 "scope": {**PATH, "project": "p-1"},
                 "resource": {"type": "horses", "id": "h-1"},
                 "result": {"status": 201},
@@ -190,8 +190,8 @@ async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Pat
     ],
 )
 def test_the_path_tells_what_a_request_is_about(route: str, target: AuditTarget) -> None:
-    assert audited_target(AuditOperation(verb="PUT", route=route), PATH) == target
-    told = AuditOperation(verb="POST", route=f"{route.rstrip('/')}/rotate", action="rotate")
+    assert audited_target(AuditOperation(method="PUT", route=route), PATH) == target
+    told = AuditOperation(method="POST", route=f"{route.rstrip('/')}/rotate", action="rotate")
     assert audited_target(told, PATH) == target, "what is done to it is another matter"
 
 

@@ -35,7 +35,7 @@ async def test_every_write_of_a_known_caller_is_audited_however_it_ends(tmp_path
         await api.client.delete(ONE)
         await api.client.get(ONE)
         records = await audited(api)
-    assert [(each["operation"]["verb"], each["result"]["status"]) for each in records] == [
+    assert [(each["operation"]["method"], each["result"]["status"]) for each in records] == [
         ("POST", 201),
         ("DELETE", 409),
         ("DELETE", 500),

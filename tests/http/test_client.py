@@ -167,7 +167,7 @@ async def test_every_write_is_audited_once(tmp_path: Path) -> None:
     async with run_sample(tmp_path) as (running, client):
         await client.send(CREATE, body=BAY)
         records = await running.store.read(AUDIT, "system")
-        assert [msgspec.json.decode(entry.data)["operation"]["verb"] for entry in records.entries] == ["POST"]
+        assert [msgspec.json.decode(entry.data)["operation"]["method"] for entry in records.entries] == ["POST"]
 
 
 async def test_a_watch_tells_what_is_there_and_what_happens_and_resumes_when_the_server_comes_back(

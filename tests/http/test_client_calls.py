@@ -182,13 +182,13 @@ def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> Non
         assert read.claim is not None
         assert (read.claim.actor, read.claim.type, read.claim.organization) == ("anna", "user", "o-1")
         assert (read.claim.project, read.claim.organizations) == ("p-1", ("o-1", "o-2"))
-        assert (read.claim.issuer, read.claim.vouched_by) == ("", None)
+        assert (read.claim.issuer, read.claim.member_of_only) == ("", None)
         assert read.impersonate == ("X-Impersonate" in service.headers(context))
     vouched = msgspec.structs.replace(CONTEXT.principal, issuer="https://login.example", member_of_only="o-1")
     headers = ServiceCredentials("compute").headers(msgspec.structs.replace(CONTEXT, principal=vouched))
     claim = read_claim_of_bearer(headers["X-Principal"].encode())
     assert claim is not None
-    assert (claim.issuer, claim.vouched_by) == ("https://login.example", "o-1")
+    assert (claim.issuer, claim.member_of_only) == ("https://login.example", "o-1")
     assert "X-Impersonate" not in ServiceCredentials("compute").headers(None)
     assert ServiceCredentials("compute").headers(None)["X-Principal"]
 

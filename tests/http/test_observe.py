@@ -188,7 +188,7 @@ async def test_a_client_that_leaves_is_noted() -> None:
 
     heard = await ask(app, receive=leave)
     assert heard.sent == []
-    assert (heard.line["status"], heard.line["cut"]) == (499, True)
+    assert (heard.line["status"], heard.line["aborted"]) == (499, True)
     assert heard.sample("remuda_http_requests_total", service="none", route="none", status="4xx") == 1
 
 

@@ -41,7 +41,7 @@ async def test_stopping_tells_streams_to_end_and_lets_them_say_so() -> None:
         await reader.readuntil(b"hello")
         await one.server.stop()
         assert (await reader.read()).endswith(b"3\r\nbye\r\n0\r\n\r\n")
-        assert "cut" not in json.loads(one.lines.lines[0])
+        assert "aborted" not in json.loads(one.lines.lines[0])
         writer.close()
 
 

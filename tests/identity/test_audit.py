@@ -90,7 +90,7 @@ async def happen(environment: AuditApi, number: int, *, organization: str | None
     given: dict[str, Any] = {
         "component": "identity",
         "actor": Actor(subject=f"user-{number % 2}"),
-        "operation": AuditOperation(verb="LOGIN", route="/oauth2/v2/login"),
+        "operation": AuditOperation(method="LOGIN", route="/oauth2/v2/login"),
         "resource": AuditTarget(type="users", id=f"u-{number}"),
         "status": 200,
         "trace_id": f"{number:032x}",
@@ -111,7 +111,7 @@ async def test_an_organization_sees_what_was_done_in_it_and_how_it_ended(audit: 
     refused, changed = (await administrator.get(AUDIT)).json
     assert changed["actor"] == {"subject": "admin@example.com"}
     assert changed["operation"] == {
-        "verb": "PUT",
+        "method": "PUT",
         "route": "/api/v1/organizations/{organizationID}/things/{thingID}",
     }
     assert (changed["resource"], changed["result"]) == ({"type": "things", "id": "good"}, {"status": 200})

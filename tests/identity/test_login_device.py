@@ -67,7 +67,7 @@ async def test_a_no_is_told_to_the_organizations_of_who_said_it(logins: LoginEnv
     await browser.submit(page, button=("answer", "deny"))
     entries = (await logins.store.read("audit", f"organization/{organization}")).entries
     record = msgspec.json.decode(entries[-1].data, type=AuditRecord)
-    told = record.actor.subject, record.operation.verb, record.operation.route, record.result.status
+    told = record.actor.subject, record.operation.method, record.operation.route, record.result.status
     assert told == (JO, "POST", PATH, 403)
 
 

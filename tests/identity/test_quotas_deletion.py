@@ -39,7 +39,7 @@ async def test_who_wants_something_of_an_organization_that_goes_is_told_that_it_
     for asked in (rows, f"{rows}/{back}/renew", f"{path}/projects/{den}/allocations"):
         body = None if asked.endswith("renew") else wanted("owner-3")
         refused = await root.post(asked, body)
-        assert (refused.status, refused.json["code"]) in {(409, "owner_refused"), (404, "not_found")}
+        assert (refused.status, refused.json["code"]) in {(409, "owner_rejected"), (404, "not_found")}
         if refused.status == 409:
             assert refused.json["error_description"] == sentence
         else:

@@ -15,7 +15,7 @@ from remuda.http.authentication import Credentials
 from remuda.http.routes import AnyRoute, Table
 from remuda.kernel.errors import Unauthenticated
 from remuda.operations.kinds import OPERATION
-from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.store.kinds import Kind, Registry
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.api_ports import api_ports
@@ -36,7 +36,7 @@ OTHER_ORG = "b0000000-0000-4000-8000-000000000002"
 
 def with_machinery(kinds: Iterable[Kind[Any]]) -> Registry:
     """Return a service's kinds, and those that every service needs."""
-    return Registry([*kinds, OPERATION, LEASE, BREAKER])
+    return Registry([*kinds, OPERATION, LEASE, DELETION_GUARD])
 
 
 def rights(text: str) -> frozenset[Permission]:

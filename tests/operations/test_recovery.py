@@ -60,7 +60,7 @@ async def test_beside_others_one_that_is_tried_again_is_left_until_its_next_try_
 ) -> None:
     created = await sagas.store.create(left_open(sagas, FIRST))
     next_try = sagas.world.clock.now() + timedelta(seconds=1000)
-    await sagas.store.update_status(created.moved("stuck", next_try=next_try))
+    await sagas.store.update_status(created.moved("stuck", next_attempt=next_try))
     process = sagas.start(is_alone=False)
     await sagas.world.clock.sleep(1000 + SETTINGS.grace_s - 1)
     await process.recovery.recover()

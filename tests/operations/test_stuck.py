@@ -21,7 +21,7 @@ async def test_an_undo_that_keeps_failing_gets_stuck_and_is_still_tried(sagas: S
     (stuck,) = (await sagas.store.list(Operation, index=OPEN)).items
     assert stuck.status.undo_attempts == SETTINGS.stuck_after
     assert stuck.status.undo_error is not None
-    assert stuck.status.next_try is not None
+    assert stuck.status.next_attempt is not None
     assert stuck.status.failed_step == "pitch-tent"
     assert [line["log_level"] for line in logs if line["event"] == "undo failed"] == ["warning", "warning", "error"]
     await sagas.world.clock.sleep(2 * SETTINGS.longest_pause_s)

@@ -101,7 +101,7 @@ async def test_alone_a_saga_that_nobody_knows_is_stuck_after_a_while(sagas: Saga
     status = (await sagas.store.get(Operation, FIRST)).status
     assert status.phase == "stuck"
     assert status.undo_error is not None
-    assert "tent.forgotten" in status.undo_error.sentence
+    assert "tent.forgotten" in status.undo_error.message
     assert counting.obstacles == {"unknown_saga": 1}
     assert told(logs) == [FIRST]
 

@@ -142,7 +142,7 @@ async def test_a_pass_that_does_not_end_is_cut_off_at_its_deadline(sample: Farm)
         async with driving(sample, reconcile, ControllerSettings(workers=1, deadline_s=20)):
             await sample.store.create(animal("bella"))
             await sample.rest(60)
-    assert [outcome for _, _, outcome in sample.notes.passes] == ["late", "done"]
+    assert [outcome for _, _, outcome in sample.notes.passes] == ["timeout", "done"]
     assert [line["event"] for line in logs] == ["reconcile timed out"]
 
 
@@ -250,7 +250,7 @@ async def test_scans_look_at_everything_now_and_then_and_are_spread_out(sample: 
     times: list[float] = []
 
     async def reconcile(_: str, run: ReconcileContext) -> Result:
-        if run.cause == "scan":
+        if run.cause == "resync":
             times.append(sample.world.clock.monotonic())
         return Done()
 

@@ -6,7 +6,7 @@ import msgspec
 
 from remuda.kernel.errors import Conflict
 from remuda.reconcile.deletion_guard import PROJECT_LABEL, DeletionGuard, DeletionGuardSettings, Limit
-from remuda.reconcile.kinds import EVERYTHING, BreakerRecord
+from remuda.reconcile.kinds import EVERYTHING, DeletionGuardRecord
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options, provided_by
@@ -127,8 +127,8 @@ async def test_two_that_count_at_once_do_not_miss_each_other(world: World) -> No
         tasks = [world.loop.create_task(destroy(guard, herd[n::2])) for n, guard in enumerate(guards)]
         for task in tasks:
             await task
-        records = {each.spec.group: each for each in (await environment.store.list(BreakerRecord)).items}
-        assert len(records["p"].spec.destroyed) == 8
+        records = {each.spec.group: each for each in (await environment.store.list(DeletionGuardRecord)).items}
+        assert len(records["p"].spec.deleted) == 8
         assert 6 <= granted <= 8, "one of each may have been counted, and then stopped by the other's trip"
 
 
@@ -146,6 +146,6 @@ async def test_it_says_in_the_timeline_what_it_let_go_and_what_it_stopped(sample
     for each in herd:
         page = await sample.store.read("timeline", f"{ANIMAL.qualified}/{each.name}")
         events.append([msgspec.json.decode(entry.data)["event"] for entry in page.entries])
-    assert events == [["DestroyedUnasked"]] * 3 + [["MassDestructionStopped"]]
-    records = (await sample.store.list(BreakerRecord)).items
-    assert {each.spec.group: len(each.spec.destroyed) for each in records} == {"p": 3, EVERYTHING: 3}
+    assert events == [["DeletedWithoutRequest"]] * 3 + [["MassDeletionStopped"]]
+    records = (await sample.store.list(DeletionGuardRecord)).items
+    assert {each.spec.group: len(each.spec.deleted) for each in records} == {"p": 3, EVERYTHING: 3}

@@ -48,7 +48,7 @@ class Groom:
         assert isinstance(self.farm.store, SqliteStore)
         page = await self.farm.store.read("timeline", f"{ANIMAL.qualified}/bella")
         found = [msgspec.json.decode(entry.data)["event"] for entry in page.entries]
-        return [event for event in found if event not in {"Held", "ConditionChanged", "LetGo"}]
+        return [event for event in found if event not in {"FinalizerAdded", "ConditionChanged", "FinalizerRemoved"}]
 
 
 async def failing_once(groom: Groom, write: str, error: Exception, *, is_made: bool) -> None:

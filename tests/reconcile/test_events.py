@@ -80,7 +80,7 @@ async def test_the_last_step_tells_with_letting_go(sample: Farm, steps: Scripted
     assert await events(sample) == ["Fed"]
     teller.is_disturbed = False
     await steps.look()
-    assert await events(sample) == ["Fed", "LetGo"], "the same is told once"
+    assert await events(sample) == ["Fed", "FinalizerRemoved"], "the same is told once"
     assert await sample.animals() == {}
 
 

@@ -97,7 +97,7 @@ async def test_a_reporter_that_raises_keeps_nobody_from_anything(sample: Farm) -
 
     async def reconcile(key: str, run: ReconcileContext) -> Result:
         seen.append(key)
-        run.acted = run.cause == "scan"
+        run.acted = run.cause == "resync"
         return Done()
 
     with capture_logs() as logs:

@@ -140,7 +140,7 @@ async def test_every_change_of_a_condition_is_in_the_timeline_with_the_pass_that
         ids.append(steps.run.id)
     entries = await timeline(sample)
     assert [(entry["event"], entry.get("reason"), entry["reconcileId"]) for entry in entries] == [
-        ("Held", None, ids[0]),
+        ("FinalizerAdded", None, ids[0]),
         ("ConditionChanged", "Provisioning", ids[0]),
         ("ConditionChanged", "Provisioned", ids[2]),
     ]

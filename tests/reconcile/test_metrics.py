@@ -11,7 +11,7 @@ from tests.kit.environment import options
 from tests.kit.sample_farm.controller import Animal, animal, farm
 from tests.kit.simulation.runner import World
 
-COUNTERS = ("retries", "scanned", "scan_finds")
+COUNTERS = ("retries", "resynced", "resync_finds")
 GAUGES = ("queue_depth", "queue_oldest_seconds")
 
 
@@ -31,9 +31,9 @@ async def test_every_label_value_is_there_from_the_start(world: World) -> None:
         for name in (*(f"{counter}_total" for counter in COUNTERS), *GAUGES, "seconds_count"):
             assert registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"}) == 0
         strays = {"controller": "strays"}
-        assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) is None
+        assert registry.get_sample_value("remuda_reconcile_deletion_guard_tripped", strays) is None
         DeletionGuard("strays", Animal, ports=ports)
-        assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) == 0
+        assert registry.get_sample_value("remuda_reconcile_deletion_guard_tripped", strays) == 0
 
 
 @options(seeds=1)
@@ -64,11 +64,11 @@ async def test_what_happens_is_counted(world: World) -> None:
         await environment.rest(30)
         await driver.stop()
         assert (sample("runs_total", result="failed"), sample("runs_total", result="done")) == (1, 2)
-        assert (sample("retries_total"), sample("scan_finds_total")) == (1, 1)
+        assert (sample("retries_total"), sample("resync_finds_total")) == (1, 1)
         assert (sample("seconds_count"), sample("seconds_bucket", le="0.1")) == (3, 0)
         reporter.tripped("animals", 2)
         reporter.leading("region", True)  # noqa: FBT003  as the port has it
-        assert sample("breaker_tripped") == 2
+        assert sample("deletion_guard_tripped") == 2
         assert registry.get_sample_value("remuda_reconcile_leading", {"lease": "region"}) == 1
 
 

@@ -53,8 +53,8 @@ async def test_a_key_is_never_handed_out_twice_at_the_same_time_and_comes_again_
 
 
 async def test_what_a_user_caused_goes_before_a_scan_that_came_first(world: World, queue: Queue) -> None:
-    queue.add("scanned", "scan", Rank.RESYNC)
-    queue.add("routine", "wake", Rank.ROUTINE)
+    queue.add("scanned", "resync", Rank.RESYNC)
+    queue.add("routine", "requeue", Rank.ROUTINE)
     await world.clock.sleep(1)
     queue.add("wanted")
     assert [await key_of(queue.take()) for _ in range(3)] == ["wanted", "routine", "scanned"]
@@ -62,7 +62,7 @@ async def test_what_a_user_caused_goes_before_a_scan_that_came_first(world: Worl
 
 @options(seeds=2)
 async def test_a_scan_is_late_and_never_starved(world: World, queue: Queue) -> None:
-    queue.add("scanned", "scan", Rank.RESYNC)
+    queue.add("scanned", "resync", Rank.RESYNC)
     for number in range(10_000):
         queue.add(f"new-{number}")
         queue.add(f"newer-{number}")
@@ -75,8 +75,8 @@ async def test_a_scan_is_late_and_never_starved(world: World, queue: Queue) -> N
 
 
 async def test_an_event_lifts_a_key_that_a_scan_has_added(queue: Queue) -> None:
-    queue.add("a", "scan", Rank.RESYNC)
-    queue.add("b", "wake", Rank.ROUTINE)
+    queue.add("a", "resync", Rank.RESYNC)
+    queue.add("b", "requeue", Rank.ROUTINE)
     queue.add("a")
     taken = await queue.take()
     assert taken is not None
@@ -121,7 +121,7 @@ async def test_failures_are_counted_until_a_key_succeeds(queue: Queue) -> None:
 
 async def test_only_a_key_with_which_nothing_is_under_way_counts_as_idle(queue: Queue) -> None:
     async def idleness(key: str) -> bool:
-        queue.add(key, "scan", Rank.RESYNC)
+        queue.add(key, "resync", Rank.RESYNC)
         taken = await queue.take()
         assert taken is not None
         assert taken[0] == key
@@ -166,7 +166,7 @@ async def test_closing_sends_everybody_home_and_lets_workers_finish(world: World
 
 async def test_the_oldest_key_is_known(world: World, queue: Queue) -> None:
     assert queue.oldest_s() == 0
-    queue.add("a", "scan", Rank.RESYNC)
+    queue.add("a", "resync", Rank.RESYNC)
     await world.clock.sleep(5)
     queue.add("b")
     await world.clock.sleep(2)

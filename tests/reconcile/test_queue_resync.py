@@ -11,8 +11,8 @@ queue = provided_by(simulated, position=1)
 
 async def test_a_key_keeps_its_place_when_a_scan_adds_it_again(queue: Queue) -> None:
     queue.add("wanted")
-    queue.add("routine", "wake", Rank.ROUTINE)
-    queue.add("wanted", "scan", Rank.RESYNC)
+    queue.add("routine", "requeue", Rank.ROUTINE)
+    queue.add("wanted", "resync", Rank.RESYNC)
     assert [await key_of(queue.take()) for _ in range(2)] == ["wanted", "routine"]
 
 
@@ -32,7 +32,7 @@ async def test_a_scan_makes_no_key_come_later_than_it_would_have(world: World, q
     queue.add("running")
     assert await key_of(queue.take()) == "running"
     for key in ("delayed", "running"):
-        queue.add(key, "scan", Rank.RESYNC)
+        queue.add(key, "resync", Rank.RESYNC)
     queue.finish("running", requeue_s=1)
     taken = await busy()
     assert {"delayed", "running"} <= set(taken)
@@ -46,7 +46,7 @@ async def test_a_scan_does_not_shorten_the_pause_after_a_failure_but_takes_the_p
         await queue.take()
         queue.finish(key, requeue_s=200, has_failed=has_failed)
     for key in ("failing", "far"):
-        queue.add(key, "scan", Rank.RESYNC)
+        queue.add(key, "resync", Rank.RESYNC)
     assert await key_of(queue.take()) == "far"
     assert queue.depth == 0
     began = world.clock.monotonic()
@@ -65,7 +65,7 @@ async def test_what_was_lost_while_a_worker_has_the_key_is_looked_at_after_it(qu
 async def test_keys_that_scans_have_added_are_counted_until_a_worker_has_them(queue: Queue) -> None:
     queue.add("user")
     for key in ("a", "b"):
-        queue.add(key, "scan", Rank.RESYNC)
+        queue.add(key, "resync", Rank.RESYNC)
     assert (queue.depth, queue.resynced) == (3, 2)
     queue.add("a")
     counts = []

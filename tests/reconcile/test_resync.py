@@ -93,7 +93,7 @@ async def test_a_scan_that_fails_midway_is_begun_again_soon_and_every_key_handed
     ports = sample.ports(store=cast("Store", store))
     driver = Controller("t", reconcile, kind=Animal, ports=ports, settings=settings)
     with capture_logs():
-        for cause, until_s in (("start", 8), ("scan", 1120)):
+        for cause, until_s in (("start", 8), ("resync", 1120)):
             store.fails = True
             await driver.start()
             await sample.rest(until_s)

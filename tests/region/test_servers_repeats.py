@@ -7,7 +7,7 @@ from tests.kit.environment import options
 from tests.kit.region.resource_api import refusal
 from tests.kit.region.servers import COMPUTE, DEBIAN, STANDARD, TENANT, UBUNTU, ServersEnvironment, update, wanted
 
-NOT_KEPT = (409, "answer_not_kept")
+NOT_KEPT = (409, "response_not_stored")
 
 
 def code_of(reply: Any) -> tuple[int, str]:

@@ -152,7 +152,7 @@ def _content(record: Record) -> tuple[str, bytes]:
     return record.subject, msgspec.json.encode(kept, order="deterministic")
 
 
-RELEASED = "LetGo"
+RELEASED = "FinalizerRemoved"
 """The last event of an incarnation, if there are no other finalizers. It contains the object's labels."""
 
 PAUSED = "remuda/paused"
@@ -295,7 +295,7 @@ class Lifecycle(Generic[ResourceT]):
         if self._finalizer in finalizers:
             return resource
         desired = _with_finalizers(resource, (*finalizers, self._finalizer))
-        log = [run.event(resource, "Held", finalizer=self._finalizer)]
+        log = [run.event(resource, "FinalizerAdded", finalizer=self._finalizer)]
         return await _unless_gone(self._store.update(desired, log=log))
 
     async def _delete(self, resource: ResourceT, run: ReconcileContext) -> Result:

@@ -31,7 +31,7 @@ SMALL = "a1f0c0de-0001-4000-8000-000000000001"
 UNHURRIED = ControllerSettings(resync=ResyncSettings(keys_per_s=0.001, chunk=1, interval_s=100_000))
 """After a start only the first of those at rest is looked at."""
 SERVERS = "/api/v2/servers"
-_USUAL = {"ConditionChanged", "Held", "LetGo"}
+_USUAL = {"ConditionChanged", "FinalizerAdded", "FinalizerRemoved"}
 
 
 class Counting:

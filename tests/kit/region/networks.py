@@ -135,7 +135,7 @@ class NetworksEnvironment:
         """Return what was witnessed in the organization: what was asked, about what, and how it ended."""
         page = await self.store.read(STREAM, subject_of_organization(ORG))
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
-        return [(each.operation.verb, each.resource.type, each.resource.id, each.result.status) for each in records]
+        return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]
 
     async def at_cloud(self) -> dict[str, list[str]]:
         """Return the names of all that the cloud has."""

@@ -201,7 +201,7 @@ class ServersEnvironment:
         """Return the names of what happened to a server, without the conditions."""
         page = await self.store.read("timeline", subject_of(SERVER.qualified, server), limit=1000)
         told = [msgspec.json.decode(entry.data)["event"] for entry in page.entries]
-        return [each for each in told if each not in {"ConditionChanged", "Held", "LetGo"}]
+        return [each for each in told if each not in {"ConditionChanged", "FinalizerAdded", "FinalizerRemoved"}]
 
     async def name_of(self, server: str, number: int = 0) -> str:
         """Return what a server is called at the cloud."""

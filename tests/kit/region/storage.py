@@ -126,7 +126,7 @@ class StorageEnvironment:
         """Return what was witnessed in the organization: what was asked, about what, and how it ended."""
         page = await self.store.read(STREAM, subject_of_organization(ORG))
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
-        return [(each.operation.verb, each.resource.type, each.resource.id, each.result.status) for each in records]
+        return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]
 
     async def look_again(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""

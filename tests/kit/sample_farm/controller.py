@@ -15,7 +15,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import NotFound, ServerUnreachable
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.reconcile.leader import Leader, SingleProcess
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
@@ -87,7 +87,7 @@ ANIMAL = Kind(
     plural="animals",
     indexes=(Index(name="trough", values=lambda animal: [animal.spec.trough] if animal.spec.trough else []),),
 )
-REGISTRY = Registry([HERD, TROUGH, ANIMAL, LEASE, BREAKER])
+REGISTRY = Registry([HERD, TROUGH, ANIMAL, LEASE, DELETION_GUARD])
 
 
 def animal(

@@ -27,7 +27,7 @@ def breaker(environment: Farm, settings: DeletionGuardSettings = SETTINGS) -> De
 def run_of(environment: Farm) -> ReconcileContext:
     ports = environment.ports()
     return ReconcileContext(
-        controller="animals", key="k", cause="scan", registry=ports.store.registry, randomness=ports.randomness
+        controller="animals", key="k", cause="resync", registry=ports.store.registry, randomness=ports.randomness
     )
 
 

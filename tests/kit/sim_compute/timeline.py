@@ -51,7 +51,7 @@ def _check_life(entries: Iterable[Entry], id_: str, history: ComputeHistory) -> 
     anew: list[Entry] = []
     for entry in entries:
         event, told = entry["event"], f"the instance {id_}: {entry} comes after {seen}"
-        if event == "LetGo":
+        if event == "FinalizerRemoved":
             assert ENDS & set(seen), told
         elif event in ANEW and not any(_is_same(entry, other) for other in anew):
             anew.append(entry)

@@ -47,7 +47,7 @@ def _record(visit: BrowserRequest, user: User | None, status: int, organization:
     return audit_record(
         component="identity",
         actor=Actor(subject="" if user is None else user.spec.subject),
-        operation=AuditOperation(verb=visit.verb, route=visit.route),
+        operation=AuditOperation(method=visit.verb, route=visit.route),
         resource=AuditTarget(type=USER.plural, id="" if user is None else user.name),
         status=status,
         trace_id=visit.trace_id,

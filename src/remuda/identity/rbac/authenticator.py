@@ -163,7 +163,7 @@ class IdentityAuthenticator:
             return None
         standing = await self._actor(claim)
         made_from += (_actor_of(claim), *standing.made_from)
-        access = (standing.only_in(claim.vouched_by) if claim.vouched_by else standing).access
+        access = (standing.only_in(claim.member_of_only) if claim.member_of_only else standing).access
         if not claim.organizations:
             return access
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}
