@@ -50,7 +50,7 @@ async def opened(world: World) -> tuple[SqliteStore, Quotas]:
     store = open_simulated(world, registry())
     await furnish(store, *WHERE)
     world.invariants.append(invariant_of(store, ORG))
-    return store, service(store, world.clock, world.randomness, intent_life=LIFE)
+    return store, service(store, world.clock, world.randomness, intent_lifetime=LIFE)
 
 
 async def many(quotas: Quotas, world: World, number: int) -> list[Any]:

@@ -77,7 +77,7 @@ async def processes(cluster: Cluster, number: int) -> AsyncIterator[list[Kuberne
 
 
 def quotas_of(store: KubernetesStore, seed: int) -> Quotas:
-    return service(store, CLOCK, SeededRandomness(seed), intent_life=LIFE)
+    return service(store, CLOCK, SeededRandomness(seed), intent_lifetime=LIFE)
 
 
 async def hold_court(
@@ -163,7 +163,7 @@ async def test_64_callers_who_want_10_get_exactly_10(quota_cluster: Cluster) -> 
 async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> None:
     async with processes(quota_cluster, 1) as stores:
         (store,), randomness = stores, SeededRandomness(3)
-        quotas = service(store, CLOCK, randomness, intent_life=timedelta(seconds=1))
+        quotas = service(store, CLOCK, randomness, intent_lifetime=timedelta(seconds=1))
         there = quota_client(quotas, randomness, *WHERE)
         context = there.context("operation-1")
         row = await quotas.allocations.allocate(context, *WHERE, asking("owner-1", servers=2))

@@ -122,10 +122,10 @@ class Validation:
     """
 
     def __init__(
-        self, store: Store, clock: Clock, intents: Intents, kinds: QuotaKinds, *, intent_life: timedelta
+        self, store: Store, clock: Clock, intents: Intents, kinds: QuotaKinds, *, intent_lifetime: timedelta
     ) -> None:
         self._store, self._clock, self._intents, self._kinds = store, clock, intents, kinds
-        self._intent_life = intent_life
+        self._intent_lifetime = intent_lifetime
 
     async def reserve(self, record: Quota, requested: Allocation) -> tuple[Apply, None]:
         """Count a new allocation, unless its operation has done so."""
@@ -195,7 +195,7 @@ class Validation:
             owner=owner_of(allocation),
             action=action,
             holds=holds,
-            deadline=deadline_after(allocation, self._clock.now() + self._intent_life),
+            deadline=deadline_after(allocation, self._clock.now() + self._intent_lifetime),
             wants=wants,
             turn=turn,
         )
@@ -208,11 +208,11 @@ QuotaCheck = Callable[[Quota], None]
 class Ledger:
     """Quota records and allocations of all organizations. A process has one. Every method can be repeated."""
 
-    def __init__(self, store: Store, clock: Clock, randomness: Randomness, *, intent_life: timedelta) -> None:
+    def __init__(self, store: Store, clock: Clock, randomness: Randomness, *, intent_lifetime: timedelta) -> None:
         self.kinds = QuotaKinds(store)
         self.writer = QuotaWriter(store, clock, randomness)
         self.intents = Intents(store, clock, self.writer)
-        self._validation = Validation(store, clock, self.intents, self.kinds, intent_life=intent_life)
+        self._validation = Validation(store, clock, self.intents, self.kinds, intent_lifetime=intent_lifetime)
         self._store, self._clock = store, clock
 
     async def reserve(self, requested: Allocation, *, log: Sequence[Record] = ()) -> Allocation:

@@ -79,7 +79,7 @@ async def half_released(quotas: Quotas) -> None:
     await take_and_confirm(quotas)
     dying = FusedStore(quotas.allocations.store, Fuse(2, "after"))  # the first is its look at the row
     with suppress(CrashError):
-        await release(service(dying, quotas.allocations.clock, SeededRandomness(1), intent_life=LIFE))
+        await release(service(dying, quotas.allocations.clock, SeededRandomness(1), intent_lifetime=LIFE))
     intents = (await quotas.allocations.store.get(Quota, ORG)).spec.intents
     assert [intent.action for intent in intents] == ["release"]
 
