@@ -135,7 +135,7 @@ async def test_a_caller_that_goes_away_disturbs_nobody(world: World) -> None:
     assert all(isinstance(each, Allocation | Forbidden) for each in stayed), stayed
     await settle(world, store, quotas, LIFE)
     head = await store.get(Quota, ORG)
-    rows = (await store.list(Allocation, index=("living", ORG))).items
+    rows = (await store.list(Allocation, index=("active", ORG))).items
     assert not head.spec.intents
     assert used_in(head) == len(rows) <= 10
     assert {each.name for each in stayed if isinstance(each, Allocation)} <= {row.name for row in rows}

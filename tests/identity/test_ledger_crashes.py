@@ -77,9 +77,9 @@ async def standing(store: Store) -> Standing:
     rows = {row.name: row for row in (await store.list(Allocation)).items}
     heads = (await store.list(Quota)).items
     assert all(not head.spec.intents for head in heads)
-    assert all(row.spec.life != "unconfirmed" for row in rows.values())
+    assert all(row.spec.state != "unconfirmed" for row in rows.values())
     row = rows.get(ROW)
-    return row.spec.life if row else None, used_in(heads[0] if heads else None)
+    return row.spec.state if row else None, used_in(heads[0] if heads else None)
 
 
 async def begun(world: World, prepare: Act) -> tuple[SqliteStore, Quotas]:
@@ -146,7 +146,7 @@ def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_some
             was_begun = True
         if was_begun and give_back is release_for_good:
             with pytest.raises(PreconditionFailed):
-                await quotas.allocations.renew(context(), *WHERE, ROW, turn=0)
+                await quotas.allocations.renew(context(), *WHERE, ROW, fencing_token=0)
         (head,) = (await store.list(Quota)).items
         assert (head.spec.intents, used_in(head)) == ((), 0)
         with pytest.raises(NotFound):
@@ -214,7 +214,7 @@ def test_who_is_told_that_it_holds_something_holds_it_though_a_release_failed_be
         fuse = Fuse(number, moment)
         with suppress(CrashError):
             await release(service(FusedStore(store, fuse), world.clock, world.randomness, intent_lifetime=LIFE))
-        was_gone = (await store.get(Allocation, ROW)).spec.life == "released"
+        was_gone = (await store.get(Allocation, ROW)).spec.state == "released"
         try:
             await act(quotas)
         except (NotFound, AllocationReleased):
@@ -243,7 +243,7 @@ def test_a_release_for_good_that_dies_half_way_is_for_good_or_never_happens(mome
             )
         await settle(world, store, quotas, LIFE)
         row = await store.get(Allocation, ROW)
-        assert (row.spec.life, row.spec.turn) in {("confirmed", 0), ("released", 1)}
+        assert (row.spec.state, row.spec.fencing_token) in {("confirmed", 0), ("released", 1)}
         await store.close()
         return fuse.has_blown
 
@@ -260,14 +260,14 @@ def test_who_renews_in_an_earlier_turn_and_sleeps_leaves_nothing_once_it_was_rel
         drowsy = SleepyStore(store, world.clock, at=number, moment=moment, for_s=60)
         sleepy: Store = drowsy
         late = service(sleepy, world.clock, world.randomness, intent_lifetime=LIFE)
-        renewing = asyncio.ensure_future(late.allocations.renew(context(), *WHERE, ROW, turn=0))
+        renewing = asyncio.ensure_future(late.allocations.renew(context(), *WHERE, ROW, fencing_token=0))
         await world.clock.sleep(1)
         await release_for_good(quotas)
         await asyncio.wait([renewing])
         assert renewing.exception() is None or isinstance(renewing.exception(), PreconditionFailed)
         assert await standing(store) == ("released", 0), "at once, and not when the time of something is over"
         with pytest.raises(PreconditionFailed):
-            await quotas.allocations.renew(context(), *WHERE, ROW, turn=0)
+            await quotas.allocations.renew(context(), *WHERE, ROW, fencing_token=0)
         await store.close()
         return drowsy.has_slept
 

@@ -96,7 +96,10 @@ class IdentityLink:
 
     async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Hold nothing any more; what is not held is fine. Going is a turn of its own, and the last."""
-        path, query = await self._row(charge), ReleaseQuery(turn=charge.fencing_token + 1 if permanently else None)
+        path, query = (
+            await self._row(charge),
+            ReleaseQuery(fencing_token=charge.fencing_token + 1 if permanently else None),
+        )
         try:
             await self.send.ask("delete_allocation", path, await self._context(path), None, query)
         except NotFound:
@@ -140,7 +143,7 @@ class IdentityLink:
         return self.watch()
 
     async def _in_turn(self, name: str, charge: Charge, body: AllocationWrite | None = None) -> None:
-        path, query = await self._row(charge), FencingQuery(turn=charge.fencing_token)
+        path, query = await self._row(charge), FencingQuery(fencing_token=charge.fencing_token)
         try:
             await self.send.ask(name, path, await self._context(path), body, query)
         except PreconditionFailed:
@@ -201,7 +204,7 @@ def _held(found: AllocationRead) -> Held:
         kind=spec.kind,
         id=spec.id,
         amounts=frozenset(Amount(each.kind, each.committed) for each in spec.allocations if each.committed),
-        is_confirmed=found.status.life == "confirmed",
+        is_confirmed=found.status.state == "confirmed",
     )
 
 
