@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Amounts, Quota
-from remuda.identity.quotas.allocation_state import AllocationReleased, allocation_id
+from remuda.identity.quotas.allocation_state import AllocationReleased
 from remuda.identity.quotas.quota_state import MAX_INTENTS, OwnerHasAllocation, larger, minus, of_kind, plus, used
 from remuda.identity.quotas.routes import ROUTES
+from remuda.identity.quotas.schema import allocation_id
 from remuda.kernel.errors import Forbidden, KeyReused, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.store.contract import Store

@@ -1,7 +1,7 @@
 """Quotas and allocations over HTTP: what clients of the reference rely on, and what we add to it."""
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.schema import allocation_id
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.quotas import (
     BASE,

@@ -138,7 +138,7 @@ class OperatorTokens:
 
     async def _user(self, subject: str) -> User:
         """Return the user, or raise Invalid with the cause: the operator may know it."""
-        user = await find(self.store, User, subject if is_id(subject) else user_id(subject), marked=False)
+        user = await find(self.store, User, subject if is_id(subject) else user_id(subject), include_deleting=False)
         if user is None:
             remedy = "use the e-mail address or the id of an existing user"
             raise Invalid("the subject", f"{subject!r} is not a user", remedy=remedy)

@@ -108,7 +108,7 @@ class Providers:
         return await organization_of_domain(self._store, domain) if domain else None
 
     async def _get(self, name: str) -> OAuth2Provider | None:
-        return await find(self._store, OAuth2Provider, name, marked=False) if is_id(name) else None
+        return await find(self._store, OAuth2Provider, name, include_deleting=False) if is_id(name) else None
 
 
 def is_usable(provider: OAuth2Provider) -> bool:

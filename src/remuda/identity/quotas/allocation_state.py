@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import msgspec
 from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import ALLOCATION_FINALIZER, Allocation, AllocationSpec, Amounts, Intent, owner_value
 from remuda.kernel.errors import AlreadyExists, KeyReused, RemudaError
-from remuda.kernel.ids import derived_id
 from remuda.resources.conventions import (
     MODIFIED,
     NAME,
@@ -22,7 +20,6 @@ from remuda.resources.conventions import (
 )
 from remuda.store.objects import Metadata
 
-_ALLOCATIONS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -34,14 +31,6 @@ class AllocationReleased(AlreadyExists):
         RemudaError.__init__(
             self, f"The allocation {name} was released: renew it, or request another with a new Idempotency-Key."
         )
-
-
-def allocation_id(subject: str, operation: str) -> str:
-    """Return the name of the allocation that an operation of a subject creates.
-
-    The operation is the caller's Idempotency-Key, so a caller that stored the key finds its allocation.
-    """
-    return derived_id(_ALLOCATIONS, msgspec.json.encode((subject, operation)).decode())
 
 
 def owner_of(allocation: Allocation) -> str:

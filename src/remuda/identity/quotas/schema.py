@@ -7,7 +7,18 @@ import msgspec
 
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
 from remuda.identity.quotas.quota_state import MAX_QUANTITY
+from remuda.kernel.ids import derived_id
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
+
+_ALLOCATIONS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
+
+
+def allocation_id(subject: str, operation: str) -> str:
+    """Return the id of the allocation that a caller creates with this idempotency key.
+
+    A service derives the key from its operation, so it finds the allocation again without having stored the id.
+    """
+    return derived_id(_ALLOCATIONS, msgspec.json.encode((subject, operation)).decode())
 
 
 class QuotaWrite(Wire, frozen=True):

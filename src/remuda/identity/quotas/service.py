@@ -28,7 +28,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.names import permission
 from remuda.identity.quotas import rules
 from remuda.identity.quotas import schema as wire
-from remuda.identity.quotas.allocation_state import allocation_id, is_active, uses_kind, was_active
+from remuda.identity.quotas.allocation_state import is_active, uses_kind, was_active
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import project_ledger
 from remuda.kernel.clock import Clock
@@ -59,7 +59,7 @@ class Allocations:
         await get_in(self.store, Project, project, organization)
         rules.check_allocation(body)
         found = rules.new_allocation(
-            allocation_id(context.principal.subject, context.key or context.operation),
+            wire.allocation_id(context.principal.subject, context.key or context.operation),
             organization,
             project,
             body,

@@ -319,7 +319,9 @@ class Projects:
 
     async def _has_group(self, organization: str, group: str) -> bool:
         # Only an id is a valid name of an object.
-        return is_id(group) and await find_in(self.store, Group, group, organization, marked=False) is not None
+        return (
+            is_id(group) and await find_in(self.store, Group, group, organization, include_deleting=False) is not None
+        )
 
 
 def _is_allowed_in_all(context: Context, read_permission: Permission, organization: str) -> bool:

@@ -57,7 +57,7 @@ class GroupController:
     async def _missing(self, group: Group, kind: type[Resource], ids: Sequence[str]) -> Collection[str]:
         """Return the ids without an object. For many ids, reading the names of all objects is faster."""
         if len(ids) <= _MAX_READS:
-            return [each for each in ids if not await exists(self.store, kind, each, marked=False)]
+            return [each for each in ids if not await exists(self.store, kind, each, include_deleting=False)]
         where = {ORGANIZATION: organization_of(group)}
         return set(ids) - {name async for name in names(self.store, kind, labels=where)}
 
@@ -69,11 +69,11 @@ class ProjectController:
     store: Store
 
     async def __call__(self, key: str, run: ReconcileContext) -> Result:
-        project = await find(self.store, Project, key, marked=False)
+        project = await find(self.store, Project, key, include_deleting=False)
         if project is None:
             return Done()
         groups = project.spec.group_ids
-        kept = tuple([each for each in groups if await exists(self.store, Group, each, marked=False)])
+        kept = tuple([each for each in groups if await exists(self.store, Group, each, include_deleting=False)])
         if kept != groups:
             deleted = sorted(set(groups) - set(kept))
             cleaned = replace(project, spec=replace(project.spec, group_ids=kept))

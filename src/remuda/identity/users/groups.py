@@ -177,7 +177,7 @@ class Groups:
 
     async def _group(self, organization: str, group: str) -> Group:
         await self.store.get(Organization, organization)
-        return await get_in(self.store, Group, group, organization, marked=False)
+        return await get_in(self.store, Group, group, organization, include_deleting=False)
 
     async def _validated(self, context: Context, organization: str, requested: GroupWrite) -> GroupSpec:
         """Return the requested spec as it is stored, if the caller may request it."""
@@ -219,7 +219,7 @@ class Groups:
         return None if found is None else found.spec.subject
 
     async def _check_account(self, organization: str, account: str) -> None:
-        if await find_in(self.store, ServiceAccount, account, organization, marked=False) is None:
+        if await find_in(self.store, ServiceAccount, account, organization, include_deleting=False) is None:
             raise Malformed(
                 f"service account ID {account} does not exist",
                 [("/spec/serviceAccountIDs", "names no service account of this organization")],

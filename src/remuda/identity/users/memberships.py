@@ -115,7 +115,7 @@ async def _remove(store: Store, kind: type[LockedT], found: LockedT) -> None:
 
 async def find_group(store: Store, organization: str, name: str) -> Group:
     """Return a group that a request names, or raise Malformed."""
-    group = await find_in(store, Group, name, organization, marked=False)
+    group = await find_in(store, Group, name, organization, include_deleting=False)
     if group is None:
         raise Malformed(f"group ID {name} does not exist", [("/spec/groupIDs", "names a group that does not exist")])
     return group

@@ -186,7 +186,7 @@ class Users:
 
     async def _membership(self, organization: str, user: str) -> OrganizationUser:
         await self.store.get(Organization, organization)
-        found = await find_in(self.store, OrganizationUser, user, organization, marked=False)
+        found = await find_in(self.store, OrganizationUser, user, organization, include_deleting=False)
         if found is None:
             raise NotFound("User", user)
         return found
@@ -303,7 +303,7 @@ class Accounts:
 
     async def _account(self, organization: str, account: str) -> ServiceAccount:
         await self.store.get(Organization, organization)
-        return await get_in(self.store, ServiceAccount, account, organization, marked=False)
+        return await get_in(self.store, ServiceAccount, account, organization, include_deleting=False)
 
     async def _groups_of(self, account: ServiceAccount) -> Sequence[str]:
         return await groups_of(self.store, Member(organization=organization_of(account), id=account.name))
