@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import ComputeInstance, InstanceStatus, PowerState, Protection
-from remuda.compute.plans.diff import FIELDS, KINDS, StepKind, changed_fields, decide
+from remuda.compute.plans.diff import FIELDS, KINDS, changed_fields, decide
 from remuda.compute.plans.plan import plan_change
-from remuda.compute.plans.schema import PlanRead, Thing
+from remuda.compute.plans.schema import PlanRead, StepKind, Thing
 from remuda.compute.ports import ServerFacts
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag

@@ -4,7 +4,7 @@ Rights to what identity has, by the names that roles give them.
 """
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.routes import Id, Parameters
+from remuda.http.schema import Id, Parameters
 
 ORGANIZATIONS = "/api/v1/organizations"
 """All organizations."""

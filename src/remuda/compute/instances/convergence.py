@@ -35,7 +35,8 @@ from remuda.compute.instances.status import (
 )
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.names import RESERVED
-from remuda.compute.plans.diff import Field, StepKind, decide
+from remuda.compute.plans.diff import decide
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.compute.ports import IdentityPort, RegionPort, Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (

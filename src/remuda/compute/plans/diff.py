@@ -20,33 +20,17 @@ What a plan is made from: an instance, as it was wanted before and as it is want
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import msgspec
 
 from remuda.compute.kinds import Protection
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.compute.ports import ServerFacts
 from remuda.resources.schema import FlavorRead, ImageRead
 
-StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
-"""What is done to the server, from the least to the most."""
-
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
 """All of them, in the order in which they are done."""
-
-Field = Literal[
-    "metadata.description",
-    "metadata.tags",
-    "spec.flavorId",
-    "spec.imageId",
-    "spec.networking.securityGroups",
-    "spec.networking.publicIP",
-    "spec.networking.allowedSourceAddresses",
-    "spec.sshCertificateAuthorityId",
-    "spec.userData",
-    "spec.protection",
-]
-"""What can be changed of an instance. Protection, and its own tags, are no server's business."""
 
 FIELDS: Mapping[Field, tuple[str, StepKind]] = {
     "metadata.description": ("description", "in-place"),
