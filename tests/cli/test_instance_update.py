@@ -11,8 +11,8 @@ import pytest
 from remuda.cli.commands.instance import carry_out
 from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.errors import PlanChanged, Unusable
-from tests.cli.answering import PLAN
-from tests.cli.using import JAMMY, SMALL, Terminal, make
+from tests.kit.processes.terminal import JAMMY, SMALL, Terminal, make
+from tests.kit.scripted_server import PLAN
 
 
 def flavor_of(user: Terminal, name: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from remuda.cli.client.contexts import ContextsFile, LoginContext, LoginContexts, LoginTokens, NamedId
 from remuda.kernel.secrets import Secret
-from tests.cli.answering import MADE, Server, told
-from tests.cli.using import JAMMY, SMALL, Terminal
+from tests.kit.processes.terminal import JAMMY, SMALL, Terminal
+from tests.kit.scripted_server import MADE, Server, told
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8kUe1GJ8Lx5y2J1PBoQ0q3dXQd6mCkJ0mF3rV9d2cT ca@example.com"
 

@@ -1,6 +1,5 @@
 """Resource types of the CLI against the route tables, which the CLI does not import."""
 
-import importlib
 import re
 from typing import Any, get_args
 
@@ -8,7 +7,7 @@ import pytest
 
 from remuda.app import tables
 from remuda.cli import resources
-from remuda.cli.resources import ResourceType
+from remuda.cli.resources import ResourceType, schema_type
 
 TYPES = [each for each in vars(resources).values() if isinstance(each, ResourceType)]
 
@@ -27,16 +26,15 @@ def route(resource_type: ResourceType[Any], method: str, path: str) -> Any:
 @pytest.mark.parametrize("resource_type", TYPES, ids=lambda each: each.name)
 def test_paths_and_schema_types_are_those_of_the_routes(resource_type: ResourceType[Any]) -> None:
     assert len(TYPES) == 7
-    schema = importlib.import_module(resource_type.schema)
     listed = route(resource_type, "GET", resource_type.path)
     assert get_args(listed.response_type)[0] is resource_type.read_type
     if resource_type.create:
         created = route(resource_type, "POST", resource_type.path)
-        assert created.body_type is getattr(schema, resource_type.create)
+        assert created.body_type is schema_type(resource_type.create)
         assert created.response_type is resource_type.read_type
         one = route(resource_type, "GET", f"{resource_type.path}/{{id}}")
         assert one.response_type is resource_type.read_type
     if resource_type.update:
         updated = route(resource_type, "PUT", f"{resource_type.path}/{{id}}")
-        assert updated.body_type is getattr(schema, resource_type.update)
+        assert updated.body_type is schema_type(resource_type.update)
         assert updated.response_type is resource_type.read_type

@@ -26,7 +26,7 @@ async def sleep(seconds: float) -> None:
 class OutOfTime(Unusable):
     """Raised when the operation is not complete after the time limit. It continues."""
 
-    code = "out_of_time"
+    code = "wait_timed_out"
     exit_code = 124
     """As timeout(1) has it, so that scripts can tell this from a failure."""
 
@@ -41,7 +41,7 @@ class OutOfTime(Unusable):
 class StatusUnknown(Unusable):
     """Raised when the server did not respond at the end of the time limit. The operation continues."""
 
-    code = "status_unknown"
+    code = "wait_unreachable"
     exit_code = OutOfTime.exit_code
 
     def __init__(self, cause: str, command: str) -> None:

@@ -30,14 +30,12 @@ class ResourceType(Generic[ResourceT]):
     service: Service
     path: str
     """Path of its list."""
-    schema: str
-    """Module of its schema types."""
     read: str
-    """Type of the resource in a response."""
+    """Schema type of the resource in a response, as MODULE:TYPE."""
     create: str = ""
-    """Type of the body that creates one; empty if the CLI cannot."""
+    """Schema type of the body that creates one; empty if the CLI cannot."""
     update: str = ""
-    """Type of the body that updates one; empty if the CLI cannot."""
+    """Schema type of the body that updates one; empty if the CLI cannot."""
     columns: Columns[ResourceT]
     """Columns of a list."""
     more: Columns[ResourceT] = field(default_factory=dict)
@@ -54,11 +52,17 @@ class ResourceType(Generic[ResourceT]):
 
     @property
     def read_type(self) -> type[ResourceT]:
-        return cast("type[ResourceT]", getattr(import_module(self.schema), self.read))
+        return cast("type[ResourceT]", schema_type(self.read))
 
     def show_command(self, name: str) -> str:
         """Return the command that shows a resource."""
         return f"remuda {self.name.replace(' ', '-')} show {name}"
+
+
+def schema_type(path: str) -> Any:
+    """Return the schema type at MODULE:TYPE."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _text(value: Any) -> str:
@@ -121,8 +125,7 @@ REGION: "ResourceType[RegionRead]" = ResourceType(
     name="region",
     service="region",
     path="/api/v2/regions",
-    schema="remuda.resources.schema",
-    read="RegionRead",
+    read="remuda.resources.schema:RegionRead",
     columns={**_NAME, "TYPE": lambda region: region.spec.type, **_ID},
     more={"CAPABILITIES": lambda region: _text(region.spec.features.capabilities)},
 )
@@ -130,10 +133,9 @@ NETWORK: "ResourceType[NetworkRead]" = ResourceType(
     name="network",
     service="region",
     path="/api/v2/networks",
-    schema="remuda.region.networks.schema",
-    read="NetworkRead",
-    create="NetworkCreate",
-    update="NetworkUpdate",
+    read="remuda.region.networks.schema:NetworkRead",
+    create="remuda.region.networks.schema:NetworkCreate",
+    update="remuda.region.networks.schema:NetworkUpdate",
     columns={
         **_STATUS,
         "PREFIX": lambda network: network.status.prefix,
@@ -147,10 +149,9 @@ SECURITY_GROUP: "ResourceType[GroupRead]" = ResourceType(
     name="security group",
     service="region",
     path="/api/v2/securitygroups",
-    schema="remuda.region.securitygroups.schema",
-    read="GroupRead",
-    create="GroupCreate",
-    update="GroupUpdate",
+    read="remuda.region.securitygroups.schema:GroupRead",
+    create="remuda.region.securitygroups.schema:GroupCreate",
+    update="remuda.region.securitygroups.schema:GroupUpdate",
     columns={
         **_STATUS,
         "RULES": lambda group: str(len(group.spec.rules)),
@@ -164,9 +165,8 @@ SSH_CA: "ResourceType[AuthorityRead]" = ResourceType(
     name="SSH certificate authority",
     service="region",
     path="/api/v2/sshcertificateauthorities",
-    schema="remuda.region.authorities.schema",
-    read="AuthorityRead",
-    create="AuthorityCreate",
+    read="remuda.region.authorities.schema:AuthorityRead",
+    create="remuda.region.authorities.schema:AuthorityCreate",
     columns={**_STATUS, **_CREATED},
     more={"PUBLIC KEY": lambda authority: authority.spec.public_key, **_METADATA},
 )
@@ -174,10 +174,9 @@ INSTANCE: "ResourceType[InstanceRead]" = ResourceType(
     name="instance",
     service="compute",
     path="/api/v2/instances",
-    schema="remuda.compute.instances.schema",
-    read="InstanceRead",
-    create="InstanceCreate",
-    update="InstanceUpdate",
+    read="remuda.compute.instances.schema:InstanceRead",
+    create="remuda.compute.instances.schema:InstanceCreate",
+    update="remuda.compute.instances.schema:InstanceUpdate",
     columns={
         **_STATUS,
         "POWER": lambda instance: _text(instance.status.power_state),
@@ -215,8 +214,7 @@ FLAVOR: "ResourceType[FlavorRead]" = ResourceType(
     name="flavor",
     service="region",
     path="/api/v2/regions/{regionID}/flavors",
-    schema="remuda.resources.schema",
-    read="FlavorRead",
+    read="remuda.resources.schema:FlavorRead",
     columns={
         **_NAME,
         "CPUS": lambda flavor: str(flavor.spec.cpus),
@@ -235,8 +233,7 @@ IMAGE: "ResourceType[ImageRead]" = ResourceType(
     name="image",
     service="region",
     path="/api/v2/regions/{regionID}/images",
-    schema="remuda.resources.schema",
-    read="ImageRead",
+    read="remuda.resources.schema:ImageRead",
     columns={
         **_NAME,
         "STATE": lambda image: image.status.state,

@@ -265,8 +265,8 @@ def _operations(known: Known) -> Iterator[WaitRead]:
         word = "Stuck" if operation.phase == "stuck" else "OperationOpen"
         detail = f"{spec.saga}, of {account(spec.actor)}, is {operation.phase}"
         if status.error is not None:
-            detail += f" because of this: {status.error.sentence}"
-        yield wait_of(word, since=operation.metadata.creation_timestamp, detail=detail, next_try=status.next_try)
+            detail += f" because of this: {status.error.message}"
+        yield wait_of(word, since=operation.metadata.creation_timestamp, detail=detail, next_try=status.next_attempt)
 
 
 def _network(known: Known) -> Iterator[WaitRead]:

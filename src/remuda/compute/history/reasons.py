@@ -114,7 +114,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "InUse": Reason("It waits for what uses it to let go of it", "user", "Delete what uses it, or end that use."),
     "HasChildren": Reason("It waits for what belongs to it to go", "itself", PATIENCE),
-    "MassDestruction": Reason(
+    "MassDeletion": Reason(
         "Too much would be removed at once that nobody asked to remove, so nothing more is",
         "operator",
         "Have whoever runs the platform look why that is, and release it.",

@@ -38,8 +38,8 @@ Facts = Mapping[str, Any]
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 _SAID: Mapping[str, str] = {
-    "Held": "A controller has taken it into its care.",
-    "LetGo": "It is gone: everything that it had was removed.",
+    "FinalizerAdded": "A controller has taken it into its care.",
+    "FinalizerRemoved": "It is gone: everything that it had was removed.",
     "Undone": "It is removed, because the operation that made it was taken back.",
     "DeletionRequested": "{actor} asked for its deletion.",
     "Started": "{actor} started it.",
@@ -59,8 +59,8 @@ _SAID: Mapping[str, str] = {
     "AmbiguousServer": "It is not clear which server is its own, so nothing is done to any: {servers}.",
     "Finding": "The monitor found something odd: {message}.",
     "Repaired": "The monitor mended something: {message}.",
-    "MassDestructionStopped": "Too much would go at once that nobody asked to go, so nothing more is removed.",
-    "DestroyedUnasked": "Something of it was removed that nobody asked to remove.",
+    "MassDeletionStopped": "Too much would go at once that nobody asked to go, so nothing more is removed.",
+    "DeletedWithoutRequest": "Something of it was removed that nobody asked to remove.",
     "OperationStarted": "{actor} asked for {what}.",
     "OperationDone": "What {actor} asked for, {what}, is agreed to.",
     "OperationUndone": "What {actor} asked for, {what}, was taken back, and left nothing behind.",
@@ -160,7 +160,7 @@ def _at(facts: Facts) -> str:
 
 def _why(facts: Facts) -> str:
     error = facts.get("error")
-    sentence = str(error.get("sentence", "")).rstrip(".") if isinstance(error, dict) else ""
+    sentence = str(error.get("message", "")).rstrip(".") if isinstance(error, dict) else ""
     return f", because: {sentence}" if sentence else ""
 
 
@@ -241,7 +241,7 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
         error=_failure(status.error),
         undo_attempts=status.undo_attempts,
         undo_error=_failure(status.undo_error),
-        next_try=status.next_try,
+        next_try=status.next_attempt,
         abandoned_by=status.abandoned_by,
         abandoned_because=status.abandoned_because,
     )
@@ -254,7 +254,7 @@ def is_refusal(operation: Operation) -> bool:
 
 
 def _failure(failure: Failure | None) -> FailureRead | None:
-    return None if failure is None else FailureRead(code=failure.code, sentence=failure.sentence)
+    return None if failure is None else FailureRead(code=failure.code, sentence=failure.message)
 
 
 def _steps(operation: Operation, sagas: Sagas) -> Iterator[StepRead]:
