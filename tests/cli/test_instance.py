@@ -243,7 +243,7 @@ def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Ter
     chosen = ("--flavor", SMALL, "--image", JAMMY)
     groups = user.refused(*create, *chosen, "--security-group", "web-nope")
     assert groups == "The security group web-nope does not exist: there are no security groups yet."
-    assert user.refused(*create, *chosen, "--tag", "plain") == "--tag plain is no tag: give it as name=value."
+    assert user.refused(*create, *chosen, "--tag", "plain") == "--tag plain is not a tag: give it as name=value."
     assert "cannot be read (No such file" in user.refused(*create, *chosen, "--user-data", "/nowhere/boot.yaml")
     lost = "11111111-1111-4111-8111-111111111111"
     remedy = "check the id, and the login with remuda context list."
