@@ -19,12 +19,12 @@ from remuda.datadir import DataDirectory
 from remuda.http.transport import OutboundRequest, encode_body, read_response
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator_tokens import (
-    DEFAULT_LIFE,
-    LONGEST_LIFE,
+    DEFAULT_LIFETIME,
+    MAX_LIFETIME,
     PATH,
     OperatorRequest,
-    Operators,
     OperatorTokenRead,
+    OperatorTokens,
     OperatorTokenWrite,
     new_request,
     seal_request,
@@ -54,12 +54,12 @@ async def _issue(found: LoadedConfiguration, request: OperatorRequest) -> Operat
         await store.close()
 
 
-def _operators(store: SqliteStore, sealer: Sealer, found: LoadedConfiguration, data: DataDirectory) -> Operators:
+def _operators(store: SqliteStore, sealer: Sealer, found: LoadedConfiguration, data: DataDirectory) -> OperatorTokens:
     clock, randomness = SystemClock(), SystemRandomness()
     settings = identity_settings(found.configuration, url=_url(found, data))
     keys = SigningKeys(store=store, clock=clock, randomness=randomness, settings=settings)
     tokens = Tokens(store=store, clock=clock, randomness=randomness, settings=settings, keys=keys)
-    return Operators(store=store, log=store, clock=clock, sealer=sealer, tokens=tokens)
+    return OperatorTokens(store=store, log=store, clock=clock, sealer=sealer, tokens=tokens)
 
 
 def _url(found: LoadedConfiguration, data: DataDirectory) -> str:
@@ -92,7 +92,7 @@ async def _send(data: DataDirectory, request: OperatorRequest, sealer: Sealer) -
 async def issue(
     *,
     subject: str,
-    lifetime: str = duration_text(DEFAULT_LIFE),
+    lifetime: str = duration_text(DEFAULT_LIFETIME),
     reason: str | None = None,
     data: DataOption = None,
     listen: str | None = None,
@@ -119,7 +119,7 @@ async def issue(
 
     """
     life = parse_duration(lifetime)
-    if life is None or not life or life > LONGEST_LIFE:
+    if life is None or not life or life > MAX_LIFETIME:
         raise Invalid("--lifetime", "is not a duration of at most an hour", remedy="give one such as 15m or 1h")
     found = load_configuration(config, data, listen)
     request = new_request(

@@ -10,7 +10,7 @@ from remuda.cli.commands.config import load_configuration
 from remuda.cli.output import echo
 from remuda.config.settings import check
 from remuda.http.server.server import ListenAddress
-from remuda.identity.bootstrap import Welcome
+from remuda.identity.bootstrap import FirstLogin
 from remuda.process import run
 
 _FIRST_START = """\
@@ -62,7 +62,7 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
         runner.run(running)
 
 
-def _announce_first_start(first: Welcome) -> None:
+def _announce_first_start(first: FirstLogin) -> None:
     password = _CONFIGURED if first.password is None else _GENERATED.format(password=first.password.reveal())
     echo(
         _FIRST_START.format(
