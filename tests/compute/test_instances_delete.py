@@ -5,7 +5,7 @@ import pytest
 
 from remuda.compute.instances import service
 from remuda.compute.kinds import ComputeInstance, Protection
-from remuda.compute.policies import refuse_if_protected
+from remuda.compute.policies import check_deletion_allowed
 from remuda.store.contract import Store
 from tests.kit.compute.asking import NOT_FOUND, at, is_nothing, made, settle
 from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
@@ -59,7 +59,7 @@ async def test_what_is_protected_from_deletion_stays(compute: ComputeHouse) -> N
 @pytest.mark.usefixtures("way")
 def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     async def protect_meanwhile(store: Store, instance: ComputeInstance) -> None:
-        await refuse_if_protected(store, instance)
+        await check_deletion_allowed(store, instance)
         spec = msgspec.structs.replace(instance.spec, protection=Protection(deletion=True))
         await store.update(msgspec.structs.replace(instance, spec=spec))
 

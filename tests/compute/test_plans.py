@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import ComputeInstance, InstanceStatus, PowerState, Protection
-from remuda.compute.plans.diff import FIELDS, KINDS, StepKind, changed_fields, decide
-from remuda.compute.plans.plan import plan_change
-from remuda.compute.plans.schema import PlanRead, Thing
+from remuda.compute.plans.diff import FIELDS, STEP_KINDS, StepKind, changed_fields, required_steps
+from remuda.compute.plans.plan import plan_update
+from remuda.compute.plans.schema import Attribute, PlanRead
 from remuda.compute.ports import ServerFacts
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
@@ -73,7 +73,7 @@ def kinds_of(plan: PlanRead) -> list[StepKind]:
     return [step.kind for step in plan.steps]
 
 
-def things(plan: PlanRead) -> tuple[list[Thing], list[Thing]]:
+def things(plan: PlanRead) -> tuple[list[Attribute], list[Attribute]]:
     return [each.thing for each in plan.lost], [each.thing for each in plan.survives]
 
 
@@ -127,7 +127,7 @@ def test_each_change_is_in_one_step_and_steps_go_from_the_least_to_the_most(
     fields = [change.field for step in plan.steps for change in step.changes]
     assert len(set(fields)) == len(fields)
     assert set(changed_fields(facts_of(one), facts_of(other))) <= set(fields)
-    assert kinds_of(plan) == sorted(kinds_of(plan), key=KINDS.index)
+    assert kinds_of(plan) == sorted(kinds_of(plan), key=STEP_KINDS.index)
     assert len(DISRUPTIVE & set(kinds_of(plan))) <= 1, "one of them brings what the other would"
     assert all(step.changes for step in plan.steps)
     assert all(change.sentence.endswith(".") for step in plan.steps for change in step.changes)
@@ -171,7 +171,7 @@ def test_the_hash_is_another_one_with(what: str) -> None:
     after = changed(flavor_id="flavor-large", image_id="image-noble")
     otherwise = OTHERWISE[what](after)
     subject = subject_of(BEFORE)
-    plan = plan_change(
+    plan = plan_update(
         replace(subject, uid=otherwise.get("uid", subject.uid)),
         side_of(BEFORE, **otherwise.get("before", NOTHING_ELSE)),
         side_of(after, **otherwise.get("after", NOTHING_ELSE)),
@@ -183,7 +183,7 @@ def test_the_hash_is_another_one_with(what: str) -> None:
 
 def test_the_hash_does_not_hang_on_how_many_are_free() -> None:
     after = changed(flavor_id="flavor-large")
-    full = plan_change(
+    full = plan_update(
         subject_of(BEFORE), side_of(BEFORE), side_of(after, flavor=flavor("large", 8, free=1)), CAPABILITIES
     )
     assert full.hash == plan_of(after).hash
@@ -195,8 +195,8 @@ def test_every_fact_of_a_server_has_a_class_of_change(field: str, fact: str) -> 
     values: dict[str, Any] = {"user_data": Secret("b"), "public_ip": True, "tags": (("b", "1"),)}
     texts = {"flavor", "image", "authority", "description"}
     other = replace(other, **{fact: values.get(fact, "b" if fact in texts else ("b",))})
-    assert decide(one, other) == ((FIELDS[field][1], (field,)),)  # type: ignore[index]  # it is one
-    assert decide(one, one) == ()
+    assert required_steps(one, other) == ((FIELDS[field][1], (field,)),)  # type: ignore[index]  # it is one
+    assert required_steps(one, one) == ()
 
 
 def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:
@@ -214,7 +214,7 @@ def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not
     one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str], state: ComputeInstance
 ) -> None:
     usual = plan_of(other, one, capabilities)
-    told = plan_change(subject_of(state), side_of(one), side_of(other), capabilities)
+    told = plan_update(subject_of(state), side_of(one), side_of(other), capabilities)
     assert (told.hash, told.is_destructive, kinds_of(told)) == (usual.hash, usual.is_destructive, kinds_of(usual))
     assert told.is_destructive == bool(told.lost)
     (lost, survives), (usually_lost, usually_survives) = things(told), things(usual)
@@ -223,7 +223,7 @@ def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not
     is_anew = state in (REPLACED, TO_BE_REPLACED)
     assert set(survives) == set(usually_survives) - (OF_THE_DISK if is_anew else {"memory"})
     if is_anew:
-        assert "being made anew already" in told.downtime.sentence
+        assert "already being rebuilt or replaced" in told.downtime.sentence
     else:
         assert told.downtime.extent == "none"
         assert "no further downtime" in told.downtime.sentence

@@ -75,7 +75,7 @@ async def test_b02_a_policy_protects_every_instance_of_its_project_from_deletion
     await _set(compute, home, deletion=True)
     status, words = refusal(await home.client.delete(at(mine)))
     assert status == 403
-    assert "policy of its project" in words
+    assert "policy of the project" in words
     assert "deletion" in words
     assert (await other.client.delete(at(theirs))).status == 202
     await _set(compute, home)
@@ -103,7 +103,7 @@ async def test_b02_a_policy_demands_the_plan_of_what_destroys(compute: ComputeHo
 async def test_an_instance_that_protects_itself_says_how_to_lift_that(compute: ComputeHouse) -> None:
     home = await settle(compute)
     instance = made(await home.client.post(INSTANCES, home.wanted(compute, protection={"deletion": True})))
-    words = "the instance is protected from deletion: set spec.protection.deletion to false, then delete it"
+    words = "The instance is protected from deletion. Set spec.protection.deletion to false before you delete it."
     assert refusal(await home.client.delete(at(instance))) == (403, words)
     lifted = wanted(home, compute, protection={"deletion": False})
     assert (await put(home.client, instance, lifted)).status == 202

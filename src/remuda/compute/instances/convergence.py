@@ -35,7 +35,7 @@ from remuda.compute.instances.status import (
 )
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.names import RESERVED
-from remuda.compute.plans.diff import Field, StepKind, decide
+from remuda.compute.plans.diff import Field, StepKind, required_steps
 from remuda.compute.ports import IdentityPort, RegionPort, Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
@@ -102,7 +102,7 @@ class Asking:
         wanted, there = facts_of(instance), comparable(server.facts)
         if wanted == there:
             return None
-        steps = dict(decide(there, wanted, takes_images=takes_images(server)))
+        steps = dict(required_steps(there, wanted, can_rebuild=takes_images(server)))
         if "replace" not in steps:
             return await self._change(instance, server, wanted, steps)
         if "in-place" in steps:

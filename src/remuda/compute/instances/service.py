@@ -23,7 +23,7 @@ from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
 from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
-from remuda.compute.policies import refuse_if_protected
+from remuda.compute.policies import check_deletion_allowed
 from remuda.compute.ports import IdentityPort, NetworkSeen, RegionPort
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
@@ -213,7 +213,7 @@ class Instances:
         async def delete() -> None:
             found = await self.find(context, permission("instances", "delete"), instance)
             if not found.is_deleting:
-                await refuse_if_protected(self.store, found)
+                await check_deletion_allowed(self.store, found)
             told = requested_event(context, INSTANCE, found, "DeletionRequested")
             log = [*audit_records(context, INSTANCE.plural, found), told]
             await request_deletion(self.store, context, found, rules.writable_instance(found), log, if_unchanged=True)

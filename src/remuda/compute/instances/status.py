@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from remuda.compute.kinds import Addresses, Applied, ComputeInstance, InstanceStatus, PowerState
+from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceStatus, PowerState
 from remuda.compute.ports import Health, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.reconcile.status import AVAILABLE, is_behind
@@ -186,7 +186,7 @@ def _with_drift(instance: ComputeInstance, server: ServerSeen, now: datetime) ->
     return _said(instance, DRIFTED, "False", "AsMade", "it is what it was made", now)
 
 
-def _applied(instance: ComputeInstance, server: ServerSeen) -> Applied | None:
+def _applied(instance: ComputeInstance, server: ServerSeen) -> AppliedSpec | None:
     """Return what a server is made of, if it is as it was asked to be; else what it was made of before."""
     before, facts = instance.status.applied, server.facts
     if server.settling != "provisioned":
@@ -194,7 +194,7 @@ def _applied(instance: ComputeInstance, server: ServerSeen) -> Applied | None:
     gpus = 0 if before is None else before.gpus
     if facts.flavor == instance.spec.flavor_id:
         gpus = instance.spec.gpus
-    return Applied(facts.flavor, facts.image, facts.authority, gpus)
+    return AppliedSpec(facts.flavor, facts.image, facts.authority, gpus)
 
 
 def _power(instance: ComputeInstance, server: ServerSeen) -> PowerState | None:
