@@ -4,9 +4,10 @@ Whatever is stored, sent or typed is in `tests/golden/formats`. A change of the 
 changes a format, which is a mistake unless the commit is about that.
 """
 
+import contextlib
 import difflib
 import os
-import re
+import shutil
 import tarfile
 import time
 from collections.abc import Callable
@@ -14,13 +15,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx2
 import pytest
 
-from tests.cli.running import Running, remuda
 from tests.formats import program, source
 from tests.formats.started import metrics_of, started
 from tests.formats.text import shown
+from tests.kit.processes.program import remuda
 
 GOLDEN = Path(__file__).parent / "golden" / "formats"
 DATA = GOLDEN / "data-205e8be.tar.xz"
@@ -129,45 +131,74 @@ def test_the_tables_are_what_they_were(fresh: Path) -> None:
     compare("databases", program.databases(fresh))
 
 
-def test_data_of_commit_205e8be_opens_and_settles(tmp_path: Path) -> None:
+@pytest.fixture
+def old_data(tmp_path: Path) -> Path:
+    """Return a data directory of commit 205e8be, which wrote format 1."""
     data = tmp_path / "data"
     with tarfile.open(DATA) as archive:
         archive.extractall(data, filter="data")
-    with started(data) as running:
-        until_ready(running.url)
-        user = Administrator(running)
-        until(lambda: user.states("compute/api/v2/instances") == {"late": "provisioned", "web": "provisioned"})
-        assert user.states("region/api/v2/networks") == {"pad": "provisioned"}
-        assert user.states("region/api/v2/securitygroups") == {"web": "provisioned"}
-        (web,) = [each for each in user.read("compute/api/v2/instances") if each["metadata"]["name"] == "web"]
-        assert (web["status"]["privateIP"], web["status"]["publicIP"]) == ("10.0.0.228", "198.51.100.1")
-        until(lambda: open_operations(running.url) == 0)
-        examined = remuda("doctor", "--data", str(data))
-        assert examined.returncode == 0, examined.stdout
-        code, log = running.stop()
-        assert code == 0, log
-    assert '"level":"error"' not in log.replace(" ", "")
+    return data
 
 
-class Administrator:
-    """An administrator, by a token that is issued now: those in the data expire."""
-
-    def __init__(self, running: Running) -> None:
-        token = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(running.data)).stdout.strip()
-        self._url, self._headers = running.url, {"Authorization": f"Bearer {token}"}
-
-    def read(self, path: str) -> Any:
-        found = httpx2.get(f"{self._url}/{path}", headers=self._headers)
-        assert found.status_code == HTTPStatus.OK, found.text
-        return found.json()
-
-    def states(self, path: str) -> dict[str, str]:
-        """Return the provisioning status of every object of a list, by name."""
-        return {each["metadata"]["name"]: each["metadata"]["provisioningStatus"] for each in self.read(path)}
+REJECTED = (
+    "has format 1, and this program reads format 2. No released version wrote format 1: "
+    "start with an empty data directory, or run the revision that wrote it."
+)
 
 
-def open_operations(url: str) -> float:
-    """Return how many operations have not ended."""
-    series = re.findall(r"^remuda_operations_open{.*} (\S+)$", httpx2.get(f"{url}/metrics").text, re.MULTILINE)
-    assert series, "it counts them"
-    return sum(map(float, series))
+@pytest.mark.parametrize("command", ["up", "doctor", "backup", "restore", "sim stop"])
+def test_data_of_commit_205e8be_is_rejected_and_left_as_it_is(command: str, old_data: Path, tmp_path: Path) -> None:
+    before, target = content_of(old_data), tmp_path / "new"
+    words = {
+        "up": ["up", "--listen", "127.0.0.1:0", "--data", f"{old_data}"],
+        "doctor": ["doctor", "--data", f"{old_data}"],
+        "backup": ["backup", f"{target}", "--data", f"{old_data}"],
+        "restore": [
+            "restore",
+            f"{old_data / 'remuda.db'}",
+            "--keys",
+            f"{old_data / 'keys.json'}",
+            "--data",
+            f"{target}",
+        ],
+        "sim stop": ["sim", "stop", "web", "--data", f"{old_data}"],
+    }
+    ended = remuda(*words[command])
+    file = old_data / "clouds (sim-north.db)" if command == "sim stop" else f"{old_data} (remuda.db)"
+    assert ended.returncode == 1
+    assert f"The data in {file} {REJECTED}\n" in ended.stdout + ended.stderr
+    assert content_of(old_data) == before
+    assert not target.exists()
+
+
+def test_the_simulated_cloud_of_commit_205e8be_is_rejected_beside_a_new_store(old_data: Path, fresh: Path) -> None:
+    data = old_data.with_name("mixed")
+    shutil.copytree(fresh, data)
+    shutil.rmtree(data / "clouds")
+    shutil.copytree(old_data / "clouds", data / "clouds")
+    before = content_of(data / "clouds")
+    ended = remuda("up", "--listen", "127.0.0.1:0", "--data", f"{data}")
+    assert ended.returncode == 1
+    assert f"The data in {data / 'clouds'} (sim-north.db) {REJECTED}" in ended.stdout + ended.stderr
+    assert content_of(data / "clouds") == before
+
+
+def test_data_of_a_later_format_is_rejected_and_left_as_it_is(fresh: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(fresh, data)
+    with contextlib.closing(apsw.Connection(f"{data / 'remuda.db'}")) as connection:
+        connection.pragma("user_version", 3)
+    before = content_of(data)
+    ended = remuda("up", "--listen", "127.0.0.1:0", "--data", f"{data}")
+    sentence = (
+        f"The data in {data} (remuda.db) has format 3, and this program reads format 2. A later release wrote it: "
+        "run that release or a newer one, or use another data directory."
+    )
+    assert ended.returncode == 1
+    assert sentence in ended.stdout + ended.stderr
+    assert content_of(data) == before
+
+
+def content_of(directory: Path) -> dict[Path, tuple[int, bytes]]:
+    """Return the time and the content of every file below a directory."""
+    return {each: (each.stat().st_mtime_ns, each.read_bytes()) for each in directory.rglob("*") if each.is_file()}

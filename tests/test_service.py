@@ -9,9 +9,9 @@ from remuda.operations.saga import AnyBound
 from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp, ServicePorts
 from remuda.store.background import BackgroundTask
+from tests.kit.resource_api import ByName, with_machinery
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import SEALER, open_simulated
-from tests.resources.room import ByName, with_machinery
 
 STARTED = ["seed", "background built", "controller started", "background runs"]
 STOPPED = ["controller stopped", "closed"]

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import running
-from tests.cli.visitor import Shell
+from tests.kit.processes.program import running
+from tests.kit.processes.shell import Shell
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from remuda.kernel.errors import Invalid
-from remuda.kernel.files import write_private
+from remuda.kernel.files import check_format, write_private
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer, create_keyring_file, load_keyring
 
@@ -74,7 +74,7 @@ class DataDirectory:
     def check_store(self) -> None:
         """Raise Invalid if the store belongs to another user, or is empty and was in use.
 
-        It can be empty after an interrupted first start.
+        It can be empty after an interrupted first start. Raise StoreTooOld or StoreTooNew if it has another format.
         """
         if not self.store.exists():
             return
@@ -84,6 +84,7 @@ class DataDirectory:
         if not self.store.stat().st_size and (self.credentials.exists() or self._was_closed):
             remedy = "restore it from a backup, or remove it to start with an empty one"
             raise Invalid(f"The store {self.store}", "is empty although it was in use", remedy=remedy)
+        check_format(self.store)
 
     @property
     def _was_closed(self) -> bool:

@@ -13,7 +13,7 @@ from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
-from remuda.http.watch import WatchPorts
+from remuda.http.watch import HEARTBEAT_S, WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
@@ -124,13 +124,14 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
     """
 
     table: ClassVar[Table]
+    heartbeat_s: ClassVar[float] = HEARTBEAT_S
 
     def __init__(self, ports: PortsT, authenticator: Authenticator, *, url: str) -> None:
         """Build the service; `url` is where clients reach it."""
         self.ports = ports
         self.operations = operations_of(ports, self.sagas())
         self.services = self.build_services()
-        self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
+        self.watches = WatchPorts(clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s)
         self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
         self.drivers = {controller.name: controller for controller in self.controllers()}
         self._recovery = Recovery(self.operations, is_alone=ports.is_only_process)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.authz.callers import callers
-from tests.authz.matrix import Rights, Row
+from tests.kit.proofs.authorization.callers import callers
+from tests.kit.proofs.authorization.matrix import Rights, Row
 
 _YARDS = "/api/v1/organizations/{organizationID}/projects/{projectID}/yards"
 _YARD = _YARDS + "/{yardID}"

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from tests.authz.doors import PortCall, Request
 from tests.example import wire
 from tests.example.scoping import Filters
 from tests.example.service import Livery
+from tests.kit.proofs.authorization.transports import PortCall, Request
 
 REFERENCE = "things.example.org/1"
 """The reference that all requests are about."""

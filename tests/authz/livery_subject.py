@@ -20,11 +20,8 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.authz.doors import ApiDoor, Door, PortDoor, Request, SocketDoor
-from tests.authz.gate import Gate
 from tests.authz.livery import CALLERS, ROWS
 from tests.authz.livery_port import REFERENCE, port_calls
-from tests.authz.matrix import ABSENT, Caller, Place, Row, Target
 from tests.example import wire
 from tests.example.app import LiveryApp, build, registry
 from tests.example.pasture import SimPasture
@@ -32,6 +29,9 @@ from tests.example.ports import Ports
 from tests.example.sagas import NewMount
 from tests.kit.asgi.client import Client, Stream
 from tests.kit.asgi.contract import contract_of
+from tests.kit.proofs.authorization.credentials import CallerCredentials
+from tests.kit.proofs.authorization.matrix import ABSENT, Caller, Row, Scope, Target
+from tests.kit.proofs.authorization.transports import ApiTransport, PortTransport, Request, SocketTransport, Transport
 from tests.kit.simulation.disk import memory_directory
 from tests.kit.simulation.store import SEALER
 
@@ -44,14 +44,14 @@ class LiverySubject:
 
     def __init__(self, store: SqliteStore) -> None:
         self._store, self._clock, self._randomness = store, SystemClock(), SystemRandomness()
-        self.gate = Gate(CALLERS, self._clock)
+        self.credentials = CallerCredentials(CALLERS, self._clock)
         self.app = self._build()
         self.table = self.app.ports.table
-        self.doors: dict[str, Door] = {
-            "api": ApiDoor(self.app.asgi, contract_of(self.table), self.gate),
-            "port": PortDoor(port_calls(self.app.service), self.gate),
+        self.transports: dict[str, Transport] = {
+            "api": ApiTransport(self.app.asgi, contract_of(self.table), self.credentials),
+            "port": PortTransport(port_calls(self.app.service), self.credentials),
         }
-        self._things: dict[tuple[str, Place], str] = {}
+        self._things: dict[tuple[str, Scope], str] = {}
         self._counter = count()
 
     async def request(self, row: Row, target: Target) -> Request:
@@ -63,7 +63,7 @@ class LiverySubject:
             values[row.thing] = ABSENT if target.holder is None else await self._find(row.thing, target.holder)
         return Request(row=row, values=values, query=target.query)
 
-    async def shown(self, row: Row, place: Place) -> str:
+    async def shown(self, row: Row, place: Scope) -> str:
         """Return the id of a yard or a mount in a place."""
         return await self._find({"list_yards": "yardID", "list_mounts": "mountID"}[row.operation], place)
 
@@ -72,12 +72,12 @@ class LiverySubject:
         request = await self.request(row, target)
         client = Client(app=self.app.asgi)
         query = [*request.query, ("watch", "true")]
-        async with client.stream(request.target, query, **self.gate.headers(caller)) as stream:
+        async with client.stream(request.target, query, **self.credentials.headers(caller)) as stream:
             if (await stream.head()).status != 200:
                 return None
             return await _present(stream)
 
-    def use_up(self, place: Place) -> None:
+    def use_up(self, place: Scope) -> None:
         """Forget what is in a place."""
         self._things = {key: name for key, name in self._things.items() if key[1] != place}
 
@@ -85,23 +85,23 @@ class LiverySubject:
         """Return a number that changes with anything that is stored."""
         return self._store.change_counter([kind.type for kind in self._store.registry.kinds])
 
-    async def _find(self, thing: str, place: Place) -> str:
+    async def _find(self, thing: str, place: Scope) -> str:
         if (thing, place) not in self._things:
             make = {"yardID": self._make_yard, "mountID": self._make_mount, "operationID": self._make_operation}
             self._things[thing, place] = await make[thing](place)
         return self._things[thing, place]
 
-    async def _make_yard(self, place: Place) -> str:
+    async def _make_yard(self, place: Scope) -> str:
         wanted = wire.YardWrite(metadata=wire.MetadataWrite(name="yard"), spec=wire.YardSpecWire(stalls=100))
         yard = await self.app.service.create_yard(self._context(), place.organization, place.project, wanted)
         return yard.name
 
-    async def _make_mount(self, place: Place) -> str:
+    async def _make_mount(self, place: Scope) -> str:
         spec = wire.NewMountSpec(yard_id=await self._find("yardID", place), breed="mule")
         wanted = wire.MountCreate(metadata=wire.MetadataWrite(name="bella"), spec=spec)
         return (await self.app.service.create_mount(self._context(), wanted)).name
 
-    async def _make_operation(self, place: Place) -> str:
+    async def _make_operation(self, place: Scope) -> str:
         """Leave an operation behind that nobody could undo yet."""
         wanted = NewMount(yard=await self._find("yardID", place), name="never", breed="mule", paddock="home")
         spec = OperationSpec(
@@ -120,7 +120,7 @@ class LiverySubject:
 
     def _context(self) -> Context:
         admin = next(caller for caller in CALLERS if caller.name == "admin")
-        return Context(principal=self.gate.principal(admin), operation=random_id(self._randomness))
+        return Context(principal=self.credentials.principal(admin), operation=random_id(self._randomness))
 
     def _build(self) -> LiveryApp:
         ports = Ports(
@@ -129,7 +129,7 @@ class LiverySubject:
             clock=self._clock,
             randomness=self._randomness,
             pasture=SimPasture(self._clock, self._randomness),
-            authenticator=self.gate,
+            authenticator=self.credentials,
             rate=RateLimit(quota=1_000_000),
             api=ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])),
         )
@@ -162,8 +162,8 @@ async def livery() -> AsyncIterator[LiverySubject]:
 async def _serving(subject: LiverySubject) -> AsyncIterator[LiverySubject]:
     server = Server(subject.app.asgi, clock=SystemClock(), randomness=SystemRandomness(), count_closed=lambda _: None)
     address = await server.start(ListenAddress("127.0.0.1", 0))
-    door = SocketDoor(f"http://{address}", subject.table, subject.gate)
-    subject.doors["socket"] = door
+    door = SocketTransport(f"http://{address}", subject.table, subject.credentials)
+    subject.transports["socket"] = door
     try:
         yield subject
     finally:

@@ -6,8 +6,8 @@ import msgspec
 
 from tests.authz.livery import CALLERS, ROWS
 from tests.authz.livery_subject import LiverySubject, livery
-from tests.authz.matrix import ABROAD, ABSENT, HOME, Caller, Place, Target
 from tests.kit.asgi.client import Client
+from tests.kit.proofs.authorization.matrix import ABROAD, ABSENT, HOME, Caller, Scope, Target
 
 
 def caller(name: str) -> Caller:
@@ -24,7 +24,7 @@ async def write(subject: LiverySubject, who: str, operation: str, target: Target
     row = next(row for row in ROWS if row.operation == operation)
     request = await subject.request(row, target)
     client = Client(app=subject.app.asgi)
-    headers = subject.gate.headers(caller(who))
+    headers = subject.credentials.headers(caller(who))
     return (await client.send(row.method, request.target, body=request.body, headers=headers)).status
 
 
@@ -39,7 +39,7 @@ async def test_a_strangers_refused_write_is_not_in_the_audit_of_the_organization
 
 async def test_an_organization_that_is_not_there_has_no_audit() -> None:
     async with livery() as subject:
-        nowhere = Place(organization=ABSENT, project=ABSENT)
+        nowhere = Scope(organization=ABSENT, project=ABSENT)
         assert await write(subject, "user", "create_yard", Target(label="nowhere", named=nowhere)) == 403
         assert await records(subject, ABSENT) == []
         assert len(await records(subject, "system")) == 1
@@ -50,7 +50,7 @@ async def test_what_an_operator_does_to_a_mount_is_in_the_audit_of_the_mounts_or
         for operation in ("create_mount", "update_mount", "brand_mount", "delete_mount"):
             assert await write(subject, "admin", operation, Target(label="abroad", holder=ABROAD)) < 300
         kept = await records(subject, ABROAD.organization)
-        assert [record["operation"]["verb"] for record in kept] == ["POST", "PUT", "POST", "DELETE"]
+        assert [record["operation"]["method"] for record in kept] == ["POST", "PUT", "POST", "DELETE"]
         assert {record["resource"]["type"] for record in kept} == {"mounts"}
         assert all(record["resource"]["id"] for record in kept)
 

@@ -7,12 +7,12 @@ from remuda.compute.app import TABLE
 from remuda.compute.instances import service as instances
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
-from tests.authz.compute import ROOMS, ROWS, ComputeRow
-from tests.authz.compute_callers import CALLERS, KNOWN
-from tests.authz.compute_rule import RULE
-from tests.authz.compute_subject import ComputeSubject, in_compute, on_socket
-from tests.authz.matrix import PLACES, Caller, Target, visible
-from tests.authz.trial import try_all
+from tests.kit.proofs.authorization.compute_callers import CALLERS, KNOWN
+from tests.kit.proofs.authorization.compute_operations import ROOMS, ROWS, ComputeRow
+from tests.kit.proofs.authorization.compute_rule import RULE
+from tests.kit.proofs.authorization.compute_subject import ComputeSubject, in_compute, on_socket
+from tests.kit.proofs.authorization.matrix import PLACES, Caller, Target, visible
+from tests.kit.proofs.authorization.trial import try_all
 
 LABELS = [row.label for row in ROWS]
 
@@ -63,10 +63,10 @@ def test_a_list_shows_all_that_one_may_see_and_nothing_else() -> None:
         there = {place: await subject.shown(row, place) for place in PLACES}
         for caller in KNOWN:
             for target in RULE.targets(row):
-                for door in ("api", "port"):
-                    shown = await _listed(subject, row, caller, target, door)
+                for transport in ("api", "port"):
+                    shown = await _listed(subject, row, caller, target, transport)
                     wanted = {there[place] for place in visible(row, caller, target)}
-                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {door}"
+                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {transport}"
                     seen.add(None if shown is None else len(shown))
         assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
 
@@ -85,7 +85,7 @@ def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch
 
 def test_the_trial_finds_a_role_that_allows_too_much() -> None:
     async def scenario(subject: ComputeSubject) -> None:
-        store = subject.house.store
+        store = subject.compute.store
         role = await store.get(Role, role_id("reader"))
         others = [grant for grant in role.spec.scopes.project if grant.name != "compute:instances"]
         more = Grant(name="compute:instances", operations=("read", "update"))
@@ -101,7 +101,7 @@ async def _listed(
     subject: ComputeSubject, row: ComputeRow, caller: Caller, target: Target, door: str
 ) -> set[str] | None:
     """Return what a list shows, or None if it is refused."""
-    outcome = await subject.doors[door].ask(caller, await subject.request(row, target))
+    outcome = await subject.transports[door].ask(caller, await subject.request(row, target))
     return {item["metadata"]["id"] for item in outcome.answer} if outcome.status == 200 else None
 
 

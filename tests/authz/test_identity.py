@@ -7,12 +7,12 @@ from remuda.identity.app import TABLE
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.users import groups
-from tests.authz.identity import ROOMS, ROWS
-from tests.authz.identity_callers import CALLERS
-from tests.authz.identity_rule import RULE
-from tests.authz.identity_subject import identity
-from tests.authz.matrix import Row
-from tests.authz.trial import try_all
+from tests.kit.proofs.authorization.identity_callers import CALLERS
+from tests.kit.proofs.authorization.identity_operations import ROOMS, ROWS
+from tests.kit.proofs.authorization.identity_rule import RULE
+from tests.kit.proofs.authorization.identity_subject import identity
+from tests.kit.proofs.authorization.matrix import Row
+from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
 KNOWN = [caller for caller in CALLERS if caller.is_known]
@@ -62,7 +62,7 @@ async def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.Monke
 
 async def test_the_trial_finds_a_role_that_allows_too_much() -> None:
     async with identity() as subject:
-        store = subject.house.store
+        store = subject.identity.store
         role = await store.get(Role, role_id("user"))
         more = (*role.spec.scopes.project, Grant(name="identity:allocations", operations=("create",)))
         scopes = msgspec.structs.replace(role.spec.scopes, project=more)

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from remuda.http.authentication import TrustedProxies
-from tests.authz.identity_wire import REGION, Answer, wired
-from tests.kit.identity.house import ORGANIZATIONS, ROOT
-from tests.kit.identity.proving import certificate, principal
+from tests.kit.identity.environment import ORGANIZATIONS, ROOT
+from tests.kit.identity.service_credentials import certificate, principal
+from tests.kit.proofs.authorization.identity_socket import REGION, Answer, wired
 
 ACL = "/api/v1/acl"
 COMPUTE = "unikorn-compute"
@@ -32,7 +32,7 @@ async def test_who_is_no_proxy_of_ours_has_no_certificate(tmp_path: Path) -> Non
     async with wired(tmp_path, NOBODY) as wire:
         answer = await wire.get(ACL, *wire.service().items())
         assert (answer.status, answer.body["error_description"]) == (401, "authorization header missing")
-        user = await wire.house.log_in("ann@example.com")
+        user = await wire.identity.log_in("ann@example.com")
         plain = await wire.get(ACL, bearer(user))
         for impersonates in (False, True):
             claimed = await wire.get(ACL, bearer(user), *wire.service(impersonates=impersonates).items())
@@ -63,8 +63,8 @@ async def test_a_header_that_comes_twice_is_refused_however_it_is_spelt(
 
 async def test_two_bearers_are_nobody(tmp_path: Path) -> None:
     async with wired(tmp_path) as wire:
-        user = await wire.house.log_in("ann@example.com")
-        for one, other in ((wire.house.root, user), (user, wire.house.root), (user, user)):
+        user = await wire.identity.log_in("ann@example.com")
+        for one, other in ((wire.identity.root, user), (user, wire.identity.root), (user, user)):
             assert (await wire.get(ACL, bearer(one), bearer(other))).status == 401
             assert (await wire.get(ACL, bearer(one), bearer(other).lower())).status == 401
 
@@ -78,7 +78,7 @@ async def test_only_the_header_itself_is_a_certificate(tmp_path: Path, spelt: st
         headers = wire.service()
         headers[spelt] = headers.pop("ssl-client-cert")
         assert (await wire.get(ACL, *headers.items())).status == 401
-        user = await wire.house.log_in("ann@example.com")
+        user = await wire.identity.log_in("ann@example.com")
         assert await wire.get(ACL, bearer(user), *headers.items()) == Answer(200, {})
         own = wire.service(COMPUTE)
         plain = await wire.get(ACL, *own.items())
@@ -89,7 +89,7 @@ async def test_only_the_header_itself_is_a_certificate(tmp_path: Path, spelt: st
 
 async def test_a_certificate_that_does_not_hold_lets_nobody_in(tmp_path: Path) -> None:
     async with wired(tmp_path) as wire:
-        good, now = wire.service(), wire.house.clock.now()
+        good, now = wire.service(), wire.identity.clock.now()
         day = timedelta(days=2)
 
         def having(pem: str) -> Mapping[str, str]:
@@ -124,9 +124,9 @@ async def test_a_certificate_that_does_not_hold_lets_nobody_in(tmp_path: Path) -
 
 async def test_what_a_user_claims_about_itself_has_no_effect(tmp_path: Path) -> None:
     async with wired(tmp_path) as wire:
-        house = wire.house
-        acme = await house.organization("acme")
-        ann = await house.member("ann@example.com", acme, "administrator")
+        identity = wire.identity
+        acme = await identity.organization("acme")
+        ann = await identity.member("ann@example.com", acme, "administrator")
         plain = await wire.get(ACL, bearer(ann))
         for claim in (
             principal({"actor": ROOT, "type": "user"}),
@@ -140,11 +140,11 @@ async def test_what_a_user_claims_about_itself_has_no_effect(tmp_path: Path) -> 
                 assert claimed == plain
         headers = {"x-principal": principal({"actor": ROOT, "type": "user"}), "x-impersonate": "true"}
         body = {"metadata": {"name": "crew"}, "spec": {"roleIDs": [], "serviceAccountIDs": []}}
-        made = (await house.carrying(headers, ann).post(f"{ORGANIZATIONS}/{acme}/groups", body)).json
+        made = (await identity.carrying(headers, ann).post(f"{ORGANIZATIONS}/{acme}/groups", body)).json
         assert made["metadata"]["createdBy"] == "ann@example.com"
         (entry,) = [
             each
-            for each in (await house.client(house.root).get(f"{ORGANIZATIONS}/{acme}/audit")).json
+            for each in (await identity.client(identity.root).get(f"{ORGANIZATIONS}/{acme}/audit")).json
             if each["resource"]["id"] == made["metadata"]["id"]
         ]
         assert ROOT not in msgspec.json.encode(entry).decode()
@@ -152,9 +152,9 @@ async def test_what_a_user_claims_about_itself_has_no_effect(tmp_path: Path) -> 
 
 async def test_a_service_with_a_token_of_its_own_says_for_whom_it_acts_without_any_proxy(tmp_path: Path) -> None:
     async with wired(tmp_path, NOBODY) as wire:
-        acme = await wire.house.organization("acme")
-        ann = await wire.house.member("ann@example.com", acme, "administrator")
-        token = await wire.house.service_token(REGION)
+        acme = await wire.identity.organization("acme")
+        ann = await wire.identity.member("ann@example.com", acme, "administrator")
+        token = await wire.identity.service_token(REGION)
         own = await wire.get(ACL, bearer(token))
         assert "identity:allocations" in _endpoints(own.body)
         claim = f"X-Principal: {principal({'actor': 'ann@example.com', 'type': 'user'})}"
@@ -174,8 +174,8 @@ async def test_a_service_that_says_it_wrongly_acts_for_nobody_and_not_with_all_i
     tmp_path: Path, *, is_certified: bool
 ) -> None:
     async with wired(tmp_path) as wire:
-        await wire.house.log_in("ann@example.com")
-        token = await wire.house.service_token(REGION)
+        await wire.identity.log_in("ann@example.com")
+        token = await wire.identity.service_token(REGION)
         said = {"x-principal": principal({"actor": "ann@example.com", "type": "user"}), "x-impersonate": "True"}
         shown = wire.service() if is_certified else {"authorization": f"Bearer {token}"}
         good = await wire.get(ACL, *{**shown, **said}.items())
@@ -206,7 +206,7 @@ async def test_lines_that_are_no_headers_are_refused(tmp_path: Path) -> None:
 
 async def test_a_request_within_a_request_is_not_answered(tmp_path: Path) -> None:
     async with wired(tmp_path) as wire:
-        user = await wire.house.log_in("ann@example.com")
+        user = await wire.identity.log_in("ann@example.com")
         inner = "\r\n".join([f"GET {ACL} HTTP/1.1", "Host: here", *map(": ".join, wire.service().items()), "", ""])
         length = f"Content-Length: {len(inner)}"
         for lines, body in (

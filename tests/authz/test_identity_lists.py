@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from remuda.http.sse import EventReader
-from tests.authz.identity import ROWS
-from tests.authz.identity_callers import CALLERS, SERVICE_CALLERS
-from tests.authz.identity_people import subject_of
-from tests.authz.identity_rule import RULE, targets
-from tests.authz.identity_subject import IdentitySubject, identity
-from tests.authz.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Row, Target
 from tests.kit.asgi.client import Client, Stream
-from tests.kit.identity.house import ORGANIZATIONS, told
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.proofs.authorization.identity_callers import CALLERS, SERVICE_CALLERS
+from tests.kit.proofs.authorization.identity_credentials import subject_of
+from tests.kit.proofs.authorization.identity_operations import ROWS
+from tests.kit.proofs.authorization.identity_rule import RULE, targets
+from tests.kit.proofs.authorization.identity_subject import IdentitySubject, identity
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Row, Target
 
 KNOWN = [caller for caller in CALLERS if caller.is_known]
 READS = [row for row in ROWS if row.method == "GET" and row.scope != "public"]
@@ -32,7 +32,7 @@ def _caller(name: str) -> Caller:
 
 
 async def _listed(subject: IdentitySubject, row: Row, caller: Caller, target: Target) -> set[str] | None:
-    outcome = await subject.doors["api"].ask(caller, await subject.request(row, target))
+    outcome = await subject.transports["api"].ask(caller, await subject.request(row, target))
     return {item["metadata"]["id"] for item in outcome.answer} if outcome.status == 200 else None
 
 
@@ -40,13 +40,13 @@ async def _listed(subject: IdentitySubject, row: Row, caller: Caller, target: Ta
 async def test_a_list_shows_what_is_in_its_organization_and_nothing_of_another(operation: str) -> None:
     async with identity() as subject:
         row = _row(operation)
-        here, there = [await subject.shown(row, place) for place in (HOME, ABROAD)]
+        farm, there = [await subject.shown(row, place) for place in (HOME, ABROAD)]
         for caller in KNOWN:
-            for place, own, other in ((HOME, here, there), (ABROAD, there, here)):
+            for place, own, other in ((HOME, farm, there), (ABROAD, there, farm)):
                 shown = await _listed(subject, row, caller, Target(label="", named=place))
-                is_itself = caller.sort == "account" and shown == {subject.gate.accounts[caller.name].id}
+                is_itself = caller.sort == "account" and shown == {subject.credentials.accounts[caller.name].id}
                 assert shown is None or is_itself or (own in shown and other not in shown), f"{caller.name}, {place}"
-        assert here in (await _listed(subject, row, _caller("administrator"), Target(label="", named=HOME)) or ())
+        assert farm in (await _listed(subject, row, _caller("administrator"), Target(label="", named=HOME)) or ())
 
 
 async def test_the_list_of_projects_shows_those_that_one_may_read() -> None:
@@ -100,19 +100,19 @@ async def test_usage_shows_what_is_in_the_projects_that_one_may_read() -> None:
 
 async def test_the_list_of_organizations_shows_where_one_belongs() -> None:
     async with identity() as subject:
-        here, there = HOME.organization, ABROAD.organization
+        farm, there = HOME.organization, ABROAD.organization
         wanted: dict[str, set[str]] = {
             "nobody": set(),
-            "suspended here": {here},
-            "member": {here},
-            "user": {here},
+            "suspended here": {farm},
+            "member": {farm},
+            "user": {farm},
             "foreigner": {there},
-            "reader here and administrator there": {here, there},
-            "platform-administrator": {here, there},
-            "platform-reader": {here, there},
-            "account": {here},
+            "reader here and administrator there": {farm, there},
+            "platform-administrator": {farm, there},
+            "platform-reader": {farm, there},
+            "account": {farm},
             "foreign account": {there},
-            "idle account": {here},
+            "idle account": {farm},
         }
         for name, organizations in wanted.items():
             row, everything = _row("list_organizations"), Target(label="")
@@ -134,8 +134,8 @@ async def test_a_watch_shows_what_the_list_shows_and_is_refused_where_the_list_i
 async def _watched(subject: IdentitySubject, row: Row, caller: Caller, target: Target) -> set[str] | None:
     request = await subject.request(row, target)
     query = [*request.query, ("watch", "true")]
-    client = Client(app=subject.house.asgi)
-    async with client.stream(request.target, query, **subject.gate.headers(caller)) as stream:
+    client = Client(app=subject.identity.asgi)
+    async with client.stream(request.target, query, **subject.credentials.headers(caller)) as stream:
         return await _present(stream) if (await stream.head()).status == 200 else None
 
 
@@ -157,8 +157,8 @@ async def test_a_head_is_answered_as_the_read_would_be() -> None:
             for caller in (_caller(name) for name in ("anonymous", "user", "foreigner", "administrator")):
                 for target in targets(row):
                     request = await subject.request(row, target)
-                    path, query, headers = request.target, request.query, subject.gate.headers(caller)
-                    client = Client(app=subject.house.asgi)
+                    path, query, headers = request.target, request.query, subject.credentials.headers(caller)
+                    client = Client(app=subject.identity.asgi)
                     read = await client.send("GET", path, query=query, headers=headers)
                     head = await client.send("HEAD", path, query=query, headers=headers)
                     assert (head.status, head.body) == (read.status, b""), f"{row.operation}, {caller.name}"
@@ -169,7 +169,7 @@ async def test_a_bad_id_is_told_before_anybody_is_asked_who_it_is() -> None:
         for row in WITH_IDS:
             request = await subject.request(row, next(iter(targets(row))))
             for name in _ids(row):
-                outcome = await subject.doors["api"].ask(_caller("anonymous"), request.having(name, "non-sense!"))
+                outcome = await subject.transports["api"].ask(_caller("anonymous"), request.having(name, "non-sense!"))
                 assert (outcome.status, name in outcome.said) == (400, True), f"{row.operation}, {name}: {outcome}"
 
 
@@ -179,50 +179,50 @@ def _ids(row: Row) -> Iterable[str]:
 
 async def test_a_certificate_that_no_trusted_proxy_vouches_for_is_nobodys() -> None:
     async with identity() as subject:
-        stranger = Client(app=subject.house.asgi, peer=("192.0.2.1", 4711))
+        stranger = Client(app=subject.identity.asgi, peer=("192.0.2.1", 4711))
         services = [caller for caller in SERVICE_CALLERS if caller.own is not None]
         for row in (row for row in ROWS if row.scope != "public"):
             request = await subject.request(row, next(iter(targets(row))))
             for caller in services[:2]:
-                headers = subject.gate.headers(caller)
+                headers = subject.credentials.headers(caller)
                 reply = await stranger.send(row.method, request.target, body=request.body, headers=headers)
                 assert reply.status == 401, f"{row.operation}, {caller.name}"
 
 
 async def test_a_service_account_sees_itself_and_nobody_else_unless_it_may() -> None:
     async with identity() as subject:
-        row, here = _row("list_service_accounts"), Target(label="", named=HOME)
-        own = {name: {account.id} for name, account in subject.gate.accounts.items()}
-        assert await _listed(subject, row, _caller("account"), here) == own["account"]
-        assert await _listed(subject, row, _caller("idle account"), here) == own["idle account"]
-        assert await _listed(subject, row, _caller("foreign account"), here) is None
+        row, farm = _row("list_service_accounts"), Target(label="", named=HOME)
+        own = {name: {account.id} for name, account in subject.credentials.accounts.items()}
+        assert await _listed(subject, row, _caller("account"), farm) == own["account"]
+        assert await _listed(subject, row, _caller("idle account"), farm) == own["idle account"]
+        assert await _listed(subject, row, _caller("foreign account"), farm) is None
         assert await _listed(subject, row, _caller("account"), Target(label="", named=ABROAD)) is None
-        seen = await _listed(subject, row, _caller("administrating account"), here) or set()
+        seen = await _listed(subject, row, _caller("administrating account"), farm) or set()
         assert seen >= own["account"] | own["idle account"] | own["administrating account"]
 
 
 @pytest.mark.parametrize("name", ["account", "idle account"])
 async def test_a_service_account_rotates_its_own_token_and_no_other(name: str) -> None:
     async with identity() as subject:
-        house, account = subject.house, subject.gate.accounts[name]
+        environment, account = subject.identity, subject.credentials.accounts[name]
         path = f"{ORGANIZATIONS}/{HOME.organization}/serviceaccounts"
-        other = subject.gate.accounts["administrating account"]
-        before = house.stamp()
-        assert (await house.client(account.token).post(f"{path}/{other.id}/rotate")).status == 403
+        other = subject.credentials.accounts["administrating account"]
+        before = environment.stamp()
+        assert (await environment.client(account.token).post(f"{path}/{other.id}/rotate")).status == 403
         elsewhere = f"{ORGANIZATIONS}/{ABROAD.organization}/serviceaccounts/{account.id}/rotate"
-        assert (await house.client(account.token).post(elsewhere)).status == 403
-        assert house.stamp() == before
-        made = told(await house.client(account.token).post(f"{path}/{account.id}/rotate"), 200)
-        assert (await house.client(account.token).get(path)).status == 401
-        told(await house.client(made["status"]["accessToken"]).get(path), 200)
+        assert (await environment.client(account.token).post(elsewhere)).status == 403
+        assert environment.stamp() == before
+        made = expect(await environment.client(account.token).post(f"{path}/{account.id}/rotate"), 200)
+        assert (await environment.client(account.token).get(path)).status == 401
+        expect(await environment.client(made["status"]["accessToken"]).get(path), 200)
 
 
 async def test_a_service_cannot_rotate_the_account_that_it_impersonates() -> None:
     async with identity() as subject:
-        account = subject.gate.accounts["account"]
+        account = subject.credentials.accounts["account"]
         path = f"{ORGANIZATIONS}/{HOME.organization}/serviceaccounts/{account.id}/rotate"
-        headers = subject.gate.headers(_caller("unikorn-region as account"))
-        assert (await subject.house.carrying(headers).post(path)).status == 403
+        headers = subject.credentials.headers(_caller("unikorn-region as account"))
+        assert (await subject.identity.carrying(headers).post(path)).status == 403
 
 
 def test_the_rule_says_of_some_cells_what_was_decided_by_reading() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from tests.authz.tenants import Diary, Intruder, Tenant
 from tests.example.api import table
 from tests.example.app import build, registry
 from tests.example.authenticator import ORGANIZATION, PROJECT
@@ -10,6 +9,7 @@ from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import contract_of
+from tests.kit.proofs.authorization.tenants import Diary, Intruder, Tenant
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.authz.livery import CALLERS, ROWS
 from tests.authz.livery_subject import LiverySubject, livery
-from tests.authz.matrix import ABROAD, ABSENT, PLACES, Caller, Row, Target, targets, visible
-from tests.authz.trial import try_all
 from tests.example.api import table
 from tests.kit.asgi.client import Client
+from tests.kit.proofs.authorization.matrix import ABROAD, ABSENT, PLACES, Caller, Row, Target, targets, visible
+from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
 GUARDED = [row for row in ROWS if row.right is not None]
@@ -59,7 +59,7 @@ async def test_a_bad_id_is_told_before_anybody_is_asked_who_it_is(row: Row) -> N
         for name in request.values.keys() & {"organizationID", "projectID", "yardID", "mountID", "operationID"}:
             if f"{{{name}}}" in row.path:
                 bad = request.having(name, "nonsense")
-                outcome = await subject.doors["api"].ask(anonymous, bad)
+                outcome = await subject.transports["api"].ask(anonymous, bad)
                 assert (outcome.status, name in outcome.said) == (400, True), f"{name}: {outcome}"
 
 
@@ -69,7 +69,7 @@ async def test_a_head_is_answered_as_the_read_would_be(row: Row) -> None:
         for caller in CALLERS:
             for target in targets(row):
                 path, query = (request := await subject.request(row, target)).target, request.query
-                headers = subject.gate.headers(caller)
+                headers = subject.credentials.headers(caller)
                 read = await Client(app=subject.app.asgi).send("GET", path, query=query, headers=headers)
                 head = await Client(app=subject.app.asgi).send("HEAD", path, query=query, headers=headers)
                 assert (head.status, head.body) == (read.status, b""), f"{caller.name}, {target.label}"
@@ -80,7 +80,7 @@ async def test_a_certificate_that_no_trusted_proxy_vouches_for_is_nobodys() -> N
         stranger = Client(app=subject.app.asgi, peer=("192.0.2.1", 4711))
         for row in ROWS:
             request = await subject.request(row, next(targets(row)))
-            headers = subject.gate.headers(_named("service for a user"))
+            headers = subject.credentials.headers(_named("service for a user"))
             reply = await stranger.send(
                 row.method, request.target, query=request.query, body=request.body, headers=headers
             )
@@ -94,7 +94,7 @@ async def test_a_page_does_not_tell_the_ids_of_what_one_may_not_see() -> None:
         for _ in range(12):
             hidden.append(await subject.shown(row, ABROAD))
             subject.use_up(ABROAD)
-        headers = subject.gate.headers(_named("nobody"))
+        headers = subject.credentials.headers(_named("nobody"))
         page = await Client(app=subject.app.asgi).send("GET", row.path, query={"limit": "1"}, headers=headers)
         token = page.headers["x-continue"]
         parts = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in re.split("[.:]", token)]
@@ -110,11 +110,11 @@ async def test_a_token_of_one_caller_or_one_list_is_refused_elsewhere() -> None:
 
         async def status(caller: str, token: str, path: str = row.path) -> int:
             query = {"limit": "1", "continue": token}
-            reply = await client.send("GET", path, query=query, headers=subject.gate.headers(_named(caller)))
+            reply = await client.send("GET", path, query=query, headers=subject.credentials.headers(_named(caller)))
             assert reply.status == 200 or reply.json["problems"][0]["pointer"] == "continue", reply
             return reply.status
 
-        headers = subject.gate.headers(_named("admin"))
+        headers = subject.credentials.headers(_named("admin"))
         page = await client.send("GET", row.path, query={"limit": "1"}, headers=headers)
         token = page.headers["x-continue"]
         yards = await subject.request(LISTS[0], next(targets(LISTS[0])))
@@ -130,7 +130,7 @@ async def test_what_is_hidden_looks_as_if_it_were_not_there(row: Row, door: str)
         user = next(caller for caller in CALLERS if caller.name == "user")
         hidden = await subject.request(row, Target(label="hidden", holder=ABROAD))
         absent = await subject.request(row, Target(label="absent"))
-        one, other = [await subject.doors[door].ask(user, request) for request in (hidden, absent)]
+        one, other = [await subject.transports[door].ask(user, request) for request in (hidden, absent)]
         assert (one.status, other.status) == (404, 404)
         assert one.said.replace(hidden.values[row.thing], ABSENT) == other.said
 
@@ -162,7 +162,7 @@ async def test_a_watch_shows_what_the_list_shows_and_is_refused_where_the_list_i
 
 
 async def _listed(subject: LiverySubject, row: Row, caller: Caller, target: Target, door: str) -> set[str] | None:
-    outcome = await subject.doors[door].ask(caller, await subject.request(row, target))
+    outcome = await subject.transports[door].ask(caller, await subject.request(row, target))
     return {item["metadata"]["id"] for item in outcome.answer} if outcome.status == 200 else None
 
 

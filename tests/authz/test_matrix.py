@@ -2,8 +2,19 @@
 
 import pytest
 
-from tests.authz.callers import callers
-from tests.authz.matrix import ABROAD, HOME, LENT, NEXT_DOOR, NO_PROJECT, NOWHERE, Place, Row, Target, expected
+from tests.kit.proofs.authorization.callers import callers
+from tests.kit.proofs.authorization.matrix import (
+    ABROAD,
+    HOME,
+    LENT,
+    NEXT_DOOR,
+    NO_PROJECT,
+    NOWHERE,
+    Row,
+    Scope,
+    Target,
+    expected,
+)
 
 READ, MAKE = ("x:things", "read"), ("x:things", "create")
 CALLERS = {caller.name: caller for caller in callers(frozenset({READ, MAKE}), frozenset({("x:system", "read")}))}
@@ -15,12 +26,12 @@ WHOLE = Row(operation="whole", method="GET", path="", scope="organization", righ
 SYSTEM = Row(operation="system", method="GET", path="", scope="everywhere", right=("x:system", "read"))
 
 
-def at(place: Place) -> Target:
-    return Target(label="named", named=place)
+def at(scope: Scope) -> Target:
+    return Target(label="named", named=scope)
 
 
-def held(place: Place | None) -> Target:
-    return Target(label="held", holder=place)
+def held(scope: Scope | None) -> Target:
+    return Target(label="held", holder=scope)
 
 
 CELLS = [

@@ -6,13 +6,13 @@ import pytest
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.region.app import TABLE
-from remuda.region.securitygroups import service as groups
-from tests.authz.matrix import PLACES, Caller, Row, Target, visible
-from tests.authz.region import ROOMS, ROWS, RegionRow
-from tests.authz.region_callers import CALLERS
-from tests.authz.region_rule import RULE
-from tests.authz.region_subject import LISTED, RegionSubject, in_region
-from tests.authz.trial import try_all
+from remuda.region.securitygroups.service import SecurityGroups
+from tests.kit.proofs.authorization.matrix import PLACES, Caller, Row, Target, visible
+from tests.kit.proofs.authorization.region_callers import CALLERS
+from tests.kit.proofs.authorization.region_operations import ROOMS, ROWS, RegionRow
+from tests.kit.proofs.authorization.region_rule import RULE
+from tests.kit.proofs.authorization.region_subject import LISTED, RegionSubject, in_region
+from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
 KNOWN = [caller for caller in CALLERS if caller.is_known]
@@ -58,10 +58,10 @@ def test_a_list_shows_all_that_one_may_see_and_nothing_else(row: RegionRow) -> N
         seen = set()
         for caller in KNOWN:
             for target in RULE.targets(row):
-                for door in ("api", "port"):
-                    shown = await _listed(subject, row, caller, target, door)
+                for transport in ("api", "port"):
+                    shown = await _listed(subject, row, caller, target, transport)
                     wanted = {there[place] for place in visible(row, caller, target)}
-                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {door}"
+                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {transport}"
                     seen.add(None if shown is None else len(shown))
         assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
 
@@ -74,7 +74,7 @@ def test_flavors_that_can_only_be_pinned_are_for_those_who_make_servers(row: Reg
         seen = set()
         for caller in KNOWN:
             request = await subject.request(row, next(iter(RULE.targets(row))))
-            outcome = await subject.doors["api"].ask(caller, request)
+            outcome = await subject.transports["api"].ask(caller, request)
             if outcome.status == 200:
                 is_shown = any(each["spec"].get("pinnedOnly") for each in outcome.answer)
                 assert is_shown == caller.may(("region:servers", "create"), PLACES[0]), caller.name
@@ -85,7 +85,7 @@ def test_flavors_that_can_only_be_pinned_are_for_those_who_make_servers(row: Reg
 
 
 def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "allow_for", lambda *_: None)
+    monkeypatch.setattr(SecurityGroups, "authorize", lambda *_: None)
 
     async def scenario(subject: RegionSubject) -> None:
         with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
@@ -96,7 +96,7 @@ def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch
 
 def test_the_trial_finds_a_role_that_allows_too_much() -> None:
     async def scenario(subject: RegionSubject) -> None:
-        store = subject.house.store
+        store = subject.region.store
         role = await store.get(Role, role_id("user"))
         more = (*role.spec.scopes.project, Grant(name="region:servers", operations=("read",)))
         scopes = msgspec.structs.replace(role.spec.scopes, project=more)
@@ -109,7 +109,7 @@ def test_the_trial_finds_a_role_that_allows_too_much() -> None:
 
 async def _listed(subject: RegionSubject, row: Row, caller: Caller, target: Target, door: str) -> set[str] | None:
     """Return what a list shows of what is not the ground on which it stands, or None if it is refused."""
-    outcome = await subject.doors[door].ask(caller, await subject.request(row, target))
+    outcome = await subject.transports[door].ask(caller, await subject.request(row, target))
     if outcome.status != 200:
         return None
     return {item["metadata"]["id"] for item in outcome.answer} - subject.grounds

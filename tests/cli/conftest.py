@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.cli.running import running
-from tests.cli.using import Cloud, Terminal, cloud
+from tests.kit.processes.program import running
+from tests.kit.processes.terminal import Cloud, Terminal, cloud
 
 
 @pytest.fixture(scope="session")

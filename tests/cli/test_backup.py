@@ -12,7 +12,7 @@ import pytest
 from remuda.cli import main
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import create_keyring_file
-from tests.cli.running import Running, running
+from tests.kit.processes.program import Running, running
 
 Said = pytest.CaptureFixture[str]
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from remuda.cli import main
-from tests.cli.running import refused
+from tests.kit.processes.program import refused
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from remuda.cli.client.contexts import Context, ContextsFile, Tokens, default_path
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.secrets import Secret
-from tests.cli.running import UNPRIVILEGED, remuda
-from tests.cli.using import Cloud, Terminal
+from tests.kit.processes.program import UNPRIVILEGED, remuda
+from tests.kit.processes.terminal import Cloud, Terminal
 
 CONTEXT = Context(endpoints={"identity": "http://here/identity"}, tokens=Tokens(access=Secret("s3cret")), subject="me")
 

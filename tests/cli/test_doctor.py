@@ -20,11 +20,11 @@ from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.providers.contract.common import Handle
-from remuda.reconcile.kinds import BreakerRecord, BreakerSpec
+from remuda.reconcile.kinds import DeletionGuardRecord, DeletionGuardSpec
 from remuda.region.kinds.orphans import new_orphan
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.cli.running import remuda, running
+from tests.kit.processes.program import remuda, running
 
 Said = pytest.CaptureFixture[str]
 NORTH = "b7a8f1de-0c6e-4c0a-9a7e-2f1c9f6f0001"
@@ -166,8 +166,8 @@ def test_what_waits_for_an_operator_is_named(left: Path, capsys: Said) -> None:
             made = await store.create(Operation(metadata=Metadata(name=name), spec=spec))
         await store.update_status(made.moved("stuck"))
         await store.create(new_orphan(NORTH, "server", Handle("tenancy", "rmd-1"), "ObjectUnknown", NOW))
-        tripped = BreakerSpec(controller="orphans", group="acme", tripped=NOW)
-        await store.create(BreakerRecord(metadata=Metadata(name="b"), spec=tripped))
+        tripped = DeletionGuardSpec(controller="orphans", group="acme", tripped=NOW)
+        await store.create(DeletionGuardRecord(metadata=Metadata(name="b"), spec=tripped))
 
     with_store(left, change)
     code, found = looked(capsys, left)
@@ -186,8 +186,8 @@ def test_what_has_stopped_is_released_where_it_has_stopped(
 ) -> None:
     async def change(store: SqliteStore) -> None:
         for controller in controllers:
-            spec = BreakerSpec(controller=controller, group="*", tripped=NOW)
-            await store.create(BreakerRecord(metadata=Metadata(name=controller), spec=spec))
+            spec = DeletionGuardSpec(controller=controller, group="*", tripped=NOW)
+            await store.create(DeletionGuardRecord(metadata=Metadata(name=controller), spec=spec))
 
     with_store(left, change)
     _, found = looked(capsys, left)

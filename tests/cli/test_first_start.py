@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.cli.running import Running, remuda, running, up
-from tests.cli.visitor import visit
+from tests.kit.processes.program import Running, remuda, running, up
+from tests.kit.processes.shell import visit
 
 PASSWORD = re.compile(r"^ {4}(\S{23})$", re.MULTILINE)
 

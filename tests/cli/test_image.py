@@ -1,7 +1,7 @@
 """Images that are fetched from elsewhere, and how long somebody waits for one."""
 
-from tests.cli.serving import images
-from tests.cli.using import SMALL, Terminal
+from tests.kit.image_server import images
+from tests.kit.processes.terminal import SMALL, Terminal
 
 CHOSEN = ("--region", "sim-north", "--distro", "ubuntu", "--release", "24.04")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.running import CODE, REMUDA, remuda
-from tests.cli.using import JAMMY, SMALL, Cloud, Terminal, make
-from tests.kit.forking import Forked, start
+from tests.kit.processes.forked import Forked, start
+from tests.kit.processes.program import CODE, REMUDA, remuda
+from tests.kit.processes.terminal import JAMMY, SMALL, Cloud, Terminal, make
 
 
 def test_an_instance_is_made_by_names_and_shown_with_them(user: Terminal, tmp_path: Path) -> None:

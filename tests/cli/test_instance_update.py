@@ -8,7 +8,7 @@ import pytest
 
 from remuda.cli.commands.instance import carry_out
 from remuda.kernel.errors import PlanChanged, Unusable
-from tests.cli.using import JAMMY, SMALL, Terminal, make
+from tests.kit.processes.terminal import JAMMY, SMALL, Terminal, make
 
 
 def flavor_of(user: Terminal, name: str) -> str:

@@ -13,8 +13,8 @@ from remuda.cli.client.session import Session
 from remuda.cli.commands import login as logging_in
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
-from tests.cli.using import Cloud, Terminal
-from tests.cli.visitor import Forms, let_in
+from tests.kit.processes.shell import Forms, let_in
+from tests.kit.processes.terminal import Cloud, Terminal
 
 HERE = "work in the project default of the organization default."
 

@@ -9,7 +9,7 @@ import remuda.version
 from remuda.cli import main
 from remuda.kernel.errors import StoreLocked
 from remuda.version import ServiceDescriptor
-from tests.cli.running import remuda as command
+from tests.kit.processes.program import remuda as command
 
 ROOT = Path(__file__).parents[2]
 REMUDA = f"{sys.executable} -c 'import sys; from remuda.cli import main; sys.exit(main())'"

@@ -8,8 +8,8 @@ import pytest
 
 from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
 from remuda.kernel.secrets import Secret
-from tests.cli.answering import Server, told
-from tests.cli.using import JAMMY, SMALL, Terminal
+from tests.kit.processes.terminal import JAMMY, SMALL, Terminal
+from tests.kit.scripted_server import Server, told
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8kUe1GJ8Lx5y2J1PBoQ0q3dXQd6mCkJ0mF3rV9d2cT ca@example.com"
 
@@ -204,8 +204,8 @@ def test_an_image_is_asked_for_and_waited_for(last: str, code: int, terminal: Te
     region = {"metadata": {"id": "r-1", "name": "moon"}, "spec": {}}
     answers = [told([region]), told(image("pending")), told([image("creating")]), told([image(last)])]
     with Server(*answers).running() as server:
-        here = Named(id="o-1", name="acme")
-        context = Context(endpoints={"region": server.url}, tokens=Tokens(access=Secret("x")), organization=here)
+        farm = Named(id="o-1", name="acme")
+        context = Context(endpoints={"region": server.url}, tokens=Tokens(access=Secret("x")), organization=farm)
         ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
         words = ("image", "import", "mine", "--region", "moon", "--url", "https://there/disk", "--distro", "ubuntu")
         got, shown, said = terminal.typed(*words, "--release", "24.04", "--tag", "a=b", "--wait")

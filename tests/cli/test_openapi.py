@@ -4,7 +4,7 @@ import pytest
 import remuda.cli.commands.export
 from remuda.app import Published
 from remuda.cli import main
-from tests.http.paddock import table
+from tests.kit.sample_api.pipeline import table
 
 
 def test_the_document_of_a_service_is_printed(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cli.using import Cloud, Terminal
-from tests.cli.visitor import let_in
+from tests.kit.processes.shell import let_in
+from tests.kit.processes.terminal import Cloud, Terminal
 
 
 def test_quotas_are_seen_by_their_users_and_set_by_administrators(

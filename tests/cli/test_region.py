@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx2
 
-from tests.cli.running import Running, refused, remuda, running
-from tests.cli.using import Cloud
+from tests.kit.processes.program import Running, refused, remuda, running
+from tests.kit.processes.terminal import Cloud
 
 INSTANT = {"REMUDA_REGION__INSTANT": "true"}
 PATIENCE_S = 30.0

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import httpx2
 
-from tests.kit.asgi.asking import ask
+from tests.kit.asgi.process_client import ask
 
 ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
 def hosting(data: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "tests.cli.hosting", str(data)]
+    command = [sys.executable, "-m", "tests.kit.processes.sample_service", str(data)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

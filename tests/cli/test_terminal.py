@@ -12,8 +12,8 @@ import termios
 import pytest
 
 from remuda.cli.output import status_line
-from tests.cli.running import REMUDA
-from tests.cli.using import Terminal, make
+from tests.kit.processes.program import REMUDA
+from tests.kit.processes.terminal import Terminal, make
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -9,8 +9,8 @@ import pytest
 
 from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Tokens
 from remuda.kernel.secrets import Secret
-from tests.cli.answering import Answer, Server, told
-from tests.cli.using import Terminal
+from tests.kit.processes.terminal import Terminal
+from tests.kit.scripted_server import Answer, Server, told
 
 INSTANCE = "11111111-1111-4111-8111-111111111111"
 

@@ -14,7 +14,7 @@ from remuda.cli import main
 from remuda.datadir import DataDirectory
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import create_keyring_file
-from tests.cli.running import Running, remuda, running
+from tests.kit.processes.program import Running, remuda, running
 
 ADMIN = ("--subject", "admin@remuda.local")
 

@@ -13,8 +13,8 @@ import pytest
 
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import create_keyring_file
-from tests.cli.running import UNPRIVILEGED, refused, remuda, running, running_cold, up
-from tests.kit.asgi.asking import ask, judged
+from tests.kit.asgi.process_client import ask, validated
+from tests.kit.processes.program import UNPRIVILEGED, refused, remuda, running, running_cold, up
 
 
 def test_b04_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_many_who_ask_while_it_stops_get_an_answer_or_no_connection(tmp_path: Pa
             with httpx2.Client() as client:
                 try:
                     while True:
-                        answers.append(judged(client.get(f"{one.url}/api/version")).status_code)
+                        answers.append(validated(client.get(f"{one.url}/api/version")).status_code)
                 except httpx2.TransportError:
                     return
 

@@ -10,8 +10,8 @@ import pytest
 from tests.clients.ground import Ground
 from tests.clients.provider import Resource
 from tests.clients.resources import FILE_STORAGE, GROUP, INSTANCE, NETWORK, PROJECT, SECURITY_GROUP, SSH_AUTHORITY
-from tests.kit.compute.asking import DEBIAN, KEY
-from tests.kit.region.house import NORTH, STANDARD
+from tests.kit.compute.requests import DEBIAN, KEY
+from tests.kit.region.environment import NORTH, STANDARD
 
 Config = dict[str, Any]
 UNSAID = (

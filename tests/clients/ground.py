@@ -12,8 +12,8 @@ import pytest
 from remuda.providers.simulated.faults import CloudFailed
 from tests.clients.provider import Provider, Resource, State
 from tests.clients.resources import NETWORK
-from tests.kit.compute.house import ComputeHouse, in_a_compute
-from tests.kit.region.house import NORTH
+from tests.kit.compute.environment import ComputeEnvironment, run_compute
+from tests.kit.region.environment import NORTH
 
 _LOOKS_S = 0.05
 _MOST_LOOKS = 2_000
@@ -23,7 +23,7 @@ _MOST_LOOKS = 2_000
 class Ground:
     """Who applies, and where."""
 
-    house: ComputeHouse
+    house: ComputeEnvironment
     provider: Provider
     project: str
 
@@ -86,7 +86,7 @@ def statuses(seen: Sequence[State], name: str) -> list[str]:
     return [status for status, _ in groupby(look["provisioning_status"] for look in seen if look["id"] == name)]
 
 
-async def _settle(house: ComputeHouse, role: str) -> Ground:
+async def _settle(house: ComputeEnvironment, role: str) -> Ground:
     identity, organization = house.region.identity, house.region.organization
     group = await identity.group(organization, role, name="terraformers")
     project = await identity.project(organization, group, name="terraformed")
@@ -103,7 +103,7 @@ def apply(
 ) -> None:
     """Run a scenario in simulated time, over clouds that take theirs; `regional` are those of `RegionPorts`."""
 
-    async def settled(house: ComputeHouse) -> None:
+    async def settled(house: ComputeEnvironment) -> None:
         await scenario(await _settle(house, role))
 
-    in_a_compute(settled, regional=regional)
+    run_compute(settled, regional=regional)

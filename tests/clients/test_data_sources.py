@@ -7,8 +7,8 @@ import pytest
 from remuda.region.settings import RegionSettings
 from tests.clients.ground import Ground, apply
 from tests.clients.provider import AGENT, DiagnosticError, decoded
-from tests.kit.compute.asking import GPUS
-from tests.kit.region.house import NORTH, STANDARD, configured
+from tests.kit.compute.requests import GPUS
+from tests.kit.region.environment import NORTH, STANDARD, configured
 
 REGIONS = "/api/v1/organizations/{organization}/regions"
 

@@ -3,7 +3,7 @@
 from tests.clients.examples import Example, each
 from tests.clients.ground import Ground
 from tests.clients.provider import refuse
-from tests.kit.compute.asking import ABSENT
+from tests.kit.compute.requests import ABSENT
 from tests.kit.environment import options
 
 NAMES = ("n", "a--b", "n" * 63)

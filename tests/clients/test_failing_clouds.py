@@ -10,8 +10,8 @@ from tests.clients.examples import EXAMPLES, instance
 from tests.clients.ground import Ground, statuses
 from tests.clients.provider import PENDING, DiagnosticError
 from tests.clients.resources import INSTANCE, NETWORK
-from tests.kit.compute.asking import GPUS
-from tests.kit.compute.changing import ROCKY
+from tests.kit.compute.requests import GPUS
+from tests.kit.compute.updates import ROCKY
 
 
 @pytest.mark.parametrize(

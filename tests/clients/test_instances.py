@@ -8,9 +8,9 @@ from tests.clients.examples import instance, ssh_authority
 from tests.clients.ground import Ground, statuses
 from tests.clients.provider import AGENT, DiagnosticError
 from tests.clients.resources import INSTANCE, SECURITY_GROUP, SSH_AUTHORITY
-from tests.kit.compute.asking import at
-from tests.kit.compute.changing import ROCKY, SMALL
-from tests.kit.region.house import NORTH
+from tests.kit.compute.requests import at
+from tests.kit.compute.updates import ROCKY, SMALL
+from tests.kit.region.environment import NORTH
 
 USER_DATA = "#!/bin/sh\ntrue\n"
 TRACE = "trace_id: [0-9a-f]{32}$"

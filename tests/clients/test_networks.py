@@ -5,8 +5,8 @@ import pytest
 from tests.clients.ground import Ground
 from tests.clients.provider import DiagnosticError
 from tests.clients.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_AUTHORITY
-from tests.kit.compute.asking import DEBIAN, KEY
-from tests.kit.region.house import NORTH, STANDARD
+from tests.kit.compute.requests import DEBIAN, KEY
+from tests.kit.region.environment import NORTH, STANDARD
 
 RULES = [
     {"type": "ingress", "protocol": "tcp", "from_port": 443, "to_port": 444, "cidr_block": "192.0.2.0/24"},

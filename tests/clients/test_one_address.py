@@ -12,9 +12,9 @@ from tests.clients.ground import Ground
 from tests.clients.provider import Provider
 from tests.clients.resources import GROUP, INSTANCE, NETWORK
 from tests.kit.asgi.client import Client
-from tests.kit.compute.asking import DEBIAN
+from tests.kit.compute.requests import DEBIAN
 from tests.kit.environment import options
-from tests.kit.region.house import STANDARD
+from tests.kit.region.environment import STANDARD
 
 
 class _Based:

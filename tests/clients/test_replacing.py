@@ -7,7 +7,7 @@ import pytest
 from tests.clients.examples import EXAMPLES, instance, ssh_authority
 from tests.clients.ground import Ground
 from tests.clients.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_AUTHORITY
-from tests.kit.compute.asking import KEY
+from tests.kit.compute.requests import KEY
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from remuda.identity.rbac.roles import role_id
 from tests.clients.ground import Ground
 from tests.clients.resources import GROUP, NETWORK, PROJECT
 from tests.kit.environment import options
-from tests.kit.region.house import NORTH
+from tests.kit.region.environment import NORTH
 
 
 @options(role="administrator")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from remuda.cloudinit.multipart import DEEPEST, UnrecognizedUserData
 from remuda.cloudinit.user_data import LONGEST_UNPACKED, Part, is_gzip, parts
-from tests.cloudinit.messages import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
+from tests.kit.user_data import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
 
 
 def reason_of(data: bytes) -> str:

@@ -9,12 +9,12 @@ from remuda.compute.kinds import KINDS, ComputeInstance
 from remuda.operations.kinds import Operation
 from remuda.region.kinds import KINDS as REGION_KINDS
 from tests.kit.asgi.client import Client
-from tests.kit.compute.asking import ABSENT, Home, at, encoded, made, settle
-from tests.kit.compute.changing import wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.requests import ABSENT, Tenant, at, encoded, made, settle
+from tests.kit.compute.updates import wanted
 from tests.kit.environment import provided_by
-from tests.kit.identity.household import Carrying, told
-from tests.kit.identity.proving import certified, principal
+from tests.kit.identity.environment import Carrying, expect
+from tests.kit.identity.service_credentials import certified, principal
 
 COMPUTE_TAGS = (
     "compute.unikorn-cloud.org/instance-id",
@@ -48,87 +48,91 @@ QUERIES = (
 )
 PATHS = ("..%2F..", "%2e%2e", "a" * 300, "%00", ABSENT.upper() + "x", "*")
 
-Scenario = Callable[[ComputeHouse, Home, str], Coroutine[Any, Any, None]]
+Scenario = Callable[[ComputeEnvironment, Tenant, str], Coroutine[Any, Any, None]]
 
 
 def _unmoved(scenario: Scenario) -> None:
     """Run a scenario about an instance that is at rest, and see that nothing has changed by it."""
 
-    async def run(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        await house.clock.sleep(60)
-        before = _stamp(house)
-        await scenario(house, home, instance)
-        assert _stamp(house) == before
+    async def run(environment: ComputeEnvironment) -> None:
+        tenant = await settle(environment)
+        instance = made(await tenant.client.post(INSTANCES, tenant.wanted(environment)))
+        await environment.until(instance, "provisioned")
+        await environment.clock.sleep(60)
+        before = _stamp(environment)
+        await scenario(environment, tenant, instance)
+        assert _stamp(environment) == before
 
-    in_a_compute(run, is_instant=True)
+    run_compute(run, is_instant=True)
 
 
 compute = provided_by(_unmoved, "way")
-home = provided_by(_unmoved, "way", position=1)
+tenant = provided_by(_unmoved, "way", position=1)
 instance = provided_by(_unmoved, "way", position=2)
 
 
-def _stamp(house: ComputeHouse) -> int:
-    return house.store.change_counter([ComputeInstance, Operation, *(kind.type for kind in (*KINDS, *REGION_KINDS))])
+def _stamp(environment: ComputeEnvironment) -> int:
+    return environment.store.change_counter(
+        [ComputeInstance, Operation, *(kind.type for kind in (*KINDS, *REGION_KINDS))]
+    )
 
 
 async def test_what_no_instance_can_be_is_refused_at_create_change_and_dry_run(
-    compute: ComputeHouse, home: Home, instance: str
+    compute: ComputeEnvironment, tenant: Tenant, instance: str
 ) -> None:
     for what, spec in SPECS.items():
-        new, change = home.wanted(compute, "new", **spec), wanted(home, compute, **spec)
+        new, change = tenant.wanted(compute, "new", **spec), wanted(tenant, compute, **spec)
         for reply in (
-            await home.client.post(INSTANCES, new),
-            await home.client.put(at(instance), change),
-            await home.client.send("PUT", at(instance), query={"dryRun": "true"}, body=change),
+            await tenant.client.post(INSTANCES, new),
+            await tenant.client.put(at(instance), change),
+            await tenant.client.send("PUT", at(instance), query={"dryRun": "true"}, body=change),
         ):
             assert reply.status in {400, 422}, (what, reply.status)
             assert reply.json["error_description"], what
 
 
 async def test_reserved_tags_are_refused_from_whoever_is_not_their_service(
-    compute: ComputeHouse, home: Home, instance: str
+    compute: ComputeEnvironment, tenant: Tenant, instance: str
 ) -> None:
     for name in COMPUTE_TAGS:
         metadata = {"name": "instance", "tags": [{"name": name, "value": ABSENT}]}
-        for client in (home.client, compute.root):
-            new = {**home.wanted(compute), "metadata": {**metadata, "name": "new"}}
-            change = {**wanted(home, compute), "metadata": metadata}
+        for client in (tenant.client, compute.root):
+            new = {**tenant.wanted(compute), "metadata": {**metadata, "name": "new"}}
+            change = {**wanted(tenant, compute), "metadata": metadata}
             for reply in (await client.post(INSTANCES, new), await client.put(at(instance), change)):
                 assert (reply.status, "only a service may set" in reply.json["error_description"]) == (422, True)
 
 
-async def test_odd_queries_paths_and_deep_json_are_refused(compute: ComputeHouse, home: Home, instance: str) -> None:
+async def test_odd_queries_paths_and_deep_json_are_refused(
+    compute: ComputeEnvironment, tenant: Tenant, instance: str
+) -> None:
     for query in QUERIES:
-        reply = await home.client.send("PUT", at(instance), query=query, body=wanted(home, compute))
+        reply = await tenant.client.send("PUT", at(instance), query=query, body=wanted(tenant, compute))
         assert reply.status in {400, 422}, query
     for path in PATHS:
         for target in (f"{INSTANCES}/{path}", f"{INSTANCES}/{path}/start", f"{INSTANCES}/{path}/timeline"):
-            reply = await home.client.send("POST" if target.endswith("start") else "GET", target)
+            reply = await tenant.client.send("POST" if target.endswith("start") else "GET", target)
             assert reply.status in {400, 404}, target
     for nested in NESTED:
-        assert (await home.client.post(INSTANCES, nested)).status in {400, 413}
-        assert (await home.client.put(at(instance), nested)).status in {400, 413}
-        assert (await home.client.post(at(instance, "snapshot"), nested)).status in {400, 413}
+        assert (await tenant.client.post(INSTANCES, nested)).status in {400, 413}
+        assert (await tenant.client.put(at(instance), nested)).status in {400, 413}
+        assert (await tenant.client.post(at(instance, "snapshot"), nested)).status in {400, 413}
 
 
 async def test_what_is_far_too_long_is_refused_before_it_is_read(
-    compute: ComputeHouse, home: Home, instance: str
+    compute: ComputeEnvironment, tenant: Tenant, instance: str
 ) -> None:
-    huge = home.wanted(compute, "new", userData=encoded(b"#" * (4 << 20)))
-    assert (await home.client.post(INSTANCES, huge)).status == 413
+    huge = tenant.wanted(compute, "new", userData=encoded(b"#" * (4 << 20)))
+    assert (await tenant.client.post(INSTANCES, huge)).status == 413
     tags = [{"name": f"tag-{number}", "value": "1"} for number in range(10_000)]
-    body = {**wanted(home, compute), "metadata": {"name": "instance", "tags": tags}}
-    assert (await home.client.put(at(instance), body)).status in {400, 413, 422}
+    body = {**wanted(tenant, compute), "metadata": {"name": "instance", "tags": tags}}
+    assert (await tenant.client.put(at(instance), body)).status in {400, 413, 422}
     many = {"metadata": {"name": "image", "tags": tags[:51]}}
-    assert (await home.client.post(at(instance, "snapshot"), many)).status in {400, 422}
+    assert (await tenant.client.post(at(instance, "snapshot"), many)).status in {400, 422}
 
 
 async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(
-    compute: ComputeHouse, home: Home, instance: str
+    compute: ComputeEnvironment, tenant: Tenant, instance: str
 ) -> None:
     claim = {"actor": "root@remuda.test", "type": "user", "organizationId": ABSENT, "projectId": ABSENT}
     forged = {
@@ -138,9 +142,9 @@ async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(
         "ssl-client-cert": "nonsense",
     }
     alone = {name: forged[name] for name in ("x-principal", "x-impersonate")}
-    ann = Client(app=Carrying(compute.asgi, alone), token=home.client.token)
-    assert [each["metadata"]["id"] for each in told(await ann.get(INSTANCES), 200)] == [instance]
-    elsewhere = home.wanted(compute, "new", projectId=compute.region.project)
+    ann = Client(app=Carrying(compute.asgi, alone), token=tenant.client.token)
+    assert [each["metadata"]["id"] for each in expect(await ann.get(INSTANCES), 200)] == [instance]
+    elsewhere = tenant.wanted(compute, "new", projectId=compute.region.project)
     assert (await ann.post(INSTANCES, elsewhere)).status == 403
     for peer, status in ((("192.0.2.1", 4711), 401), (("127.0.0.1", 4711), 400)):
         assert (await Client(app=Carrying(compute.asgi, forged), peer=peer).get(at(instance))).status == status
@@ -151,11 +155,11 @@ async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(
 
 @pytest.mark.parametrize("service", ["unikorn-compute", "unikorn-region", "uni-storage"])
 async def test_a_service_has_no_instances_of_its_own_whoever_it_acts_for(
-    compute: ComputeHouse, home: Home, instance: str, service: str
+    compute: ComputeEnvironment, tenant: Tenant, instance: str, service: str
 ) -> None:
     for impersonates in (False, True):
         client = compute.service(service, impersonates=impersonates, actor="ann@example.com", type="user")
-        assert (await client.post(INSTANCES, home.wanted(compute, "new"))).status == 403
+        assert (await client.post(INSTANCES, tenant.wanted(compute, "new"))).status == 403
         assert (await client.get(at(instance))).status in {403, 404}
         assert (await client.get(at(instance, "sshkey"))).status in {403, 404}
         assert (await client.delete(at(instance))).status in {403, 404}

@@ -6,19 +6,19 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
 from remuda.store.objects import Metadata
-from tests.kit.compute.asking import is_nothing, settle
-from tests.kit.compute.controlling import at_cloud, events, made, network_of, rest, said, stored, timeline
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.controllers import at_cloud, events, made, network_of, rest, said, stored, timeline
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.requests import is_nothing, settle
 
 
-async def _mark(house: ComputeHouse, network: str) -> None:
+async def _mark(compute: ComputeEnvironment, network: str) -> None:
     """Have a network deleted, as the end of its project does it."""
-    found = await house.store.get(Network, network)
-    await house.store.delete(Network, network, uid=found.uid)
+    found = await compute.store.get(Network, network)
+    await compute.store.delete(Network, network, uid=found.uid)
 
 
 async def test_m18_a_network_that_goes_takes_its_instances_along_and_their_timeline_says_so(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network, spared = await network_of(compute), await network_of(compute, "spared", prefix="10.1.0.0/16")
     gone = [await made(compute, network, f"i{number}") for number in range(3)]
@@ -34,25 +34,25 @@ async def test_m18_a_network_that_goes_takes_its_instances_along_and_their_timel
     assert len(at_cloud(compute)) == 1
 
 
-async def test_m18_c09_the_end_of_a_project_reaches_everything_in_it(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_m18_c09_the_end_of_a_project_reaches_everything_in_it(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
     for number in range(3):
-        assert (await home.client.post("/api/v2/instances", home.wanted(compute, f"i{number}"))).status == 201
+        assert (await tenant.client.post("/api/v2/instances", tenant.wanted(compute, f"i{number}"))).status == 201
     await compute.clock.sleep(1.5)
     identity, organization = compute.region.identity, compute.region.organization
-    path = f"/api/v1/organizations/{organization}/projects/{home.project}"
-    policy = f"/api/v2/organizations/{organization}/projects/{home.project}/policy"
+    path = f"/api/v1/organizations/{organization}/projects/{tenant.project}"
+    policy = f"/api/v2/organizations/{organization}/projects/{tenant.project}/policy"
     assert (await compute.root.put(policy, {"deletion": True})).status in {200, 202}
-    assert await find(compute.store, ProjectPolicy, home.project) is not None
+    assert await find(compute.store, ProjectPolicy, tenant.project) is not None
     assert (await identity.client(identity.root).delete(path)).status == 202
     await rest(compute, 120)
     assert (await identity.client(identity.root).get(path)).status == 404
-    assert await find(compute.store, ProjectPolicy, home.project) is None
+    assert await find(compute.store, ProjectPolicy, tenant.project) is None
     await is_nothing(compute)
     assert not at_cloud(compute)
 
 
-async def test_a_server_is_not_made_again_on_a_network_that_goes(compute: ComputeHouse) -> None:
+async def test_a_server_is_not_made_again_on_a_network_that_goes(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
     driver = await _alone(compute)
@@ -67,15 +67,15 @@ async def test_a_server_is_not_made_again_on_a_network_that_goes(compute: Comput
     assert not (await stored(compute, instance)).is_deleting, "nobody told it that its network goes"
 
 
-async def _alone(house: ComputeHouse) -> Controller:
+async def _alone(compute: ComputeEnvironment) -> Controller:
     """End what is done beside the controller, and go on without it."""
-    await house.app.stop()
-    (driver,) = house.app.drivers.values()
+    await compute.app.stop()
+    (driver,) = compute.app.drivers.values()
     await driver.start()
     return driver
 
 
-async def test_a_policy_whose_project_went_while_nobody_watched_goes(compute: ComputeHouse) -> None:
+async def test_a_policy_whose_project_went_while_nobody_watched_goes(compute: ComputeEnvironment) -> None:
     organization, gone = compute.region.organization, "e0000000-0000-4000-8000-00000000000e"
     labels = {"unikorn-cloud.org/organization": organization, "unikorn-cloud.org/project": gone}
     await compute.store.create(ProjectPolicy(metadata=Metadata(name=gone, labels=labels)))

@@ -12,10 +12,10 @@ import pytest
 
 from remuda.compute.app import TABLE
 from remuda.http.openapi import document
-from tests.kit.compute.house import ComputeHouse, in_a_compute
-from tests.wire import contract as wire
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Operation, wire_contract
+from tests.kit.compute.environment import ComputeEnvironment, run_compute
+from tests.kit.reference import contract as wire
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Operation, wire_contract
 
 CONTRACT = wire_contract("compute")
 SPOKEN = [each for each in CONTRACT.operations if "clusters" not in each.path]
@@ -49,12 +49,12 @@ def test_clusters_are_not_there_for_anybody() -> None:
     clusters = [(each["method"], each["path"]) for each in told["operations"] if "clusters" in each["path"]]
     assert len(clusters) == 17
 
-    async def scenario(house: ComputeHouse) -> None:
+    async def scenario(compute: ComputeEnvironment) -> None:
         for method, path in clusters:
-            real = path.replace("{organizationID}", house.region.organization)
+            real = path.replace("{organizationID}", compute.region.organization)
             target = re.sub(r"\{[^{}]+\}", SOME_ID, real)
-            for client in (house.root, house.client(None)):
+            for client in (compute.root, compute.client(None)):
                 reply = await client.send(method, target, body={} if method in {"POST", "PUT"} else None)
                 assert (reply.status, reply.json["error"]) == (404, "not_found"), f"{method} {path}"
 
-    in_a_compute(scenario)
+    run_compute(scenario)

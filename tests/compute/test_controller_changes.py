@@ -11,8 +11,7 @@ from remuda.compute.ports import Replacement, ServerSeen
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import DEBIAN, encoded, make_authority, make_group
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     SMALL,
     at_cloud,
     change,
@@ -25,24 +24,25 @@ from tests.kit.compute.controlling import (
     stored,
     timeline,
 )
-from tests.kit.compute.house import JAMMY, ComputeHouse, in_a_compute
-from tests.kit.region.house import SOUTH, STANDARD
+from tests.kit.compute.environment import JAMMY, ComputeEnvironment, run_compute
+from tests.kit.compute.requests import DEBIAN, encoded, make_authority, make_group
+from tests.kit.region.environment import SOUTH, STANDARD
 
 GPU = "22222222-2222-2222-2222-222222222222"
 """A flavor of which sim-south has four places."""
 
 
-async def _watched(house: ComputeHouse, instance: str) -> list[tuple[str, str]]:
+async def _watched(compute: ComputeEnvironment, instance: str) -> list[tuple[str, str]]:
     """Return how an instance looked, from now until it is provisioned again."""
     seen: list[tuple[str, str]] = []
     for _ in range(4000):
-        read = await house.read(instance)
+        read = await compute.read(instance)
         now = read["metadata"]["provisioningStatus"], read["status"]["powerState"]
         if not seen or seen[-1] != now:
             seen.append(now)
         if now[0] == "provisioned":
             return seen
-        await house.clock.sleep(0.02)
+        await compute.clock.sleep(0.02)
     raise AssertionError(f"it is not provisioned again: {seen}")
 
 
@@ -52,7 +52,7 @@ def _addresses(read: Any) -> tuple[str, str, str]:
 
 
 async def test_m15_c03_c10_another_flavor_replaces_the_server_visibly_and_keeps_its_addresses(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD, networking={"publicIP": True})
     before, (machine,) = await compute.read(instance), at_cloud(compute)
@@ -72,7 +72,7 @@ async def test_m15_c03_c10_another_flavor_replaces_the_server_visibly_and_keeps_
     assert (ended.status, ended.reason) == ("False", "Rebuilt")
 
 
-async def test_m15_c10_another_image_rebuilds_the_same_server_where_it_is(compute: ComputeHouse) -> None:
+async def test_m15_c10_another_image_rebuilds_the_same_server_where_it_is(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute), networking={"publicIP": True})
     before, (machine,) = await compute.read(instance), at_cloud(compute)
     await change(compute, instance, imageId=JAMMY)
@@ -84,7 +84,7 @@ async def test_m15_c10_another_image_rebuilds_the_same_server_where_it_is(comput
     assert await events(compute, instance) == ["ServerMade", "Rebuilding", "Rebuilt"]
 
 
-async def test_what_is_changed_in_place_destroys_nothing(compute: ComputeHouse) -> None:
+async def test_what_is_changed_in_place_destroys_nothing(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
     (machine,) = at_cloud(compute)
@@ -102,7 +102,7 @@ async def test_what_is_changed_in_place_destroys_nothing(compute: ComputeHouse) 
     assert await events(compute, instance) == ["ServerMade", "ServerChanged"], "and it is asked for once"
 
 
-async def test_user_data_alone_is_stored_and_does_nothing_until_the_next_rebuild(compute: ComputeHouse) -> None:
+async def test_user_data_alone_is_stored_and_does_nothing_until_the_next_rebuild(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     (machine,) = at_cloud(compute)
     await change(compute, instance, userData=encoded("#!/bin/sh\ntouch /new\n"))
@@ -114,7 +114,9 @@ async def test_user_data_alone_is_stored_and_does_nothing_until_the_next_rebuild
     assert await events(compute, instance) == ["ServerMade", "ServerChanged"]
 
 
-async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_before(compute: ComputeHouse) -> None:
+async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_before(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await made(compute, await network_of(compute))
     authority = await make_authority(compute, compute.region.project)
     before = await compute.read(instance)
@@ -128,7 +130,7 @@ async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_
 
 
 async def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choice_repairs_it(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute, regionId=SOUTH)
     for number in range(4):
@@ -153,7 +155,9 @@ async def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choic
     assert south.servers() == before
 
 
-async def test_a_flavor_without_room_is_waited_for_and_taken_as_soon_as_there_is_room(compute: ComputeHouse) -> None:
+async def test_a_flavor_without_room_is_waited_for_and_taken_as_soon_as_there_is_room(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute, regionId=SOUTH)
     full = [await compute.region.server(network, f"full-{number}", flavorId=GPU) for number in range(4)]
     instance = await made(compute, network, flavorId=STANDARD)
@@ -180,23 +184,23 @@ def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_
             raise Unavailable("The answer was lost.")
         return await plain(link, wanted)
 
-    async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house, regionId=SOUTH)
+    async def scenario(compute: ComputeEnvironment) -> None:
+        network = await network_of(compute, regionId=SOUTH)
         for number in range(4):
-            await house.region.server(network, f"full-{number}", flavorId=GPU)
-        await rest(house)
-        instance = await made(house, network, flavorId=STANDARD)
-        await choose(house, instance, flavor_id=GPU)
-        await rest(house, 300)
+            await compute.region.server(network, f"full-{number}", flavorId=GPU)
+        await rest(compute)
+        instance = await made(compute, network, flavorId=STANDARD)
+        await choose(compute, instance, flavor_id=GPU)
+        await rest(compute, 300)
         assert len(asked) > 3
         assert asked[0] == asked[1]
         assert len(set(asked)) == len(asked) - 1
 
     monkeypatch.setattr(RegionLink, "replace_server", replace)
-    in_a_compute(scenario)
+    run_compute(scenario)
 
 
-async def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it(compute: ComputeHouse) -> None:
+async def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     before, (machine,) = await compute.read(instance), at_cloud(compute)
     await change(compute, instance, imageId=JAMMY)
@@ -214,7 +218,7 @@ async def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it(compu
 
 
 async def test_changed_again_in_the_middle_of_a_replacement_it_is_the_last_wish_that_stays(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     before = await compute.read(instance)
@@ -230,7 +234,7 @@ async def test_changed_again_in_the_middle_of_a_replacement_it_is_the_last_wish_
 
 
 async def test_a_server_that_never_came_up_gets_another_in_its_place_when_another_image_is_chosen(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     instance = await compute.instance(await network_of(compute), imageId=DEBIAN)
     for _ in range(2000):
@@ -253,7 +257,7 @@ async def test_a_server_that_never_came_up_gets_another_in_its_place_when_anothe
     ("verb", "wish"), [("replace_server", {"flavorId": SMALL}), ("change_server", {"imageId": JAMMY})]
 )
 async def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(
-    compute: ComputeHouse, verb: str, wish: dict[str, str]
+    compute: ComputeEnvironment, verb: str, wish: dict[str, str]
 ) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     before, server, asked = await stored(compute, instance), await compute.store.get(Server, instance), list[str]()

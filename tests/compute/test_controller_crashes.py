@@ -9,10 +9,10 @@ import pytest
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Conflict, ResponseNotStored, Unavailable
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.asking import at, held, is_nothing
-from tests.kit.compute.controlling import SMALL, at_cloud, begun_anew, change, events, made, network_of, rest, server_of
-from tests.kit.compute.house import ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import SMALL, at_cloud, begun_anew, change, events, made, network_of, rest, server_of
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.requests import at, held, is_nothing
+from tests.kit.region.environment import STANDARD
 
 MOMENTS = [0.0, 0.1, 0.4, 1.0, 2.0, 3.5]
 
@@ -23,7 +23,7 @@ async def _nothing() -> None:
 
 @pytest.mark.parametrize("after_s", MOMENTS)
 async def test_c11_ended_in_the_middle_of_a_create_it_is_finished_by_the_next(
-    compute: ComputeHouse, after_s: float
+    compute: ComputeEnvironment, after_s: float
 ) -> None:
     instance = await compute.instance(await network_of(compute))
     await compute.clock.sleep(after_s)
@@ -36,7 +36,9 @@ async def test_c11_ended_in_the_middle_of_a_create_it_is_finished_by_the_next(
 
 
 @pytest.mark.parametrize("after_s", MOMENTS)
-async def test_ended_in_the_middle_of_a_replacement_it_is_finished_once(compute: ComputeHouse, after_s: float) -> None:
+async def test_ended_in_the_middle_of_a_replacement_it_is_finished_once(
+    compute: ComputeEnvironment, after_s: float
+) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     before = await compute.read(instance)
     await change(compute, instance, flavorId=SMALL)
@@ -50,7 +52,7 @@ async def test_ended_in_the_middle_of_a_replacement_it_is_finished_once(compute:
 
 @pytest.mark.parametrize("after_s", MOMENTS)
 async def test_ended_in_the_middle_of_a_delete_it_is_finished_by_the_next(
-    compute: ComputeHouse, after_s: float
+    compute: ComputeEnvironment, after_s: float
 ) -> None:
     instance = await made(compute, await network_of(compute))
     assert (await compute.root.delete(at(instance))).status == 202
@@ -63,7 +65,7 @@ async def test_ended_in_the_middle_of_a_delete_it_is_finished_by_the_next(
 
 @pytest.mark.parametrize("trouble", [Unavailable("not now"), Conflict("ComputeInstance", "x")])
 async def test_c03_a_replacement_that_nobody_came_to_write_down_is_shown_and_not_asked_for_again(
-    compute: ComputeHouse, trouble: Exception
+    compute: ComputeEnvironment, trouble: Exception
 ) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     store, failures = type(compute.app.ports.store), [trouble]
@@ -90,9 +92,9 @@ async def test_c03_a_replacement_that_nobody_came_to_write_down_is_shown_and_not
 
 
 @contextmanager
-def _a_lost_answer(house: ComputeHouse, *, is_done: bool) -> Iterator[None]:
+def _a_lost_answer(compute: ComputeEnvironment, *, is_done: bool) -> Iterator[None]:
     """Have the answer to the next create of a server lost, whether it is made or not."""
-    link: Any = type(house.app.ports.region)
+    link: Any = type(compute.app.ports.region)
     plain, left = link.create_server, [Unavailable("The answer was lost.")]
 
     async def create_server(self: Any, *args: Any) -> Any:
@@ -109,7 +111,9 @@ def _a_lost_answer(house: ComputeHouse, *, is_done: bool) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("is_done", [True, False])
-async def test_c11_a_create_without_an_answer_makes_no_second_server(compute: ComputeHouse, *, is_done: bool) -> None:
+async def test_c11_a_create_without_an_answer_makes_no_second_server(
+    compute: ComputeEnvironment, *, is_done: bool
+) -> None:
     network = await network_of(compute)
     with _a_lost_answer(compute, is_done=is_done):
         instance = await compute.instance(network)
@@ -121,7 +125,7 @@ async def test_c11_a_create_without_an_answer_makes_no_second_server(compute: Co
 
 @pytest.mark.parametrize("is_done", [True, False])
 async def test_deleted_while_the_answer_to_its_create_is_missing_nothing_is_left(
-    compute: ComputeHouse, *, is_done: bool
+    compute: ComputeEnvironment, *, is_done: bool
 ) -> None:
     network = await network_of(compute)
     with _a_lost_answer(compute, is_done=is_done):
@@ -135,7 +139,7 @@ async def test_deleted_while_the_answer_to_its_create_is_missing_nothing_is_left
 
 
 @pytest.mark.parametrize("trouble", [ResponseNotStored(), Unavailable("The answer was lost.")])
-async def test_a_replacement_whose_answer_is_lost_is_done_once(compute: ComputeHouse, trouble: Exception) -> None:
+async def test_a_replacement_whose_answer_is_lost_is_done_once(compute: ComputeEnvironment, trouble: Exception) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     link: Any = type(compute.app.ports.region)
     plain, left = link.replace_server, [trouble]

@@ -10,9 +10,8 @@ from remuda.compute.instances.rules import SCOPE
 from remuda.compute.instances.server_lookup import sorted_out
 from remuda.compute.kinds import ComputeInstance
 from remuda.resources.conventions import MODIFIED, NAME, NETWORK, ORGANIZATION, PROJECT, REGION
-from tests.compute import explained
-from tests.kit.compute.asking import ABSENT, at, held
-from tests.kit.compute.controlling import (
+from tests.kit.compute import explanations as explained
+from tests.kit.compute.controllers import (
     at_cloud,
     choose,
     delete_server,
@@ -25,7 +24,8 @@ from tests.kit.compute.controlling import (
     server_of,
     stored,
 )
-from tests.kit.compute.house import INSTANCES, JAMMY, ComputeHouse
+from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment
+from tests.kit.compute.requests import ABSENT, at, held
 
 PLACES = (ORGANIZATION, PROJECT, REGION, NETWORK)
 """The labels that say where an instance is, and its server too."""
@@ -36,34 +36,34 @@ VERBS = (("GET", "sshkey"), ("GET", "consolesession"), ("GET", "consoleoutput"),
 INTERNAL = 500
 
 
-async def damage(house: ComputeHouse, instance: str, label: str, value: str | None) -> ComputeInstance:
+async def damage(compute: ComputeEnvironment, instance: str, label: str, value: str | None) -> ComputeInstance:
     """Write a label of an instance otherwise, or leave it out; return the instance as it was before."""
-    found = await stored(house, instance)
+    found = await stored(compute, instance)
     labels = {key: each for key, each in found.metadata.labels.items() if key != label}
     labels |= {} if value is None else {label: value}
-    await house.store.update(replace(found, metadata=replace(found.metadata, labels=labels)))
+    await compute.store.update(replace(found, metadata=replace(found.metadata, labels=labels)))
     return found
 
 
-async def mend(house: ComputeHouse, whole: ComputeInstance) -> None:
+async def mend(compute: ComputeEnvironment, whole: ComputeInstance) -> None:
     """Give an instance the labels again that it had."""
-    found = await stored(house, whole.name)
-    await house.store.update(replace(found, metadata=replace(found.metadata, labels=whole.metadata.labels)))
+    found = await stored(compute, whole.name)
+    await compute.store.update(replace(found, metadata=replace(found.metadata, labels=whole.metadata.labels)))
 
 
-async def written(house: ComputeHouse, instance: str, **spec: Any) -> tuple[int, int]:
+async def written(compute: ComputeEnvironment, instance: str, **spec: Any) -> tuple[int, int]:
     """Ask for a change, first without doing it; return both answers."""
-    found = await stored(house, instance)
+    found = await stored(compute, instance)
     kept = {"flavorId": found.spec.flavor_id, "imageId": found.spec.image_id}
     body = {"metadata": {"name": found.metadata.labels.get(NAME, "instance")}, "spec": kept | spec}
-    dry = await house.root.send("PUT", at(instance), query={"dryRun": "true"}, body=body)
-    return dry.status, (await house.root.put(at(instance), body)).status
+    dry = await compute.root.send("PUT", at(instance), query={"dryRun": "true"}, body=body)
+    return dry.status, (await compute.root.put(at(instance), body)).status
 
 
 @pytest.mark.parametrize("value", WRONG)
 @pytest.mark.parametrize("label", PLACES)
 async def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(
-    compute: ComputeHouse, label: str, value: str | None
+    compute: ComputeEnvironment, label: str, value: str | None
 ) -> None:
     network = await network_of(compute)
     instance, other = await made(compute, network, "one"), await made(compute, network, "other")
@@ -86,7 +86,7 @@ async def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(
 @pytest.mark.parametrize("value", ["nowhere", ABSENT])
 @pytest.mark.parametrize("label", PLACES)
 async def test_c12_an_instance_does_not_go_while_its_server_is_elsewhere_than_its_labels_say(
-    compute: ComputeHouse, label: str, value: str
+    compute: ComputeEnvironment, label: str, value: str
 ) -> None:
     instance = await made(compute, await network_of(compute))
     whole = await damage(compute, instance, label, value)
@@ -103,7 +103,7 @@ async def test_c12_an_instance_does_not_go_while_its_server_is_elsewhere_than_it
     assert await held(compute) == []
 
 
-async def test_c12_a_timeline_that_names_images_is_read_without_their_names(compute: ComputeHouse) -> None:
+async def test_c12_a_timeline_that_names_images_is_read_without_their_names(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     await choose(compute, instance, image_id=JAMMY)
     await compute.until(instance, "provisioned")
@@ -112,7 +112,7 @@ async def test_c12_a_timeline_that_names_images_is_read_without_their_names(comp
     assert (reply.status, "Rebuilding" in [each["event"] for each in reply.json]) == (200, True)
 
 
-async def test_c12_a_damaged_instance_goes_when_somebody_has_removed_its_server(compute: ComputeHouse) -> None:
+async def test_c12_a_damaged_instance_goes_when_somebody_has_removed_its_server(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     await damage(compute, instance, REGION, "nowhere")
     await compute.root.delete(at(instance))
@@ -124,7 +124,7 @@ async def test_c12_a_damaged_instance_goes_when_somebody_has_removed_its_server(
 
 
 @pytest.mark.parametrize("label", SCOPE)
-async def test_c12_an_instance_without_one_of_its_labels_is_not_there(compute: ComputeHouse, label: str) -> None:
+async def test_c12_an_instance_without_one_of_its_labels_is_not_there(compute: ComputeEnvironment, label: str) -> None:
     instance = await made(compute, await network_of(compute))
     await damage(compute, instance, label, None)
     for verb in READS:
@@ -139,7 +139,7 @@ async def test_c12_an_instance_without_one_of_its_labels_is_not_there(compute: C
 @pytest.mark.parametrize("value", ["nowhere", ABSENT])
 @pytest.mark.parametrize("label", PLACES)
 async def test_c12_an_instance_with_a_wrong_label_is_shown_and_nothing_can_be_done_to_its_server(
-    compute: ComputeHouse, label: str, value: str
+    compute: ComputeEnvironment, label: str, value: str
 ) -> None:
     instance = await made(compute, await network_of(compute))
     await damage(compute, instance, label, value)
@@ -155,7 +155,9 @@ async def test_c12_an_instance_with_a_wrong_label_is_shown_and_nothing_can_be_do
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2026-13-01T00:00:00Z", "2026-11-16T00:00:00"])
-async def test_c12_a_time_that_is_none_is_not_told_and_hides_nothing_else(compute: ComputeHouse, value: str) -> None:
+async def test_c12_a_time_that_is_none_is_not_told_and_hides_nothing_else(
+    compute: ComputeEnvironment, value: str
+) -> None:
     instance = await made(compute, await network_of(compute))
     found = await stored(compute, instance)
     annotations = {**found.metadata.annotations, MODIFIED: value}
@@ -169,7 +171,7 @@ async def test_c12_a_time_that_is_none_is_not_told_and_hides_nothing_else(comput
 
 @pytest.mark.parametrize("prefix", ["nope", "", "10.0.0.0/33", "fd00::/8"])
 async def test_c12_a_stored_prefix_that_is_none_is_said_and_mended_by_another_one(
-    compute: ComputeHouse, prefix: str
+    compute: ComputeEnvironment, prefix: str
 ) -> None:
     instance = await made(compute, await network_of(compute))
     networking = (await stored(compute, instance)).spec.networking
@@ -184,7 +186,7 @@ async def test_c12_a_stored_prefix_that_is_none_is_said_and_mended_by_another_on
     assert len(at_cloud(compute)) == 1
 
 
-async def test_c12_an_instance_whose_spec_is_damaged_can_be_deleted(compute: ComputeHouse) -> None:
+async def test_c12_an_instance_whose_spec_is_damaged_can_be_deleted(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     networking = (await stored(compute, instance)).spec.networking
     await choose(compute, instance, networking=replace(networking, allowed_source_addresses=("nope",)))

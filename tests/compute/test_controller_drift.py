@@ -10,14 +10,14 @@ from remuda.kernel.tags import Tag
 from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NETWORK, REGION
-from tests.kit.compute.controlling import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored
-from tests.kit.compute.house import ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.controllers import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.region.environment import STANDARD
 
 
 @pytest.mark.parametrize("change_at_provider", ["stop", "migrate"])
 async def test_c13_m12_what_happens_at_the_provider_is_shown_and_destroys_nothing(
-    compute: ComputeHouse, change_at_provider: str
+    compute: ComputeEnvironment, change_at_provider: str
 ) -> None:
     instance = await made(compute, await network_of(compute))
     (machine,) = at_cloud(compute)
@@ -31,7 +31,9 @@ async def test_c13_m12_what_happens_at_the_provider_is_shown_and_destroys_nothin
     assert await events(compute, instance) == ["ServerMade"]
 
 
-async def test_c13_another_flavor_at_the_provider_is_drift_and_no_reason_to_replace(compute: ComputeHouse) -> None:
+async def test_c13_another_flavor_at_the_provider_is_drift_and_no_reason_to_replace(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     server = await server_of(compute, instance)
     assert server is not None
@@ -46,7 +48,7 @@ def _resized(server: Server) -> Server:
     return msgspec.structs.replace(server, status=msgspec.structs.replace(server.status, flavor_id=SMALL))
 
 
-async def test_a_server_that_broke_after_it_ran_is_an_error_and_left_alone(compute: ComputeHouse) -> None:
+async def test_a_server_that_broke_after_it_ran_is_an_error_and_left_alone(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     (machine,) = at_cloud(compute)
     compute.region.north.operator.fail(machine.id, "the host died")
@@ -56,7 +58,7 @@ async def test_a_server_that_broke_after_it_ran_is_an_error_and_left_alone(compu
     assert [each.id for each in at_cloud(compute)] == [machine.id]
 
 
-async def test_what_another_service_has_written_on_the_server_is_left_to_it(compute: ComputeHouse) -> None:
+async def test_what_another_service_has_written_on_the_server_is_left_to_it(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     server = await compute.store.get(Server, instance)
     tags = (*server.spec.tags, Tag("storage.unikorn-cloud.org/x", "y"), Tag("team", "red"))
@@ -68,7 +70,7 @@ async def test_what_another_service_has_written_on_the_server_is_left_to_it(comp
     assert await events(compute, instance) == ["ServerMade"]
 
 
-async def test_what_region_does_not_take_over_is_not_asked_for_again_and_again(compute: ComputeHouse) -> None:
+async def test_what_region_does_not_take_over_is_not_asked_for_again_and_again(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     link: Any = type(compute.app.ports.region)
     asked: list[str] = []

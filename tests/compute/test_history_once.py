@@ -8,7 +8,7 @@ import pytest
 
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Conflict, Unavailable
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     SMALL,
     at_cloud,
     change,
@@ -20,14 +20,14 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import JAMMY, ComputeHouse
-from tests.kit.region.house import STANDARD
+from tests.kit.compute.environment import JAMMY, ComputeEnvironment
+from tests.kit.region.environment import STANDARD
 
 
 @contextmanager
-def every_other_write_failing(house: ComputeHouse, *, is_made: bool) -> Iterator[list[str]]:
+def every_other_write_failing(compute: ComputeEnvironment, *, is_made: bool) -> Iterator[list[str]]:
     """Have every other write of an instance's status fail: it is not made, or it is and the answer is lost."""
-    store, calls, failed = type(house.app.ports.store), [0], list[str]()
+    store, calls, failed = type(compute.app.ports.store), [0], list[str]()
     plain = store.update_status
 
     async def update_status(self: Any, resource: Any, **more: Any) -> Any:
@@ -48,7 +48,9 @@ def every_other_write_failing(house: ComputeHouse, *, is_made: bool) -> Iterator
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-async def test_a_life_is_told_once_though_every_other_write_fails(compute: ComputeHouse, *, is_made: bool) -> None:
+async def test_a_life_is_told_once_though_every_other_write_fails(
+    compute: ComputeEnvironment, *, is_made: bool
+) -> None:
     network = await network_of(compute)
     with every_other_write_failing(compute, is_made=is_made) as failed:
         instance = await made(compute, network, flavorId=STANDARD)
@@ -76,7 +78,7 @@ async def test_a_life_is_told_once_though_every_other_write_fails(compute: Compu
 
 @pytest.mark.parametrize("is_made", [False, True])
 async def test_that_it_is_not_clear_which_server_is_its_own_is_told_once(
-    compute: ComputeHouse, *, is_made: bool
+    compute: ComputeEnvironment, *, is_made: bool
 ) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
@@ -88,7 +90,7 @@ async def test_that_it_is_not_clear_which_server_is_its_own_is_told_once(
     assert (await events(compute, instance)).count("AmbiguousServer") == 1
 
 
-async def test_what_a_pass_tells_has_the_wish_that_it_worked_on(compute: ComputeHouse) -> None:
+async def test_what_a_pass_tells_has_the_wish_that_it_worked_on(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     with every_other_write_failing(compute, is_made=False):
         await change(compute, instance, flavorId=SMALL)

@@ -62,7 +62,7 @@ def values(argument: ast.expr, path: Path) -> Iterator[str]:
 def test_the_walk_finds_the_reasons_that_are_known_to_be_there() -> None:
     found = {word for path in files() for word, _ in given_in(path)}
     assert {"QuotaExceeded", "NoCapacity", "AddressesExhausted", "DependencyNotReady", "OperationOpen"} <= found
-    assert {"MassDestruction", "InUse", "HasChildren", "Errored", "Deprovisioning"} <= found
+    assert {"MassDeletion", "InUse", "HasChildren", "Errored", "Deprovisioning"} <= found
 
 
 def test_every_reason_has_a_sentence_and_a_remedy() -> None:
@@ -115,7 +115,7 @@ def event_words(event: ast.expr, path: Path) -> Iterator[str]:
 
 def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
     told = {event for path in files() if "region" not in path.parts for event in events_in(path)}
-    assert {"ServerMade", "MadeAgain", "DeletionRequested", "Rebooted", "LetGo"} <= told
+    assert {"ServerMade", "MadeAgain", "DeletionRequested", "Rebooted", "FinalizerRemoved"} <= told
     assert told <= EVENTS, "these need a sentence in compute/history/timeline.py"
 
 

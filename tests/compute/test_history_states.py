@@ -16,7 +16,7 @@ from remuda.compute.history.schema import ExplanationRead
 from remuda.compute.kinds import AppliedSpec, Protection
 from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
-from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"
 IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
@@ -24,7 +24,7 @@ IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
 GOING = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_deleting=True)
 BROKEN = said("Errored", "the host died", kind="Healthy")
 PROTECTED = Protection(deletion=True, plan=True)
-UNDONE = Failure(code="unavailable", sentence="Identity does not answer.")
+UNDONE = Failure(code="unavailable", message="Identity does not answer.")
 CHANGED = msgspec.structs.replace(instance(FINE), metadata=msgspec.structs.replace(instance().metadata, generation=2))
 STALLED = said("Provisioning", "being made", "True", "Stalled")
 REPLACING = said("Replacing", "another server is put in its place: being brought up", "True", "Rebuilding")
@@ -89,7 +89,7 @@ STATES: dict[str, ExplanationInput] = {
     "its network is being deleted": known(instance(FINE), network=GOING),
     "its network is gone": known(instance(FINE), network=None),
     "an operation is open": known(instance(FINE), operations=[operation()]),
-    "an operation is stuck": known(instance(FINE), operations=[operation("stuck", error=UNDONE, next_try=NOW)]),
+    "an operation is stuck": known(instance(FINE), operations=[operation("stuck", error=UNDONE, next_attempt=NOW)]),
     "region does not answer": known(instance(FINE), servers=None, network=None),
     "it is paused": known(instance(FINE, pause=True)),
     "it has not moved for long": known(instance(said("Provisioning", "being made"), STALLED)),

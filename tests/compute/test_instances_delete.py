@@ -7,52 +7,54 @@ from remuda.compute.instances import service
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.compute.policies import check_deletion_allowed
 from remuda.store.contract import Store
-from tests.kit.compute.asking import NOT_FOUND, at, is_nothing, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.requests import NOT_FOUND, at, is_nothing, made, settle
+from tests.kit.resource_api import refusal
 
 
-async def test_m01_m13_what_is_given_up_goes_with_its_server_and_what_it_cost(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+async def test_m01_m13_what_is_given_up_goes_with_its_server_and_what_it_cost(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     await compute.until(instance, "provisioned")
-    reply = await home.client.delete(at(instance))
+    reply = await tenant.client.delete(at(instance))
     assert (reply.status, reply.body) == (202, b"")
-    read = (await home.client.get(at(instance))).json
+    read = (await tenant.client.get(at(instance))).json
     assert read["metadata"]["provisioningStatus"] == "deprovisioning"
     assert "deletionTime" in read["metadata"]
-    assert (await home.client.delete(at(instance))).status == 202
+    assert (await tenant.client.delete(at(instance))).status == 202
     await compute.until_gone(instance)
     await is_nothing(compute)
-    assert refusal(await home.client.delete(at(instance))) == NOT_FOUND
+    assert refusal(await tenant.client.delete(at(instance))) == NOT_FOUND
 
 
-async def test_what_is_given_up_right_after_it_was_made_goes_too(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
-    assert (await home.client.delete(at(instance))).status == 202
+async def test_what_is_given_up_right_after_it_was_made_goes_too(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    assert (await tenant.client.delete(at(instance))).status == 202
     await compute.until_gone(instance)
     await compute.clock.sleep(60)
     await is_nothing(compute)
-    assert (await compute.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
+    assert (await compute.region.root.delete(f"/api/v2/networks/{tenant.network}")).status == 202
 
 
-async def test_b01_a_delete_holds_for_the_state_that_the_caller_has_seen(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    reply = await home.client.post(INSTANCES, home.wanted(compute))
+async def test_b01_a_delete_holds_for_the_state_that_the_caller_has_seen(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    reply = await tenant.client.post(INSTANCES, tenant.wanted(compute))
     instance = made(reply)
-    assert (await home.client.delete(at(instance), if_match='"0123456789abcdef0123456789abcdef"')).status == 412
+    assert (await tenant.client.delete(at(instance), if_match='"0123456789abcdef0123456789abcdef"')).status == 412
     assert not (await compute.store.get(ComputeInstance, instance)).is_deleting
     await compute.until(instance, "provisioned")
-    assert (await home.client.delete(at(instance), if_match=reply.headers["etag"])).status == 202
+    assert (await tenant.client.delete(at(instance), if_match=reply.headers["etag"])).status == 202
 
 
-async def test_what_is_protected_from_deletion_stays(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_what_is_protected_from_deletion_stays(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
     protected = {"deletion": True, "plan": False}
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute, protection=protected)))
-    assert (await home.client.delete(at(instance))).status == 403
-    read = (await home.client.get(at(instance))).json
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, protection=protected)))
+    assert (await tenant.client.delete(at(instance))).status == 403
+    reply = await tenant.client.delete(at(instance), if_match='"0123456789abcdef0123456789abcdef"')
+    assert reply.status == 412, "If-Match is compared before the instance is found to be protected"
+    read = (await tenant.client.get(at(instance))).json
     assert (read["spec"]["protection"], "deletionTime" in read["metadata"]) == (protected, False)
 
 
@@ -63,12 +65,12 @@ def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(monkeypat
         spec = msgspec.structs.replace(instance.spec, protection=Protection(deletion=True))
         await store.update(msgspec.structs.replace(instance, spec=spec))
 
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        monkeypatch.setattr(service, "refuse_if_protected", protect_meanwhile)
-        assert (await home.client.delete(at(instance))).status == 403
-        assert not (await house.store.get(ComputeInstance, instance)).is_deleting
+    async def scenario(compute: ComputeEnvironment) -> None:
+        tenant = await settle(compute)
+        instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+        await compute.until(instance, "provisioned")
+        monkeypatch.setattr(service, "check_deletion_allowed", protect_meanwhile)
+        assert (await tenant.client.delete(at(instance))).status == 403
+        assert not (await compute.store.get(ComputeInstance, instance)).is_deleting
 
-    in_a_compute(scenario)
+    run_compute(scenario)

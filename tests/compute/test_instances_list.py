@@ -7,10 +7,19 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.http.sse import EventReader
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.kit.asgi.client import Client
-from tests.kit.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.region.house import NORTH
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import (
+    ABSENT,
+    NOT_FOUND,
+    OUT_OF_ORGANIZATION,
+    OUT_OF_PROJECT,
+    at,
+    forbidden,
+    made,
+    settle,
+)
+from tests.kit.region.environment import NORTH
+from tests.kit.resource_api import refusal
 
 
 async def _listed(client: Client, *query: tuple[str, str]) -> list[str]:
@@ -20,22 +29,22 @@ async def _listed(client: Client, *query: tuple[str, str]) -> list[str]:
 
 
 async def test_m01_m20_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
-    assert await _listed(home.client) == []
-    tagged = home.wanted(compute, "one")
+    tenant, other = await settle(compute), await settle(compute, "bob")
+    assert await _listed(tenant.client) == []
+    tagged = tenant.wanted(compute, "one")
     tagged["metadata"]["tags"] = [{"name": "a", "value": "1"}]
-    first = made(await home.client.post(INSTANCES, tagged))
-    second = made(await home.client.post(INSTANCES, home.wanted(compute, "two")))
+    first = made(await tenant.client.post(INSTANCES, tagged))
+    second = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "two")))
     third = made(await other.client.post(INSTANCES, other.wanted(compute, "one")))
     everything, organization = sorted([first, second, third]), compute.region.organization
     assert await _listed(compute.root) == everything
-    assert await _listed(home.client) == sorted([first, second])
+    assert await _listed(tenant.client) == sorted([first, second])
     assert await _listed(other.client) == [third]
     root = compute.root
     assert await _listed(root, ("networkID", other.network)) == [third]
-    assert await _listed(root, ("networkID", home.network), ("networkID", other.network)) == everything
+    assert await _listed(root, ("networkID", tenant.network), ("networkID", other.network)) == everything
     assert await _listed(root, ("networkID", ABSENT)) == []
     assert await _listed(root, ("projectID", other.project)) == [third]
     assert await _listed(root, ("organizationID", organization), ("regionID", NORTH)) == everything
@@ -46,21 +55,25 @@ async def test_m01_m20_a_list_has_what_the_caller_may_see_in_the_order_of_ids_an
     assert (await root.get(INSTANCES, [("networkID", "x")])).status == 400
 
 
-async def test_m20_a_filter_that_names_a_place_outside_the_callers_rights_is_refused(compute: ComputeHouse) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
+async def test_m20_a_filter_that_names_a_place_outside_the_callers_rights_is_refused(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant, other = await settle(compute), await settle(compute, "bob")
     told = forbidden("read", OUT_OF_ORGANIZATION)
-    assert refusal(await home.client.get(INSTANCES, [("organizationID", ABSENT)])) == told
+    assert refusal(await tenant.client.get(INSTANCES, [("organizationID", ABSENT)])) == told
     for project in (other.project, ABSENT):
         told = forbidden("read", OUT_OF_PROJECT)
-        assert refusal(await home.client.get(INSTANCES, [("projectID", project)])) == told
+        assert refusal(await tenant.client.get(INSTANCES, [("projectID", project)])) == told
 
 
-async def test_an_instance_is_not_there_for_strangers_and_closed_to_those_without_rights(compute: ComputeHouse) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
+async def test_an_instance_is_not_there_for_strangers_and_closed_to_those_without_rights(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant, other = await settle(compute), await settle(compute, "bob")
     identity = compute.region.identity
     elsewhere = await identity.organization("elsewhere")
     stranger = compute.client(await identity.member("mallory@example.com", elsewhere, "administrator"))
-    path = at(made(await home.client.post(INSTANCES, home.wanted(compute))))
+    path = at(made(await tenant.client.post(INSTANCES, tenant.wanted(compute))))
     verbs = ("start", "stop", "reboot", "snapshot")
     looks = ("", "/sshkey", "/consolesession", "/consoleoutput")
     body = {"metadata": {"name": "image"}}
@@ -77,20 +90,20 @@ async def test_an_instance_is_not_there_for_strangers_and_closed_to_those_withou
     nobody = compute.client(None)
     assert (await nobody.get(path)).status == 401
     assert (await nobody.get(f"{INSTANCES}/x")).status == 400
-    assert refusal(await home.client.get(at(ABSENT))) == NOT_FOUND
+    assert refusal(await tenant.client.get(at(ABSENT))) == NOT_FOUND
 
 
-async def test_who_may_only_read_reads_and_does_nothing_else(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_who_may_only_read_reads_and_does_nothing_else(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
     identity, organization = compute.region.identity, compute.region.organization
     group = await identity.group(organization, "reader", name="readers")
     await identity.user("rea@example.com", organization, group)
     project = {"metadata": {"name": "ann-project"}, "spec": {"groupIDs": [group]}}
     root = identity.client(identity.root)
-    assert (await root.put(f"/api/v1/organizations/{organization}/projects/{home.project}", project)).status == 200
+    assert (await root.put(f"/api/v1/organizations/{organization}/projects/{tenant.project}", project)).status == 200
     reader = compute.client(await identity.log_in("rea@example.com"))
     instance = await compute.instance(
-        home.network, projectId=home.project, imageId=home.wanted(compute)["spec"]["imageId"]
+        tenant.network, projectId=tenant.project, imageId=tenant.wanted(compute)["spec"]["imageId"]
     )
     await compute.until(instance, "provisioned")
     assert (await reader.get(at(instance))).status == 200
@@ -104,13 +117,15 @@ async def test_who_may_only_read_reads_and_does_nothing_else(compute: ComputeHou
     assert not (await compute.store.get(ComputeInstance, instance)).is_deleting
 
 
-async def test_a_list_comes_in_pages(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    names = sorted([made(await home.client.post(INSTANCES, home.wanted(compute, f"i-{each}"))) for each in range(5)])
+async def test_a_list_comes_in_pages(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    names = sorted(
+        [made(await tenant.client.post(INSTANCES, tenant.wanted(compute, f"i-{each}"))) for each in range(5)]
+    )
     seen: list[str] = []
     query = [("limit", "2")]
     while True:
-        reply = await home.client.get(INSTANCES, query)
+        reply = await tenant.client.get(INSTANCES, query)
         assert (reply.status, len(reply.json) <= 2) == (200, True)
         seen += [each["metadata"]["id"] for each in reply.json]
         if "x-continue" not in reply.headers:
@@ -119,15 +134,15 @@ async def test_a_list_comes_in_pages(compute: ComputeHouse) -> None:
     assert seen == names
 
 
-async def test_b01_a_watch_tells_of_every_change_until_it_is_gone(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_b01_a_watch_tells_of_every_change_until_it_is_gone(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
     told: list[tuple[str, bytes]] = []
     reader = EventReader()
-    async with home.client.stream(INSTANCES, [("watch", "true")]) as stream:
+    async with tenant.client.stream(INSTANCES, [("watch", "true")]) as stream:
         assert (await stream.head()).status == 200
-        instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+        instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
         await compute.until(instance, "provisioned")
-        assert (await home.client.delete(at(instance))).status == 202
+        assert (await tenant.client.delete(at(instance))).status == 202
         await compute.until_gone(instance)
         async for chunk in stream.chunks():
             told += [(each.type, each.data) for each in reader.feed(chunk)]
@@ -141,23 +156,23 @@ async def test_b01_a_watch_tells_of_every_change_until_it_is_gone(compute: Compu
 
 @pytest.mark.parametrize("label", [ORGANIZATION, PROJECT, REGION, NETWORK, NAME])
 async def test_c12_an_instance_whose_labels_were_damaged_is_nobodys_and_keeps_nobody_from_theirs(
-    compute: ComputeHouse, label: str
+    compute: ComputeEnvironment, label: str
 ) -> None:
-    home = await settle(compute)
-    damaged = made(await home.client.post(INSTANCES, home.wanted(compute, "one")))
-    whole = made(await home.client.post(INSTANCES, home.wanted(compute, "two")))
+    tenant = await settle(compute)
+    damaged = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "one")))
+    whole = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "two")))
     for driver in compute.app.drivers.values():
         await driver.stop()
     found = await compute.store.get(ComputeInstance, damaged)
     labels = {key: value for key, value in found.metadata.labels.items() if key != label}
     await compute.store.update(replace(found, metadata=replace(found.metadata, labels=labels)))
-    for client in (home.client, compute.root):
+    for client in (tenant.client, compute.root):
         assert await _listed(client) == [whole]
         for reply in (
             await client.get(at(damaged)),
-            await client.put(at(damaged), {"metadata": {"name": "one"}, "spec": home.wanted(compute)["spec"]}),
+            await client.put(at(damaged), {"metadata": {"name": "one"}, "spec": tenant.wanted(compute)["spec"]}),
             await client.delete(at(damaged)),
             await client.post(at(damaged, "stop")),
         ):
             assert refusal(reply) == NOT_FOUND
-    assert (await home.client.post(INSTANCES, home.wanted(compute, "one"))).status == 409
+    assert (await tenant.client.post(INSTANCES, tenant.wanted(compute, "one"))).status == 409

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal, requester_of
+from remuda.access.principal import requester_of
 from remuda.compute.instances.rules import charge_for, instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
 from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, NetworkingWire
@@ -13,27 +13,18 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.saga import Sagas, stored_input
-from remuda.quota.ports import ProjectRef
 from remuda.quota.sagas import roll_back_create
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.compute.sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
 from tests.kit.environment import options
+from tests.kit.proofs.saga_environment import FIRST, SECOND, saga_environment
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.operations.stage import FIRST, SECOND, staged
 
-ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
-HOME = ProjectRef(ORG, PROJECT)
-PAYER = ProjectRef("b0000000-0000-4000-8000-000000000002", "b0000000-0000-4000-8000-00000000000b")
-ANN = Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)
-NETWORK = "e0000000-0000-4000-8000-000000000001"
-REGION = "c0000000-0000-4000-8000-000000000001"
-FLAVOR = "11111111-1111-1111-1111-111111111111"
-IMAGE = "33333333-3333-3333-3333-333333333333"
 USER_DATA = "I2Nsb3VkLWNvbmZpZwpwYXNzd29yZDogaHVudGVyMgo="
-LIMITS = {"servers": 2, "gpus": 10, "floatingips": 2}
 
 
 class Networks:
@@ -126,9 +117,9 @@ def test_what_an_operation_remembers_is_sealed_and_can_be_read_again() -> None:
 async def test_m02_what_is_held_is_named_after_the_operation_and_is_what_the_instance_costs(world: World) -> None:
     country = Country(world)
     proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-    async with staged(world, proof) as stage:
-        await stage.start().run()
-        (made,) = (await stage.store.list(ComputeInstance)).items
+    async with saga_environment(world, proof) as sagas:
+        await sagas.start().run()
+        (made,) = (await sagas.store.list(ComputeInstance)).items
         assert (made.spec.operation, made.spec.user_data) == (FIRST, Secret(USER_DATA))
         assert made.spec.server_id == made.name == instance_id(NETWORK, "web")
         assert country.identity.held == {(PAYER, FIRST): charge_for(made)}
@@ -140,29 +131,29 @@ async def test_m02_what_is_held_is_named_after_the_operation_and_is_what_the_ins
 async def test_a_network_that_was_marked_meanwhile_undoes_it(world: World) -> None:
     country = Country(world)
     proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-    async with staged(world, proof) as stage:
+    async with saga_environment(world, proof) as sagas:
         country.networks.marked.add(NETWORK)
-        process = stage.start()
+        process = sagas.start()
         refused = await process.try_to_run()
         assert str(refused) == "network is being deleted"
-        assert not (await stage.store.list(ComputeInstance)).items
+        assert not (await sagas.store.list(ComputeInstance)).items
         assert not country.identity.held
-        assert (await stage.store.get(Operation, FIRST)).phase == "undone"
+        assert (await sagas.store.get(Operation, FIRST)).phase == "undone"
 
 
 @options(seeds=[1])
 async def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone(world: World) -> None:
     country = Country(world)
     proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-    async with staged(world, proof) as stage:
-        process = stage.start()
+    async with saga_environment(world, proof) as sagas:
+        process = sagas.start()
         await process.run()
         taken = await process.try_to_run(SECOND)
         assert str(getattr(taken, "message", "")) == (
             "The network has an instance named 'web' already: choose another name."
         )
-        (made,) = (await stage.store.list(ComputeInstance)).items
-        await stage.store.delete(ComputeInstance, made.name, uid=made.uid)
+        (made,) = (await sagas.store.list(ComputeInstance)).items
+        await sagas.store.delete(ComputeInstance, made.name, uid=made.uid)
         going = await process.try_to_run("cccccccc-0000-4000-8000-000000000003")
         assert str(getattr(going, "message", "")) == (
             "An instance named 'web' is being made or deleted on this network: try again a little later."
@@ -171,7 +162,7 @@ async def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone(world: Worl
         await country.identity.release(charge_for(made))  # as at the end of its deletion, before it goes
         assert isinstance(await process.try_to_run("dddddddd-0000-4000-8000-000000000004"), NameTaken)
         assert not country.identity.held
-        (left,) = (await stage.store.list(ComputeInstance)).items
+        (left,) = (await sagas.store.list(ComputeInstance)).items
         assert left.uid == made.uid
 
 
@@ -181,14 +172,14 @@ async def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_ag
 ) -> None:
     country = Country(world)
     proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
-    async with staged(world, proof) as stage:
-        process = stage.start()
+    async with saga_environment(world, proof) as sagas:
+        process = sagas.start()
         await process.run()
-        (made,) = (await stage.store.list(ComputeInstance)).items
+        (made,) = (await sagas.store.list(ComputeInstance)).items
         await country.identity.release(charge_for(made), permanently=True)
-        await roll_back_create(stage.store, ComputeInstance, made.name)
-        done = await stage.store.get(Operation, FIRST)
-        await stage.store.delete(Operation, FIRST, uid=done.uid)
+        await roll_back_create(sagas.store, ComputeInstance, made.name)
+        done = await sagas.store.get(Operation, FIRST)
+        await sagas.store.delete(Operation, FIRST, uid=done.uid)
         again = await process.try_to_run(FIRST)
         assert isinstance(again, Unavailable)
         assert str(again) == "The quota reservation of this operation has expired. Retry the request."

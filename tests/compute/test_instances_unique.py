@@ -12,40 +12,40 @@ from remuda.kernel.clock import Clock
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.asking import Home, at, held, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.requests import Tenant, at, held, made, settle
+from tests.kit.resource_api import refusal
 
 MANY = 64
 
 
-async def _all_at_once(house: ComputeHouse, home: Home, name: str = "web") -> list[Reply]:
-    wanted = home.wanted(house, name)
-    return await asyncio.gather(*(home.client.post(INSTANCES, wanted) for _ in range(MANY)))
+async def _all_at_once(compute: ComputeEnvironment, tenant: Tenant, name: str = "web") -> list[Reply]:
+    wanted = tenant.wanted(compute, name)
+    return await asyncio.gather(*(tenant.client.post(INSTANCES, wanted) for _ in range(MANY)))
 
 
-async def _one_is_there(house: ComputeHouse, instance: str) -> None:
+async def _one_is_there(compute: ComputeEnvironment, instance: str) -> None:
     """See that one instance, one server and one allocation are there, and stay there."""
-    await house.until(instance, "provisioned")
-    await house.clock.sleep(600)
-    (stored,) = (await house.store.list(ComputeInstance)).items
+    await compute.until(instance, "provisioned")
+    await compute.clock.sleep(600)
+    (stored,) = (await compute.store.list(ComputeInstance)).items
     assert (stored.name, stored.is_deleting) == (instance, False)
-    assert [each.name for each in (await house.store.list(Server)).items] == [instance]
-    assert await held(house) == [{"servers": 1}]
+    assert [each.name for each in (await compute.store.list(Server)).items] == [instance]
+    assert await held(compute) == [{"servers": 1}]
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.usefixtures("way")
 def test_m07_of_64_creates_of_one_name_at_once_one_is_done_and_the_rest_are_refused(seed: int) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        replies = await _all_at_once(house, home)
+    async def scenario(compute: ComputeEnvironment) -> None:
+        tenant = await settle(compute)
+        replies = await _all_at_once(compute, tenant)
         assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
         (winner,) = [made(reply) for reply in replies if reply.status == 201]
         assert {reply.json["code"] for reply in replies if reply.status == 409} == {"already_exists"}
-        await _one_is_there(house, winner)
+        await _one_is_there(compute, winner)
 
-    in_a_compute(scenario, seed=seed)
+    run_compute(scenario, seed=seed)
 
 
 class Slow:
@@ -74,33 +74,35 @@ class Slow:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.usefixtures("way")
 def test_c07_m07_also_when_the_undo_of_the_losers_runs_last(seed: int) -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        slow = Slow(house.app.ports.identity, house.clock)
-        object.__setattr__(_ports(house), "identity", slow)
-        replies = await _all_at_once(house, home)
+    async def scenario(compute: ComputeEnvironment) -> None:
+        tenant = await settle(compute)
+        slow = Slow(compute.app.ports.identity, compute.clock)
+        object.__setattr__(_ports(compute), "identity", slow)
+        replies = await _all_at_once(compute, tenant)
         assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
         (winner,) = [made(reply) for reply in replies if reply.status == 201]
-        await house.until(winner, "provisioned")
-        await house.clock.sleep(30)
+        await compute.until(winner, "provisioned")
+        await compute.clock.sleep(30)
         assert slow.released >= MANY - 1
-        await _one_is_there(house, winner)
+        await _one_is_there(compute, winner)
 
-    in_a_compute(scenario, seed=seed)
+    run_compute(scenario, seed=seed)
 
 
-def _ports(house: ComputeHouse) -> Any:
+def _ports(compute: ComputeEnvironment) -> Any:
     """Return what the steps of a create reach the world through."""
-    return house.app.operations._bound["instance.create"].ports
+    return compute.app.operations._bound["instance.create"].ports
 
 
-async def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_deleted(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    first = made(await home.client.post(INSTANCES, home.wanted(compute, "web")))
+async def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_deleted(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant = await settle(compute)
+    first = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web")))
     await compute.until(first, "provisioned")
     before = await compute.store.get(ComputeInstance, first)
-    assert (await home.client.delete(at(first))).status == 202
-    assert refusal(await home.client.post(INSTANCES, home.wanted(compute, "web"))) == (
+    assert (await tenant.client.delete(at(first))).status == 202
+    assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web"))) == (
         409,
         "An instance named 'web' is being made or deleted on this network: try again a little later.",
     )
@@ -108,7 +110,7 @@ async def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_dele
     rounds = 0
     while not winners:
         rounds += 1
-        replies = await _all_at_once(compute, home)
+        replies = await _all_at_once(compute, tenant)
         assert {reply.status for reply in replies} <= {201, 409}
         winners = [made(reply) for reply in replies if reply.status == 201]
         await compute.clock.sleep(1)
@@ -119,11 +121,11 @@ async def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_dele
     assert after.spec.operation != before.spec.operation
 
 
-async def test_m07_the_same_name_on_another_network_is_another_instance(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    second = await compute.region.network("second", projectId=home.project, prefix="10.1.0.0/16")
-    one = made(await home.client.post(INSTANCES, home.wanted(compute, "web")))
-    two = made(await home.client.post(INSTANCES, home.wanted(compute, "web", networkId=second)))
+async def test_m07_the_same_name_on_another_network_is_another_instance(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    second = await compute.region.network("second", projectId=tenant.project, prefix="10.1.0.0/16")
+    one = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web")))
+    two = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web", networkId=second)))
     assert one != two
-    status, sentence = refusal(await home.client.post(INSTANCES, home.wanted(compute, "web")))
+    status, sentence = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web")))
     assert (status, sentence) == (409, "The network has an instance named 'web' already: choose another name.")

@@ -15,8 +15,7 @@ from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
-from tests.kit.compute.asking import at, held
-from tests.kit.compute.controlling import (
+from tests.kit.compute.controllers import (
     UNHURRIED,
     at_cloud,
     begun_anew,
@@ -31,7 +30,8 @@ from tests.kit.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.kit.compute.house import ComputeHouse
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.requests import at, held
 from tests.kit.environment import options
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
@@ -39,17 +39,17 @@ LOOK_S = 310.0
 RELEASE = "/api/v2/recovery/removals/release"
 
 
-def findings(house: ComputeHouse, checker: str) -> float:
+def findings(compute: ComputeEnvironment, checker: str) -> float:
     """Return how many findings of a checker are open."""
-    return metric(house, "remuda_compute_findings", checker=checker)
+    return metric(compute, "remuda_compute_findings", checker=checker)
 
 
-async def found(house: ComputeHouse, instance: str, event: str = "Finding") -> list[str]:
+async def found(compute: ComputeEnvironment, instance: str, event: str = "Finding") -> list[str]:
     """Return what was found of an instance, or repaired."""
-    return [each["checker"] for each in await timeline(house, instance) if each["event"] == event]
+    return [each["checker"] for each in await timeline(compute, instance) if each["event"] == event]
 
 
-async def test_c08_all_is_well_where_all_is_well(compute: ComputeHouse) -> None:
+async def test_c08_all_is_well_where_all_is_well(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute), networking={"publicIP": True})
     before = await stored(compute, instance)
     await rest(compute, 15 * LOOK_S)
@@ -62,8 +62,8 @@ async def test_c08_all_is_well_where_all_is_well(compute: ComputeHouse) -> None:
 class Deaf:
     """Region, of which nobody hears what becomes of servers."""
 
-    def __init__(self, house: ComputeHouse) -> None:
-        self._region, self._clock, self.lookups = house.app.ports.region, house.clock, 0
+    def __init__(self, compute: ComputeEnvironment) -> None:
+        self._region, self._clock, self.lookups = compute.app.ports.region, compute.clock, 0
 
     def __getattr__(self, name: str) -> Any:
         self.lookups += name == "servers_anywhere"
@@ -75,7 +75,9 @@ class Deaf:
 
 
 @options(controllers=UNHURRIED)
-async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_gets_one(compute: ComputeHouse) -> None:
+async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_gets_one(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute)
     instance = max([await made(compute, network, name) for name in ("one", "other")])
     server = await compute.store.get(Server, instance)
@@ -93,7 +95,9 @@ async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_g
         assert findings(compute, "instance-without-server") == 0
 
 
-async def test_c08_a_server_whose_instance_was_let_go_is_found_twice_and_then_removed(compute: ComputeHouse) -> None:
+async def test_c08_a_server_whose_instance_was_let_go_is_found_twice_and_then_removed(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute)
     instance = await made(compute, network, "web")
     uid = (await stored(compute, instance)).uid
@@ -112,7 +116,7 @@ async def test_c08_a_server_whose_instance_was_let_go_is_found_twice_and_then_re
 
 
 async def test_c08_a_server_whose_instance_went_without_it_is_found_and_left_to_an_operator(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     instance = await made(compute, await network_of(compute))
     await rest(compute, LOOK_S)
@@ -125,7 +129,9 @@ async def test_c08_a_server_whose_instance_went_without_it_is_found_and_left_to_
     assert await found(compute, instance) == ["server-without-instance"]
 
 
-async def test_c08_an_ordinary_deletion_costs_the_monitor_one_lookup_and_finds_nothing(compute: ComputeHouse) -> None:
+async def test_c08_an_ordinary_deletion_costs_the_monitor_one_lookup_and_finds_nothing(
+    compute: ComputeEnvironment,
+) -> None:
     instance = await made(compute, await network_of(compute))
     region = Deaf(compute)
 
@@ -142,7 +148,9 @@ async def test_c08_an_ordinary_deletion_costs_the_monitor_one_lookup_and_finds_n
         assert findings(compute, "server-without-instance") == 0
 
 
-async def test_c08_a_server_of_an_instance_that_nobody_remembers_waits_for_an_operator(compute: ComputeHouse) -> None:
+async def test_c08_a_server_of_an_instance_that_nobody_remembers_waits_for_an_operator(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute)
     server = await tagged_server(compute, network, "stray", instance=NOBODY, uid=NOBODY)
     await rest(compute, 4 * LOOK_S)
@@ -152,7 +160,7 @@ async def test_c08_a_server_of_an_instance_that_nobody_remembers_waits_for_an_op
 
 
 @options(is_instant=True)
-async def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass(compute: ComputeHouse) -> None:
+async def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     for number in range(25):
         instance = await compute.instance(network, f"i{number}")
@@ -170,7 +178,7 @@ async def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass
 
 @options(is_instant=True)
 async def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_operator_lets_them(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
     names = [f"i{number}" for number in range(5)]
@@ -183,13 +191,15 @@ async def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_o
     anew = [await compute.instance(network, name) for name in names]
     await rest(compute, 60)
     told = [(await compute.read(each))["metadata"]["provisioningStatusDetail"]["reason"] for each in anew]
-    assert sorted(told) == ["MassDestruction"] * 2 + ["Provisioned"] * 3
+    assert sorted(told) == ["MassDeletion"] * 2 + ["Provisioned"] * 3
     assert (await compute.root.post(RELEASE)).status == 202
     for each in anew:
         await compute.until(each, "provisioned")
 
 
-async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_operator(compute: ComputeHouse) -> None:
+async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_operator(
+    compute: ComputeEnvironment,
+) -> None:
     network = await network_of(compute)
     instance = await made(compute, network, "web")
     await compute.root.delete(at(instance))
@@ -201,7 +211,7 @@ async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_
 
 
 @options(settings=ComputeSettings(check_every=timedelta(seconds=20)))
-async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute: ComputeHouse) -> None:
+async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute: ComputeEnvironment) -> None:
     region, identity = compute.region, compute.app.ports.identity
     charge = Charge(
         payer=ProjectRef(region.organization, region.project),
@@ -221,7 +231,7 @@ async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute
 
 
 @pytest.mark.parametrize("is_released", [True, False])
-async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeHouse, *, is_released: bool) -> None:
+async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeEnvironment, *, is_released: bool) -> None:
     instance = await made(compute, await network_of(compute))
     charge, identity = charge_for(await stored(compute, instance)), compute.app.ports.identity
     if is_released:
@@ -241,7 +251,7 @@ async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeHouse, *, i
     assert {row.spec.life for row in rows if row.spec.life != "released"} == {"confirmed"}
 
 
-async def test_c08_a_state_that_has_not_moved_for_too_long_is_told_once(compute: ComputeHouse) -> None:
+async def test_c08_a_state_that_has_not_moved_for_too_long_is_told_once(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
     await tagged_server(compute, network, "twin", instance=instance, uid=(await stored(compute, instance)).uid)
@@ -257,7 +267,7 @@ async def test_c08_a_state_that_has_not_moved_for_too_long_is_told_once(compute:
 @pytest.mark.parametrize("value", ["", "another", NOBODY])
 @pytest.mark.parametrize("is_deleted", [False, True])
 async def test_c08_c12_damaged_labels_are_found_and_told(
-    compute: ComputeHouse, label: str, value: str, *, is_deleted: bool
+    compute: ComputeEnvironment, label: str, value: str, *, is_deleted: bool
 ) -> None:
     instance = await made(compute, await network_of(compute))
     before = await stored(compute, instance)
@@ -271,7 +281,7 @@ async def test_c08_c12_damaged_labels_are_found_and_told(
     assert len(at_cloud(compute)) == 1
 
 
-async def test_c08_c12_a_prefix_that_is_none_is_found_and_told(compute: ComputeHouse) -> None:
+async def test_c08_c12_a_prefix_that_is_none_is_found_and_told(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     networking = (await stored(compute, instance)).spec.networking
     await choose(compute, instance, networking=replace(networking, allowed_source_addresses=("nope",)))
@@ -280,7 +290,7 @@ async def test_c08_c12_a_prefix_that_is_none_is_found_and_told(compute: ComputeH
     assert findings(compute, "damaged") == 1
 
 
-async def test_m18_an_instance_whose_network_went_while_nobody_watched_is_ended(compute: ComputeHouse) -> None:
+async def test_m18_an_instance_whose_network_went_while_nobody_watched_is_ended(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
 
@@ -297,7 +307,7 @@ async def test_m18_an_instance_whose_network_went_while_nobody_watched_is_ended(
 
 
 @options(settings=ComputeSettings(check_every=timedelta(seconds=20)))
-async def test_it_looks_as_often_as_it_is_told(compute: ComputeHouse) -> None:
+async def test_it_looks_as_often_as_it_is_told(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     await choose(compute, instance, server_id=NOBODY)
     await rest(compute, 30)

@@ -17,7 +17,7 @@ from remuda.compute.plans.schema import Attribute, PlanRead
 from remuda.compute.ports import ServerFacts
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from tests.compute.planned import (
+from tests.kit.compute.plans import (
     BEFORE,
     BROKEN,
     CANNOT_KEEP_PORTS,

@@ -16,7 +16,7 @@ from remuda.compute.plans.diff import STEP_KINDS
 from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from tests.compute.planned import (
+from tests.kit.compute.plans import (
     BEFORE,
     BROKEN,
     CANNOT_KEEP_PORTS,

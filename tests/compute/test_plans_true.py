@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.kit.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, make_group, settle
-from tests.kit.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import GPUS, Tenant, at, encoded, held, made, make_authority, make_group, settle
+from tests.kit.compute.updates import LARGE, ROCKY, kinds, named, plan, put, wanted
 
 PUBLIC: dict[str, Any] = {"networking": {"publicIP": True}}
 DATA = encoded("#cloud-config\npackages: [redis]\n")
@@ -53,37 +53,37 @@ class Seen:
         }
 
 
-async def _seen(house: ComputeHouse, instance: str) -> Seen:
-    read = await house.until(instance, "provisioned")
-    await house.clock.sleep(30)
-    servers = house.region.north.provider.servers
+async def _seen(compute: ComputeEnvironment, instance: str) -> Seen:
+    read = await compute.until(instance, "provisioned")
+    await compute.clock.sleep(30)
+    servers = compute.region.north.provider.servers
     assert servers is not None
     (server,) = [await servers.find_server(each.handle) async for part in servers.sightings() for each in part]
     assert server is not None
-    console = (await house.root.get(at(instance, "consoleoutput"))).json["contents"]
-    (amounts,) = await held(house)
+    console = (await compute.root.get(at(instance, "consoleoutput"))).json["contents"]
+    (amounts,) = await held(compute)
     return Seen(read, server.id, console, amounts)
 
 
-async def _spec(house: ComputeHouse, home: Home, spec: dict[str, Any]) -> dict[str, Any]:
+async def _spec(compute: ComputeEnvironment, tenant: Tenant, spec: dict[str, Any]) -> dict[str, Any]:
     """Return a change that names what there is."""
     found = dict(spec)
     if "sshCertificateAuthorityId" in found:
-        found["sshCertificateAuthorityId"] = await make_authority(house, home.project)
+        found["sshCertificateAuthorityId"] = await make_authority(compute, tenant.project)
     if "securityGroups" in found.get("networking", {}):
-        group = await make_group(house, home.network)
+        group = await make_group(compute, tenant.network)
         found["networking"] = {**found["networking"], "securityGroups": [group]}
     return found
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_b02_c10_what_a_plan_tells_is_what_comes_of_it(compute: ComputeHouse, change: str) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute, **PUBLIC)))
+async def test_b02_c10_what_a_plan_tells_is_what_comes_of_it(compute: ComputeEnvironment, change: str) -> None:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, **PUBLIC)))
     before = await _seen(compute, instance)
-    body = wanted(home, compute, **await _spec(compute, home, CHANGES[change]))
-    told = await plan(home.client, instance, body)
-    assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
+    body = wanted(tenant, compute, **await _spec(compute, tenant, CHANGES[change]))
+    told = await plan(tenant.client, instance, body)
+    assert (await put(tenant.client, instance, body, plan=told["hash"])).status == 202
     after = await _seen(compute, instance)
     for thing in named(told["survives"]):
         assert after.things[thing] == before.things[thing], f"{thing} survives"

@@ -5,47 +5,47 @@ from typing import Any
 from remuda.compute.kinds import ProjectPolicy
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.asking import ABSENT, Home, at, forbidden, made, settle
-from tests.kit.compute.changing import LARGE, plan, put, wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.resources.room import refusal
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import ABSENT, Tenant, at, forbidden, made, settle
+from tests.kit.compute.updates import LARGE, plan, put, wanted
+from tests.kit.resource_api import refusal
 
 NOTHING = {"deletion": False, "plan": False}
 
 
-def _path(house: ComputeHouse, project: str) -> str:
-    return f"/api/v2/organizations/{house.region.organization}/projects/{project}/policy"
+def _path(compute: ComputeEnvironment, project: str) -> str:
+    return f"/api/v2/organizations/{compute.region.organization}/projects/{project}/policy"
 
 
-async def _set(house: ComputeHouse, home: Home, **demands: bool) -> Reply:
-    return await house.root.put(_path(house, home.project), demands)
+async def _set(compute: ComputeEnvironment, tenant: Tenant, **demands: bool) -> Reply:
+    return await compute.root.put(_path(compute, tenant.project), demands)
 
 
-async def _admin(house: ComputeHouse) -> Client:
-    identity = house.region.identity
-    group = await identity.group(house.region.organization, "administrator", name="admins")
-    await identity.user("admin@example.com", house.region.organization, group)
-    return house.client(await identity.log_in("admin@example.com"))
+async def _admin(compute: ComputeEnvironment) -> Client:
+    identity = compute.region.identity
+    group = await identity.group(compute.region.organization, "administrator", name="admins")
+    await identity.user("admin@example.com", compute.region.organization, group)
+    return compute.client(await identity.log_in("admin@example.com"))
 
 
-async def test_nothing_is_demanded_until_somebody_says_so(compute: ComputeHouse) -> None:
-    home, admin = await settle(compute), await _admin(compute)
-    path = _path(compute, home.project)
-    before = await home.client.get(path)
+async def test_nothing_is_demanded_until_somebody_says_so(compute: ComputeEnvironment) -> None:
+    tenant, admin = await settle(compute), await _admin(compute)
+    path = _path(compute, tenant.project)
+    before = await tenant.client.get(path)
     assert (before.status, before.json) == (200, NOTHING)
     reply = await admin.put(path, {"deletion": True})
     assert (reply.status, reply.json) == (200, {"deletion": True, "plan": False})
-    after = await home.client.get(path)
+    after = await tenant.client.get(path)
     assert (after.json, after.headers["etag"]) == (reply.json, reply.headers["etag"])
     assert before.headers["etag"] != after.headers["etag"]
     assert (await admin.put(path, {})).json == NOTHING, "what is left out is not demanded"
 
 
-async def test_a_policy_is_for_those_to_set_who_may_change_projects(compute: ComputeHouse) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
-    path = _path(compute, home.project)
+async def test_a_policy_is_for_those_to_set_who_may_change_projects(compute: ComputeEnvironment) -> None:
+    tenant, other = await settle(compute), await settle(compute, "bob")
+    path = _path(compute, tenant.project)
     refused = forbidden("update", endpoint="identity:projects")
-    assert refusal(await home.client.put(path, {"plan": True})) == refused
+    assert refusal(await tenant.client.put(path, {"plan": True})) == refused
     assert (await other.client.get(path)).status == 403
     assert (await other.client.put(path, {"plan": True})).status == 403
     assert (await compute.client(None).get(path)).status == 401
@@ -54,9 +54,9 @@ async def test_a_policy_is_for_those_to_set_who_may_change_projects(compute: Com
         assert refusal(reply) == (404, "resource not found")
 
 
-async def test_b01_a_policy_is_set_for_the_state_that_was_seen(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    path = _path(compute, home.project)
+async def test_b01_a_policy_is_set_for_the_state_that_was_seen(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    path = _path(compute, tenant.project)
     seen = (await compute.root.get(path)).headers["etag"]
     first = await compute.root.put(path, {"plan": True}, if_match=seen)
     assert first.status == 200
@@ -66,45 +66,45 @@ async def test_b01_a_policy_is_set_for_the_state_that_was_seen(compute: ComputeH
     assert replies[0].body == replies[1].body
 
 
-async def test_b02_a_policy_protects_every_instance_of_its_project_from_deletion(compute: ComputeHouse) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
+async def test_b02_a_policy_protects_every_instance_of_its_project_from_deletion(compute: ComputeEnvironment) -> None:
+    tenant, other = await settle(compute), await settle(compute, "bob")
     mine, theirs = [
         made(await each.client.post(INSTANCES, each.wanted(compute, name=f"of-{each.project[:8]}")))
-        for each in (home, other)
+        for each in (tenant, other)
     ]
-    await _set(compute, home, deletion=True)
-    status, words = refusal(await home.client.delete(at(mine)))
+    await _set(compute, tenant, deletion=True)
+    status, words = refusal(await tenant.client.delete(at(mine)))
     assert status == 403
     assert "policy of the project" in words
     assert "deletion" in words
     assert (await other.client.delete(at(theirs))).status == 202
-    await _set(compute, home)
-    assert (await home.client.delete(at(mine))).status == 202
-    await _set(compute, home, deletion=True)
-    assert (await home.client.delete(at(mine))).status == 202, "what is going is not protected any more"
+    await _set(compute, tenant)
+    assert (await tenant.client.delete(at(mine))).status == 202
+    await _set(compute, tenant, deletion=True)
+    assert (await tenant.client.delete(at(mine))).status == 202, "what is going is not protected any more"
     await compute.until_gone(mine)
 
 
-async def test_b02_a_policy_demands_the_plan_of_what_destroys(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+async def test_b02_a_policy_demands_the_plan_of_what_destroys(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     await compute.until(instance, "provisioned")
-    await _set(compute, home, plan=True)
-    body = wanted(home, compute, flavorId=LARGE)
-    refused = await put(home.client, instance, body)
+    await _set(compute, tenant, plan=True)
+    body = wanted(tenant, compute, flavorId=LARGE)
+    refused = await put(tenant.client, instance, body)
     assert (refused.status, refused.json["code"]) == (409, "plan_required")
-    agreed: Any = await plan(home.client, instance, body)
+    agreed: Any = await plan(tenant.client, instance, body)
     assert refused.json["plan"] == agreed
-    assert (await put(home.client, instance, body, plan=agreed["hash"])).status == 202
-    await _set(compute, home)
-    assert (await put(home.client, instance, wanted(home, compute))).status == 202
+    assert (await put(tenant.client, instance, body, plan=agreed["hash"])).status == 202
+    await _set(compute, tenant)
+    assert (await put(tenant.client, instance, wanted(tenant, compute))).status == 202
 
 
-async def test_an_instance_that_protects_itself_says_how_to_lift_that(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute, protection={"deletion": True})))
-    words = "The instance is protected from deletion. Set spec.protection.deletion to false before you delete it."
-    assert refusal(await home.client.delete(at(instance))) == (403, words)
-    lifted = wanted(home, compute, protection={"deletion": False})
-    assert (await put(home.client, instance, lifted)).status == 202
-    assert (await home.client.delete(at(instance))).status == 202
+async def test_an_instance_that_protects_itself_says_how_to_lift_that(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, protection={"deletion": True})))
+    words = "The instance is protected from deletion: set spec.protection.deletion to false, then delete it."
+    assert refusal(await tenant.client.delete(at(instance))) == (403, words)
+    lifted = wanted(tenant, compute, protection={"deletion": False})
+    assert (await put(tenant.client, instance, lifted)).status == 202
+    assert (await tenant.client.delete(at(instance))).status == 202

@@ -9,7 +9,8 @@ import pytest
 from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import OPEN, Operation
 from tests.kit.compute.apart import EITHER_WAY, Begun, databases
-from tests.kit.compute.asking import (
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import (
     ABSENT,
     ARM_IMAGE,
     DEBIAN,
@@ -28,69 +29,68 @@ from tests.kit.compute.asking import (
     make_group,
     settle,
 )
-from tests.kit.compute.changing import LARGE, ROCKY, SMALL, put, wanted
-from tests.kit.compute.house import INSTANCES, ComputeHouse
-from tests.kit.region.house import STANDARD
-from tests.resources.room import refusal
+from tests.kit.compute.updates import LARGE, ROCKY, SMALL, put, wanted
+from tests.kit.region.environment import STANDARD
+from tests.kit.resource_api import refusal
 
 CANARY = encoded("#cloud-config\npassword: canary-word\n")
 
 
 async def test_m01_everything_that_may_be_changed_is_replaced_and_comes_back_as_it_was_sent(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute, userData=encoded("#!/bin/sh\n"))))
-    group = await make_group(compute, home.network)
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, userData=encoded("#!/bin/sh\n"))))
+    group = await make_group(compute, tenant.network)
     networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.9.0.0/24"]}
     metadata = {"description": "a shop", "tags": [{"name": "tier", "value": "web"}]}
-    body = wanted(home, compute, metadata=metadata, networking=networking, userData=CANARY)
-    reply = await put(home.client, instance, body)
+    body = wanted(tenant, compute, metadata=metadata, networking=networking, userData=CANARY)
+    reply = await put(tenant.client, instance, body)
     assert reply.status == 202
-    read = (await home.client.get(at(instance))).json
+    read = (await tenant.client.get(at(instance))).json
     for each in (reply.json, read):
         assert each["spec"] == body["spec"]
         assert each["metadata"]["description"] == "a shop"
         assert each["metadata"]["tags"] == metadata["tags"]
         assert each["metadata"]["modifiedBy"] == "ann@example.com"
-    bare = await put(home.client, instance, wanted(home, compute))
+    bare = await put(tenant.client, instance, wanted(tenant, compute))
     assert bare.json["spec"] == {"flavorId": STANDARD, "imageId": DEBIAN, "networking": {}}
     assert "description" not in bare.json["metadata"]
 
 
 @pytest.mark.parametrize("networking", [{}, {"publicIP": True}])
 async def test_changes_that_are_asked_for_at_the_same_time_wait_for_each_other(
-    compute: ComputeHouse, networking: dict[str, Any]
+    compute: ComputeEnvironment, networking: dict[str, Any]
 ) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     await compute.until(instance, "provisioned")
     bodies = [
-        wanted(home, compute, metadata={"description": str(number)}, networking=networking) for number in range(20)
+        wanted(tenant, compute, metadata={"description": str(number)}, networking=networking) for number in range(20)
     ]
-    replies = await asyncio.gather(*(put(home.client, instance, body) for body in bodies))
+    replies = await asyncio.gather(*(put(tenant.client, instance, body) for body in bodies))
     assert {reply.status for reply in replies} == {202}
     read = await compute.until(instance, "provisioned")
     assert (read["spec"]["networking"], "publicIP" in read["status"]) == (networking, bool(networking))
     assert await held(compute) == [{"servers": 1} | ({"floatingips": 1} if networking else {})]
 
 
-async def test_m08_a_name_stays(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
-    body = wanted(home, compute, metadata={"name": "another", "description": "new"})
+async def test_m08_a_name_stays(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    body = wanted(tenant, compute, metadata={"name": "another", "description": "new"})
     for query in ({}, {"dryRun": "true"}):
-        assert refusal(await put(home.client, instance, body, **query)) == (422, "instance names are immutable")
-    assert "description" not in (await home.client.get(at(instance))).json["metadata"]
+        assert refusal(await put(tenant.client, instance, body, **query)) == (422, "instance names are immutable")
+    assert "description" not in (await tenant.client.get(at(instance))).json["metadata"]
 
 
-async def test_what_is_being_deleted_is_not_changed(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+async def test_what_is_being_deleted_is_not_changed(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     await compute.until(instance, "provisioned")
-    await home.client.delete(at(instance))
+    await tenant.client.delete(at(instance))
     for query in ({}, {"dryRun": "true"}):
-        reply = await put(home.client, instance, wanted(home, compute), **query)
+        reply = await put(tenant.client, instance, wanted(tenant, compute), **query)
         assert refusal(reply) == (400, "instance is being deleted")
 
 
@@ -109,114 +109,118 @@ async def test_what_is_being_deleted_is_not_changed(compute: ComputeHouse) -> No
     ],
 )
 async def test_m04_what_cannot_be_is_refused_in_the_words_of_a_create_and_changes_nothing(
-    compute: ComputeHouse, spec: dict[str, Any], status: int, words: str
+    compute: ComputeEnvironment, spec: dict[str, Any], status: int, words: str
 ) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     before = await compute.store.get(ComputeInstance, instance)
     for query in ({}, {"dryRun": "true"}):
-        reply = await put(home.client, instance, wanted(home, compute, **spec), **query)
+        reply = await put(tenant.client, instance, wanted(tenant, compute, **spec), **query)
         assert refusal(reply) == (status, words)
     assert (await compute.store.get(ComputeInstance, instance)).spec == before.spec
 
 
-async def test_m05_m06_groups_authorities_and_user_data_are_judged_as_they_are_at_create(compute: ComputeHouse) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
-    group = await make_group(compute, await compute.region.network("third", projectId=home.project), "far")
-    reply = await put(home.client, instance, wanted(home, compute, networking={"securityGroups": [group]}))
+async def test_m05_m06_groups_authorities_and_user_data_are_judged_as_they_are_at_create(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant, other = await settle(compute), await settle(compute, "bob")
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    group = await make_group(compute, await compute.region.network("third", projectId=tenant.project), "far")
+    reply = await put(tenant.client, instance, wanted(tenant, compute, networking={"securityGroups": [group]}))
     words = "a referenced security group must belong to the same network as the instance"
     assert refusal(reply) == (422, words)
     foreign = await make_authority(compute, other.project)
-    asked = wanted(home, compute, sshCertificateAuthorityId=foreign)
-    assert (await put(home.client, instance, asked)).status == 403
+    asked = wanted(tenant, compute, sshCertificateAuthorityId=foreign)
+    assert (await put(tenant.client, instance, asked)).status == 403
     assert (await put(compute.root, instance, asked)).status == 422
-    own = await make_authority(compute, home.project, "own")
-    odd = wanted(home, compute, sshCertificateAuthorityId=own, userData=encoded("anything"))
-    assert (await put(home.client, instance, odd)).status == 422
+    own = await make_authority(compute, tenant.project, "own")
+    odd = wanted(tenant, compute, sshCertificateAuthorityId=own, userData=encoded("anything"))
+    assert (await put(tenant.client, instance, odd)).status == 422
     assert (await compute.store.get(ComputeInstance, instance)).metadata.generation == 1
 
 
-async def test_who_may_not_change_an_instance_may_not_try_it_either(compute: ComputeHouse) -> None:
-    home, other = await settle(compute), await settle(compute, "bob")
+async def test_who_may_not_change_an_instance_may_not_try_it_either(compute: ComputeEnvironment) -> None:
+    tenant, other = await settle(compute), await settle(compute, "bob")
     reader = await settle(compute, "eve", role="reader")
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     for query in ({}, {"dryRun": "true"}, {"plan": "0" * 32}):
         for client, why in ((other.client, OUT_OF_PROJECT), (reader.client, OUT_OF_PROJECT)):
-            reply = await put(client, instance, wanted(home, compute), **query)
+            reply = await put(client, instance, wanted(tenant, compute), **query)
             assert refusal(reply) == forbidden("read", why)
-        assert refusal(await put(home.client, ABSENT, wanted(home, compute), **query)) == NOT_FOUND
+        assert refusal(await put(tenant.client, ABSENT, wanted(tenant, compute), **query)) == NOT_FOUND
 
 
-async def test_b01_a_change_holds_for_the_state_that_the_caller_has_seen(compute: ComputeHouse) -> None:
-    home = await settle(compute)
-    reply = await home.client.post(INSTANCES, home.wanted(compute))
+async def test_b01_a_change_holds_for_the_state_that_the_caller_has_seen(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    reply = await tenant.client.post(INSTANCES, tenant.wanted(compute))
     instance, seen = made(reply), reply.headers["etag"]
-    body = wanted(home, compute, metadata={"description": "one"})
+    body = wanted(tenant, compute, metadata={"description": "one"})
     for query in ({"dryRun": "true"}, {}):
-        told = await put(home.client, instance, body, {"if-match": seen}, **query)
+        told = await put(tenant.client, instance, body, {"if-match": seen}, **query)
         assert told.status in {200, 202}
     for query in ({"dryRun": "true"}, {}):
-        assert (await put(home.client, instance, body, {"if-match": seen}, **query)).status == 412
+        assert (await put(tenant.client, instance, body, {"if-match": seen}, **query)).status == 412
     assert told.headers["etag"] != seen
-    assert (await put(home.client, instance, body, {"if-match": told.headers["etag"]})).status == 202
+    assert (await put(tenant.client, instance, body, {"if-match": told.headers["etag"]})).status == 202
 
 
 async def test_m17_what_is_held_follows_what_it_costs_and_a_quota_that_is_full_refuses_the_change(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     await compute.until(instance, "provisioned")
     assert await held(compute) == [{"servers": 1}]
     public = {"networking": {"publicIP": True}}
-    assert (await put(home.client, instance, wanted(home, compute, **public))).status == 202
+    assert (await put(tenant.client, instance, wanted(tenant, compute, **public))).status == 202
     assert await held(compute) == [{"servers": 1, "floatingips": 1}]
     await _limit(compute, gpus=3)
     before = await compute.store.get(ComputeInstance, instance)
-    refused = await put(home.client, instance, wanted(home, compute, flavorId=GPUS, **public))
+    refused = await put(tenant.client, instance, wanted(tenant, compute, flavorId=GPUS, **public))
     assert refused.status == 403
     after = await compute.store.get(ComputeInstance, instance)
     assert (after.spec, await held(compute)) == (before.spec, [{"servers": 1, "floatingips": 1}])
     await _limit(compute, gpus=4)
-    assert (await put(home.client, instance, wanted(home, compute, flavorId=GPUS))).status == 202
+    assert (await put(tenant.client, instance, wanted(tenant, compute, flavorId=GPUS))).status == 202
     assert await held(compute) == [{"servers": 1, "gpus": 4}]
     settled = await compute.until(instance, "provisioned")
     assert "publicIP" not in settled["status"]
 
 
-async def _limit(house: ComputeHouse, **limits: int) -> None:
-    path = f"/api/v1/organizations/{house.region.organization}/quotas"
-    client = house.region.identity.client(house.region.identity.root)
+async def _limit(compute: ComputeEnvironment, **limits: int) -> None:
+    path = f"/api/v1/organizations/{compute.region.organization}/quotas"
+    client = compute.region.identity.client(compute.region.identity.root)
     quotas = [{"kind": kind, "quantity": quantity} for kind, quantity in limits.items()]
     reply = await client.put(path, {"quotas": quotas})
     assert reply.status < 300, reply.body.decode()
 
 
-async def test_c03_a_flavor_without_a_free_place_is_refused_before_anything_is_lost(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_c03_a_flavor_without_a_free_place_is_refused_before_anything_is_lost(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant = await settle(compute)
     await _limit(compute, gpus=100)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     before = await compute.until(instance, "provisioned")
     for number in range(4):  # when the last is asked for, one is free: that is known for ten seconds, and not so
-        taker = made(await home.client.post(INSTANCES, home.wanted(compute, f"taker-{number}", flavorId=GPUS)))
+        taker = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, f"taker-{number}", flavorId=GPUS)))
         await compute.until(taker, "provisioned")
     for query in ({"dryRun": "true"}, {}):
-        status, words = refusal(await put(home.client, instance, wanted(home, compute, flavorId=GPUS), **query))
+        status, words = refusal(await put(tenant.client, instance, wanted(tenant, compute, flavorId=GPUS), **query))
         assert status == 422
         assert "sim-gpu-64, which has no free place in the region now" in words
     assert (await compute.read(instance))["spec"] == before["spec"]
-    authority = await make_authority(compute, home.project)
-    same = wanted(home, compute, metadata={"name": "taker-3"}, flavorId=GPUS, sshCertificateAuthorityId=authority)
-    assert (await put(home.client, taker, same)).status == 202, "it has a place already"
+    authority = await make_authority(compute, tenant.project)
+    same = wanted(tenant, compute, metadata={"name": "taker-3"}, flavorId=GPUS, sshCertificateAuthorityId=authority)
+    assert (await put(tenant.client, taker, same)).status == 202, "it has a place already"
 
 
-async def test_m15_c10_another_flavor_keeps_id_addresses_and_mac(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_m15_c10_another_flavor_keeps_id_addresses_and_mac(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
     networking = {"publicIP": True}
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute, networking=networking)))
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, networking=networking)))
     before = await compute.until(instance, "provisioned")
-    reply = await put(home.client, instance, wanted(home, compute, flavorId=LARGE, networking=networking))
+    reply = await put(tenant.client, instance, wanted(tenant, compute, flavorId=LARGE, networking=networking))
     assert reply.json["metadata"]["provisioningStatus"] == "provisioning"
     after = await compute.until(instance, "provisioned")
     for name in ("privateIP", "publicIP", "macAddress"):
@@ -225,17 +229,17 @@ async def test_m15_c10_another_flavor_keeps_id_addresses_and_mac(compute: Comput
     assert [each.flavor for each in await _at_cloud(compute)] == [LARGE]
 
 
-async def test_m15_user_data_waits_for_the_next_rebuild_and_is_done_then(compute: ComputeHouse) -> None:
-    home = await settle(compute)
+async def test_m15_user_data_waits_for_the_next_rebuild_and_is_done_then(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
     first = {"userData": encoded("#cloud-config\npackages: [nginx]\n")}
     later = {"userData": encoded("#cloud-config\npackages: [redis]\n")}
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute, **first)))
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, **first)))
     await compute.until(instance, "provisioned")
     server = (await _at_cloud(compute))[0].id
-    assert (await put(home.client, instance, wanted(home, compute, **later))).status == 202
+    assert (await put(tenant.client, instance, wanted(tenant, compute, **later))).status == 202
     await compute.until(instance, "provisioned")
     assert "nginx" in await _console(compute, instance)
-    assert (await put(home.client, instance, wanted(home, compute, imageId=ROCKY, **later))).status == 202
+    assert (await put(tenant.client, instance, wanted(tenant, compute, imageId=ROCKY, **later))).status == 202
     await compute.until(instance, "provisioned")
     console = await _console(compute, instance)
     assert "redis" in console
@@ -243,46 +247,48 @@ async def test_m15_user_data_waits_for_the_next_rebuild_and_is_done_then(compute
     assert [(each.id, each.image) for each in await _at_cloud(compute)] == [(server, ROCKY)], "the same server"
 
 
-async def _console(house: ComputeHouse, instance: str) -> str:
-    return str((await house.root.get(at(instance, "consoleoutput"))).json["contents"])
+async def _console(compute: ComputeEnvironment, instance: str) -> str:
+    return str((await compute.root.get(at(instance, "consoleoutput"))).json["contents"])
 
 
-async def _at_cloud(house: ComputeHouse) -> list[Any]:
-    servers = house.region.north.provider.servers
+async def _at_cloud(compute: ComputeEnvironment) -> list[Any]:
+    servers = compute.region.north.provider.servers
     assert servers is not None
     handles = [each.handle async for part in servers.sightings() for each in part]
     return [await servers.find_server(handle) for handle in handles]
 
 
 async def test_a_repeat_under_its_key_tells_how_the_instance_stands_and_undoes_nobodys_change(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute, userData=CANARY)))
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, userData=CANARY)))
     keyed = {"idempotency-key": "mine"}
-    mine = wanted(home, compute, metadata={"description": "mine"}, flavorId=SMALL, userData=CANARY)
-    assert (await put(home.client, instance, mine, keyed)).status == 202
-    again = await put(home.client, instance, mine, keyed)
+    mine = wanted(tenant, compute, metadata={"description": "mine"}, flavorId=SMALL, userData=CANARY)
+    assert (await put(tenant.client, instance, mine, keyed)).status == 202
+    again = await put(tenant.client, instance, mine, keyed)
     assert (again.status, again.headers["idempotency-replayed"]) == (202, "true")
     assert again.json["metadata"]["description"] == "mine"
-    theirs = wanted(home, compute, metadata={"description": "theirs"}, flavorId=SMALL, userData=CANARY)
+    theirs = wanted(tenant, compute, metadata={"description": "theirs"}, flavorId=SMALL, userData=CANARY)
     assert (await put(compute.root, instance, theirs)).status == 202
-    late = await put(home.client, instance, mine, keyed)
+    late = await put(tenant.client, instance, mine, keyed)
     assert late.json["metadata"]["description"] == "theirs"
     assert late.json["spec"]["userData"] == CANARY
-    assert (await put(home.client, instance, theirs, keyed)).status == 422
+    assert (await put(tenant.client, instance, theirs, keyed)).status == 422
 
 
 @EITHER_WAY
 async def test_user_data_is_sealed_wherever_a_change_leaves_it(tmp_path: Path, begun: Begun) -> None:
-    async with begun(tmp_path) as house:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house, userData=CANARY)))
-        body = wanted(home, house, flavorId=LARGE, networking={"publicIP": True}, userData=CANARY)
-        assert (await put(home.client, instance, body)).status == 202
-        await house.until(instance, "provisioned")
-        assert (await put(home.client, instance, wanted(home, house))).status == 202
-        operations = [each for each in (await house.store.list(Operation)).items if each.spec.saga == "instance.update"]
+    async with begun(tmp_path) as compute:
+        tenant = await settle(compute)
+        instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, userData=CANARY)))
+        body = wanted(tenant, compute, flavorId=LARGE, networking={"publicIP": True}, userData=CANARY)
+        assert (await put(tenant.client, instance, body)).status == 202
+        await compute.until(instance, "provisioned")
+        assert (await put(tenant.client, instance, wanted(tenant, compute))).status == 202
+        operations = [
+            each for each in (await compute.store.list(Operation)).items if each.spec.saga == "instance.update"
+        ]
         assert [(each.phase, each.spec.input, each.spec.sealed_input is None) for each in operations] == [
             ("done", "", False)
         ] * 2
@@ -293,13 +299,13 @@ async def test_user_data_is_sealed_wherever_a_change_leaves_it(tmp_path: Path, b
 
 
 async def test_of_many_who_change_at_once_the_last_one_wins_and_what_is_held_is_what_it_costs(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home = await settle(compute)
-    instance = made(await home.client.post(INSTANCES, home.wanted(compute)))
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     await compute.until(instance, "provisioned")
-    asked = [wanted(home, compute, flavorId=flavor) for flavor in (SMALL, LARGE, GPUS, STANDARD) for _ in range(4)]
-    replies = await asyncio.gather(*(put(home.client, instance, body) for body in asked))
+    asked = [wanted(tenant, compute, flavorId=flavor) for flavor in (SMALL, LARGE, GPUS, STANDARD) for _ in range(4)]
+    replies = await asyncio.gather(*(put(tenant.client, instance, body) for body in asked))
     assert {reply.status for reply in replies} <= {202, 409}
     assert 202 in {reply.status for reply in replies}
     settled = await compute.until(instance, "provisioned")

@@ -28,12 +28,12 @@ from remuda.quota.ports import Charge
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
-from tests.compute.test_instances_sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
+from tests.kit.compute.sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
 from tests.kit.environment import options
+from tests.kit.proofs.saga_environment import FIRST, SagaEnvironment, saga_environment
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity, said_of
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.operations.stage import FIRST, Stage, staged
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MAKER = "dddddddd-0000-4000-8000-000000000004"
@@ -162,12 +162,12 @@ class Slow:
         await self._ledger.change(charge)
 
 
-def _began(stage: Stage, proof: Proof) -> tuple[UpdatePorts, Work[ChangedInstance], MemoryIdentity]:
+def _began(sagas: SagaEnvironment, proof: Proof) -> tuple[UpdatePorts, Work[ChangedInstance], MemoryIdentity]:
     """Return what the steps of a proof's change work on, step by step, and the ledger behind it."""
-    settled, change = stage.surroundings, proof.input
+    settled, change = sagas.surroundings, proof.input
     assert isinstance(settled, Settled)
     assert isinstance(change, ChangedInstance)
-    return settled.ports(stage.start().store), Work(FIRST, change, "prover"), settled.identity
+    return settled.ports(sagas.start().store), Work(FIRST, change, "prover"), settled.identity
 
 
 @pytest.mark.parametrize("undone", range(len(UPDATE_INSTANCE.steps) + 1))
@@ -177,8 +177,8 @@ def _began(stage: Stage, proof: Proof) -> tuple[UpdatePorts, Work[ChangedInstanc
 async def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_word(
     world: World, proof: Proof, step: int, undone: int
 ) -> None:
-    async with staged(world, proof) as stage:
-        before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
+    async with saga_environment(world, proof) as sagas:
+        before, (ports, work, ledger) = await sagas.observe(), _began(sagas, proof)
         for each in UPDATE_INSTANCE.steps[:step]:
             await each.do(ports, work)
         slow = Slow(ledger)
@@ -189,13 +189,13 @@ async def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_wo
                 slow.wakes.set()
                 await asyncio.wait([late])
             await each.undo(ports, work)
-            (instance,), (held,) = (await stage.store.list(ComputeInstance)).items, ledger.held.values()
+            (instance,), (held,) = (await sagas.store.list(ComputeInstance)).items, ledger.held.values()
             held_of = {amount.kind: amount.committed for amount in held.amounts}
             assert all(held_of.get(cost.kind, 0) >= cost.committed for cost in charge_for(instance).amounts)
         slow.wakes.set()
         await asyncio.wait([late])
         assert late.exception() is None or isinstance(late.exception(), Unavailable)
-        assert await stage.observe() == before
+        assert await sagas.observe() == before
 
 
 @pytest.mark.parametrize("step", [1, 2])
@@ -204,8 +204,8 @@ async def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_wo
 async def test_c11_of_two_who_undo_a_change_the_one_that_sleeps_does_not_have_the_last_word(
     world: World, proof: Proof, step: int
 ) -> None:
-    async with staged(world, proof) as stage:
-        before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
+    async with saga_environment(world, proof) as sagas:
+        before, (ports, work, ledger) = await sagas.observe(), _began(sagas, proof)
         for each in UPDATE_INSTANCE.steps:
             await each.do(ports, work)
         slow = Slow(ledger)
@@ -217,4 +217,4 @@ async def test_c11_of_two_who_undo_a_change_the_one_that_sleeps_does_not_have_th
         slow.wakes.set()
         await asyncio.wait([late])
         assert isinstance(late.exception(), Unavailable)
-        assert await stage.observe() == before
+        assert await sagas.observe() == before

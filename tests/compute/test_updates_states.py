@@ -2,25 +2,25 @@
 
 from typing import Any
 
-from tests.kit.compute.asking import Home, at, made, settle
-from tests.kit.compute.changing import LARGE, ROCKY, kinds, named, plan, put, wanted
-from tests.kit.compute.controlling import at_cloud
-from tests.kit.compute.house import INSTANCES, ComputeHouse
+from tests.kit.compute.controllers import at_cloud
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import Tenant, at, made, settle
+from tests.kit.compute.updates import LARGE, ROCKY, kinds, named, plan, put, wanted
 
 OF_THE_DISK = {"rootDisk", "sshHostKeys", "memory"}
 PORTED = {"id", "name", "privateIP", "macAddress"}
 OTHER_WORDS = {"description": "in other words"}
 
 
-async def _begin(house: ComputeHouse) -> tuple[Home, str]:
-    home = await settle(house)
-    instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-    await house.until(instance, "provisioned")
-    return home, instance
+async def _begin(compute: ComputeEnvironment) -> tuple[Tenant, str]:
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    return tenant, instance
 
 
-async def _until_it_is(house: ComputeHouse, instance: str, power: str) -> None:
-    await house.awaited(instance, lambda reply: reply.json["status"]["powerState"] == power, power)
+async def _until_it_is(compute: ComputeEnvironment, instance: str, power: str) -> None:
+    await compute.awaited(instance, lambda reply: reply.json["status"]["powerState"] == power, power)
 
 
 def _in_place(told: Any) -> tuple[str, str]:
@@ -30,71 +30,73 @@ def _in_place(told: Any) -> tuple[str, str]:
     return told["steps"][0]["sentence"], told["downtime"]["sentence"]
 
 
-async def test_b02_while_an_instance_is_replaced_no_plan_promises_that_its_disk_survives(compute: ComputeHouse) -> None:
-    home, instance = await _begin(compute)
-    described = wanted(home, compute, metadata=OTHER_WORDS, flavorId=LARGE)
-    assert (await put(home.client, instance, wanted(home, compute, flavorId=LARGE))).status == 202
-    asked_for = await plan(home.client, instance, described)
+async def test_b02_while_an_instance_is_replaced_no_plan_promises_that_its_disk_survives(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant, instance = await _begin(compute)
+    described = wanted(tenant, compute, metadata=OTHER_WORDS, flavorId=LARGE)
+    assert (await put(tenant.client, instance, wanted(tenant, compute, flavorId=LARGE))).status == 202
+    asked_for = await plan(tenant.client, instance, described)
     await _until_it_is(compute, instance, "Rebuilding")
-    under_way = await plan(home.client, instance, described)
+    under_way = await plan(tenant.client, instance, described)
     for told in (asked_for, under_way):
         step, downtime = _in_place(told)
         assert set(named(told["survives"])) == PORTED
         assert "runs" not in step
         assert "already being rebuilt or replaced, with a new root disk" in downtime
     await compute.until(instance, "provisioned")
-    ended = await plan(home.client, instance, described)
+    ended = await plan(tenant.client, instance, described)
     assert set(named(ended["survives"])) == PORTED | OF_THE_DISK
     assert _in_place(ended) == ("The change is applied while the instance runs.", "There is no downtime.")
     assert {asked_for["hash"], under_way["hash"]} == {ended["hash"]}
 
 
 async def test_b02_what_an_instance_that_is_replaced_would_lose_needs_consent_all_the_same(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home, instance = await _begin(compute)
+    tenant, instance = await _begin(compute)
     protected: dict[str, Any] = {"flavorId": LARGE, "protection": {"plan": True}}
-    assert (await put(home.client, instance, wanted(home, compute, **protected))).status == 202
+    assert (await put(tenant.client, instance, wanted(tenant, compute, **protected))).status == 202
     await _until_it_is(compute, instance, "Rebuilding")
-    body = wanted(home, compute, **protected, imageId=ROCKY)
-    refused = await put(home.client, instance, body)
+    body = wanted(tenant, compute, **protected, imageId=ROCKY)
+    refused = await put(tenant.client, instance, body)
     assert (refused.status, refused.json["code"]) == (409, "plan_required")
     told = refused.json["plan"]
     assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
     assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "seconds")
-    assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
+    assert (await put(tenant.client, instance, body, plan=told["hash"])).status == 202
     await compute.until(instance, "provisioned")
 
 
 async def test_b02_of_a_stopped_instance_nothing_is_said_to_run_and_its_plan_holds_when_it_is_started(
-    compute: ComputeHouse,
+    compute: ComputeEnvironment,
 ) -> None:
-    home, instance = await _begin(compute)
-    assert (await home.client.post(at(instance, "stop"))).status == 202
+    tenant, instance = await _begin(compute)
+    assert (await tenant.client.post(at(instance, "stop"))).status == 202
     await _until_it_is(compute, instance, "Stopped")
-    told = await plan(home.client, instance, wanted(home, compute, metadata=OTHER_WORDS))
+    told = await plan(tenant.client, instance, wanted(tenant, compute, metadata=OTHER_WORDS))
     step, downtime = _in_place(told)
     assert set(named(told["survives"])) == PORTED | {"rootDisk", "sshHostKeys"}
     assert "runs" not in step
     assert "no further downtime" in downtime
-    body = wanted(home, compute, imageId=ROCKY)
-    told = await plan(home.client, instance, body)
+    body = wanted(tenant, compute, imageId=ROCKY)
+    told = await plan(tenant.client, instance, body)
     assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
     assert "memory" not in named(told["survives"])
     assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "none")
-    assert (await home.client.post(at(instance, "start"))).status == 202
+    assert (await tenant.client.post(at(instance, "start"))).status == 202
     await _until_it_is(compute, instance, "Running")
-    running = await plan(home.client, instance, body)
+    running = await plan(tenant.client, instance, body)
     assert set(named(running["lost"])) == OF_THE_DISK
     assert running["hash"] == told["hash"]
-    assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
+    assert (await put(tenant.client, instance, body, plan=told["hash"])).status == 202
 
 
-async def test_b02_of_a_broken_instance_nothing_is_said_to_run(compute: ComputeHouse) -> None:
-    home, instance = await _begin(compute)
+async def test_b02_of_a_broken_instance_nothing_is_said_to_run(compute: ComputeEnvironment) -> None:
+    tenant, instance = await _begin(compute)
     compute.region.north.operator.fail(at_cloud(compute)[0].id, "the disk broke")
     await _until_it_is(compute, instance, "Error")
-    told = await plan(home.client, instance, wanted(home, compute, metadata=OTHER_WORDS))
+    told = await plan(tenant.client, instance, wanted(tenant, compute, metadata=OTHER_WORDS))
     step, downtime = _in_place(told)
     assert "memory" not in named(told["survives"])
     assert "runs" not in step

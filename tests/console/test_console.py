@@ -28,12 +28,12 @@ from remuda.process import ProcessPorts
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.version import describe
-from tests.http.serving import Lines
 from tests.kit.asgi.client import Client, Stream
-from tests.kit.compute.asking import Home, at, made, settle
-from tests.kit.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.requests import Tenant, at, made, settle
 from tests.kit.environment import provided_by
-from tests.kit.identity.login_ground import Browser
+from tests.kit.http_server import Lines
+from tests.kit.identity.login import Browser
 from tests.kit.simulation.store import SEALER
 
 PASSWORD = "correct horse battery staple"
@@ -43,12 +43,12 @@ STREAM, SESSION, SCRIPT = "/console/instances", "/console/session", "/console/co
 class Front:
     """The console before the pages of a process, as one is put together in production."""
 
-    def __init__(self, house: ComputeHouse) -> None:
-        self.house, self.problems = house, list[tuple[str, str]]()
-        ports, identity = house.app.ports, house.region.identity.app
-        mounted = [Mounted("/compute", TABLE, house.app.api)]
+    def __init__(self, compute: ComputeEnvironment) -> None:
+        self.compute, self.problems = compute, list[tuple[str, str]]()
+        ports, identity = compute.app.ports, compute.region.identity.app
+        mounted = [Mounted("/compute", TABLE, compute.app.api)]
         ground = ProcessPorts(
-            store=house.store,
+            store=compute.store,
             clock=ports.clock,
             randomness=ports.randomness,
             sealer=SEALER,
@@ -58,7 +58,12 @@ class Front:
             data=DataDirectory(Path()),
         )
         console = console_in_front(
-            ground, ServerConfig(), identity=identity, compute=house.app, mounted=mounted, account=f"/identity{ACCOUNT}"
+            ground,
+            ServerConfig(),
+            identity=identity,
+            compute=compute.app,
+            mounted=mounted,
+            account=f"/identity{ACCOUNT}",
         )
         metrics = Metrics(ports.metrics, [PROCESS])
         pages = ProcessPages(description=describe(), checks=[self.check], registry=ports.metrics, mounted=mounted)
@@ -71,7 +76,7 @@ class Front:
 
     async def browser(self, subject: str) -> Browser:
         """Return a browser in which somebody has logged in."""
-        identity = self.house.region.identity
+        identity = self.compute.region.identity
         await identity.local(subject, PASSWORD)
         browser = Browser(identity.client())
         page = await browser.get(ACCOUNT)
@@ -84,15 +89,15 @@ def cookie_of(browser: Browser) -> str:
     return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
 
 
-def in_a_console(scenario: Callable[[Front, Home], Coroutine[Any, Any, None]]) -> None:
-    async def run(house: ComputeHouse) -> None:
-        await scenario(Front(house), await settle(house))
+def in_a_console(scenario: Callable[[Front, Tenant], Coroutine[Any, Any, None]]) -> None:
+    async def run(compute: ComputeEnvironment) -> None:
+        await scenario(Front(compute), await settle(compute))
 
-    in_a_compute(run)
+    run_compute(run)
 
 
 front = provided_by(in_a_console)
-home = provided_by(in_a_console, position=1)
+tenant = provided_by(in_a_console, position=1)
 
 
 async def received(stream: Stream) -> AsyncIterator[Received]:
@@ -149,10 +154,10 @@ async def test_the_script_is_ours_and_sets_text_only(front: Front) -> None:
     assert (head.status, head.body, head.headers["content-length"]) == (200, b"", str(len(reply.body)))
 
 
-async def test_a_browser_follows_the_instances_that_its_user_may_see(front: Front, home: Home) -> None:
-    other = await settle(front.house, "bob")
-    mine = made(await home.client.post(INSTANCES, home.wanted(front.house, "mine")))
-    made(await other.client.post(INSTANCES, other.wanted(front.house, "theirs")))
+async def test_a_browser_follows_the_instances_that_its_user_may_see(front: Front, tenant: Tenant) -> None:
+    other = await settle(front.compute, "bob")
+    mine = made(await tenant.client.post(INSTANCES, tenant.wanted(front.compute, "mine")))
+    made(await other.client.post(INSTANCES, other.wanted(front.compute, "theirs")))
     browser = await front.browser("ann@example.com")
     async with front.client.stream(STREAM, cookie=cookie_of(browser), sec_fetch_site="same-origin") as stream:
         head = await stream.head()
@@ -161,10 +166,10 @@ async def test_a_browser_follows_the_instances_that_its_user_may_see(front: Fron
         events = received(stream)
         assert (await named(events, "added"))["metadata"]["id"] == mine
         assert await named(events, "bookmark") == {"synced": True}
-        later = made(await front.house.root.post(INSTANCES, home.wanted(front.house, "later")))
+        later = made(await front.compute.root.post(INSTANCES, tenant.wanted(front.compute, "later")))
         assert (await named(events, "added"))["metadata"]["id"] == later
-        await front.house.until(mine, "provisioned")
-        await front.house.root.delete(at(mine))
+        await front.compute.until(mine, "provisioned")
+        await front.compute.root.delete(at(mine))
         assert (await named(events, "deleted"))["metadata"]["name"] == "mine"
 
 
@@ -191,9 +196,9 @@ async def test_without_a_login_of_this_browser_nothing_is_shown(front: Front) ->
 
 async def test_what_another_site_begins_is_refused_whoever_is_logged_in(front: Front) -> None:
     cookie = cookie_of(await front.browser("ann@example.com"))
-    for site in ("cross-site", "same-site", "nonsense"):
+    for region_storage in ("cross-site", "same-site", "nonsense"):
         for path in (STREAM, SESSION):
-            assert (await front.client.get(path, cookie=cookie, sec_fetch_site=site)).status == 403
+            assert (await front.client.get(path, cookie=cookie, sec_fetch_site=region_storage)).status == 403
     for path in ("/", STREAM, SESSION, SCRIPT):
         reply = await front.client.post(path, {}, cookie=cookie)
         assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
@@ -215,24 +220,26 @@ async def test_a_name_that_looks_like_markup_is_text(front: Front) -> None:
 
 
 async def test_one_organizations_word_for_somebody_counts_in_that_organization_alone(front: Front) -> None:
-    identity = front.house.region.identity
-    here, elsewhere = front.house.region.organization, await identity.organization("elsewhere")
+    identity = front.compute.region.identity
+    farm, elsewhere = front.compute.region.organization, await identity.organization("elsewhere")
     await identity.member("ann@example.com", elsewhere, "administrator")
     spec = OAuth2ProviderSpec(type="custom", issuer="https://idp.test", client_id="us")
     metadata = Metadata(name="idp", labels={ORGANIZATION: elsewhere})
-    provider = await front.house.store.create(OAuth2Provider(metadata=metadata, spec=spec))
-    rooms = identity.app.services
-    logins = rooms.browser.account.logins
-    viewers = Viewers(store=front.house.store, cookie=rooms.browser.cookie, logins=logins, rights=rooms.rights)
-    user = await front.house.store.get(User, user_id("ann@example.com"))
+    provider = await front.compute.store.create(OAuth2Provider(metadata=metadata, spec=spec))
+    services = identity.app.services
+    logins = services.login.logins
+    viewers = Viewers(
+        store=front.compute.store, cookie=services.login.cookie, logins=logins, permissions=services.permissions
+    )
+    user = await front.compute.store.get(User, user_id("ann@example.com"))
     cookie = "C" * 43
     await logins.begin(user, cookie=cookie, provider="idp", before=None)
     known = await viewers.find(f"__Host-remuda-browser={cookie}")
     assert (known.actor_name, known.member_of_only) == ("ann@example.com", elsewhere)
     assert set(known.access.organizations) == {elsewhere}
     everywhere = await front.browser("ann@example.com")
-    assert set((await viewers.find(cookie_of(everywhere))).access.organizations) == {here, elsewhere}
-    await front.house.store.delete(OAuth2Provider, provider.name, uid=provider.uid)
+    assert set((await viewers.find(cookie_of(everywhere))).access.organizations) == {farm, elsewhere}
+    await front.compute.store.delete(OAuth2Provider, provider.name, uid=provider.uid)
     try:
         await viewers.find(f"__Host-remuda-browser={cookie}")
     except Unauthenticated:

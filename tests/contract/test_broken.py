@@ -13,14 +13,14 @@ import pytest
 
 from remuda.kernel.randomness import SeededRandomness
 from remuda.store.sqlite.store import SqlitePorts, open_store
-from tests.contract.backends import SqliteHarness, impatient
-from tests.contract.broken.flawed import Flaw, Flawed
-from tests.contract.broken.table import FLAWS
-from tests.contract.kinds import REGISTRY
-from tests.contract.law import Law
-from tests.contract.laws.table import LAWS
+from tests.kit.proofs.store_contract.backends import SqliteHarness, impatient
+from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed
+from tests.kit.proofs.store_contract.broken.table import FLAWS
+from tests.kit.proofs.store_contract.guarantee import Guarantee
+from tests.kit.proofs.store_contract.guarantees.table import GUARANTEES
+from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.disk import memory_directory
-from tests.kit.simulation.lanes import SimLane
+from tests.kit.simulation.executor import SimExecutor
 from tests.kit.simulation.loop import SimClock, SimLoop, finish
 from tests.kit.simulation.runner import START
 from tests.kit.simulation.store import SEALER
@@ -40,7 +40,7 @@ def empty_store() -> bytes:
         return (directory / "empty.db").read_bytes()
 
 
-def complaint(law: Law, flawed: type[Flawed], path: Path) -> str:
+def complaint(law: Guarantee, flawed: type[Flawed], path: Path) -> str:
     """Return why the proof of a law fails on a broken store, or nothing.
 
     More than ten thousand proofs have to be quick: the loop is the simulated one, the disk is the machine's memory.
@@ -50,8 +50,8 @@ def complaint(law: Law, flawed: type[Flawed], path: Path) -> str:
     ports = SqlitePorts(
         clock=clock,
         randomness=randomness,
-        commits=lambda: SimLane(randomness),
-        background=lambda: SimLane(randomness),
+        commits=lambda: SimExecutor(randomness),
+        background=lambda: SimExecutor(randomness),
     )
 
     async def prove() -> None:
@@ -74,7 +74,7 @@ def complaint(law: Law, flawed: type[Flawed], path: Path) -> str:
         finish(loop)
 
 
-def complaints(flawed: type[Flawed], laws: Iterable[Law], empty_store: bytes) -> dict[str, str]:
+def complaints(flawed: type[Flawed], laws: Iterable[Guarantee], empty_store: bytes) -> dict[str, str]:
     """Return what each of these laws says about a broken store."""
     found = {}
     with memory_directory() as directory:
@@ -90,7 +90,7 @@ def complaints(flawed: type[Flawed], laws: Iterable[Law], empty_store: bytes) ->
 def asked(empty_store: bytes) -> Mapping[str, set[str]]:
     """What each law's proof asks of a store without a flaw, where every one of them holds."""
     found: dict[str, set[str]] = {}
-    for law in LAWS:
+    for law in GUARANTEES:
         names: set[str] = set()
 
         class Noting(Flawed):
@@ -109,10 +109,10 @@ def overridden(flawed: type[Flawed]) -> set[str]:
     return {name for each in ours for name in vars(each)}
 
 
-def concerned(flaw: Flaw, asked: Mapping[str, set[str]]) -> list[Law]:
+def concerned(flaw: Flaw, asked: Mapping[str, set[str]]) -> list[Guarantee]:
     """Return the laws that could notice a flaw. One that is there from the beginning may reach past what is asked."""
     changed = overridden(flaw.store)
-    return [law for law in LAWS if "__init__" in changed or changed & asked[law.name]]
+    return [law for law in GUARANTEES if "__init__" in changed or changed & asked[law.name]]
 
 
 @pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.store.__name__)
@@ -120,14 +120,16 @@ def test_a_broken_store_breaks_its_law_and_no_other(
     flaw: Flaw, asked: Mapping[str, set[str]], empty_store: bytes
 ) -> None:
     found = complaints(flaw.store, concerned(flaw, asked), empty_store)
-    others = {name: text for name, text in found.items() if text and name != flaw.law.name}
-    assert found.get(flaw.law.name), f"{flaw.store.__name__} keeps the law it should break: {flaw.law.sentence}"
+    others = {name: text for name, text in found.items() if text and name != flaw.guarantee.name}
+    assert found.get(flaw.guarantee.name), (
+        f"{flaw.store.__name__} keeps the law it should break: {flaw.guarantee.sentence}"
+    )
     assert not others, f"{flaw.store.__name__} breaks other laws too: {others}"
 
 
 def test_a_store_without_a_flaw_keeps_every_law(empty_store: bytes) -> None:
-    assert not any(complaints(Flawed, LAWS, empty_store).values())
+    assert not any(complaints(Flawed, GUARANTEES, empty_store).values())
 
 
 def test_every_law_has_a_store_that_breaks_it() -> None:
-    assert {law.name for law in LAWS} == {flaw.law.name for flaw in FLAWS}
+    assert {law.name for law in GUARANTEES} == {flaw.guarantee.name for flaw in FLAWS}

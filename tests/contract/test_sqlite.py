@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.backends import real_file
-from tests.contract.law import Law
-from tests.contract.laws.table import LAWS
+from tests.kit.proofs.store_contract.backends import real_file
+from tests.kit.proofs.store_contract.guarantee import Guarantee
+from tests.kit.proofs.store_contract.guarantees.table import GUARANTEES
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-def test_a_real_file_keeps(law: Law, tmp_path: Path) -> None:
+@pytest.mark.parametrize("law", GUARANTEES, ids=lambda law: law.name)
+def test_a_real_file_keeps(law: Guarantee, tmp_path: Path) -> None:
     async def prove() -> None:
         async with real_file(tmp_path / "remuda.db") as harness:
             await law.prove(harness)

@@ -8,9 +8,9 @@ import pytest
 
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.objects import Metadata
-from tests.contract import validators
-from tests.contract.kinds import Horse
-from tests.contract.validators import Write
+from tests.kit.proofs.store_contract import validators
+from tests.kit.proofs.store_contract.validators import Write
+from tests.kit.sample_kinds import Horse
 
 NORTH, SOUTH = {"herd": "north"}, {"herd": "south"}
 Type = Literal["added", "modified", "deleted"]

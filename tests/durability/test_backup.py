@@ -10,13 +10,13 @@ import pytest
 from remuda.kernel.errors import Invalid, StorageFailing, StorageFull, Unsealable
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
-from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
-from tests.durability.checks import audit, check_stories
-from tests.durability.load import Writer
-from tests.durability.real import opened
 from tests.kit.environment import options
+from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
+from tests.kit.store.checks import audit, check_stories
+from tests.kit.store.real import opened
+from tests.kit.store.write_load import Writer
 
 WRITERS = [f"writer-{number}" for number in range(8)]
 

@@ -15,12 +15,12 @@ from remuda.store.logs import Record
 from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from tests.contract.kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse
-from tests.durability.checks import audit, check_stories, looking_into
-from tests.durability.load import Writer
 from tests.kit.environment import options
+from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
+from tests.kit.store.checks import audit, check_stories, looking_into
+from tests.kit.store.write_load import Writer
 
 NEVER_S = 1e9
 

@@ -12,13 +12,13 @@ import pytest
 from remuda.kernel.errors import RemudaError, StoreDamaged, StoreForeign, Unreadable
 from remuda.store.logs import Record
 from remuda.store.sqlite.maintenance import Integrity
-from tests.contract.kinds import RANCH, REGISTRY, Corral, Horse, HorseSpec, Ranch, corral, horse, ranch
-from tests.durability.checks import integrity_found, spoil, steps_logged
-from tests.durability.load import STREAM, Writer
-from tests.durability.real import opened
 from tests.kit.environment import options
+from tests.kit.sample_kinds import RANCH, REGISTRY, Corral, Horse, HorseSpec, Ranch, corral, horse, ranch
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import lose_power, open_simulated
+from tests.kit.store.checks import integrity_found, spoil, steps_logged
+from tests.kit.store.real import opened
+from tests.kit.store.write_load import STREAM, Writer
 
 
 @pytest.fixture

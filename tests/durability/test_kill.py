@@ -14,12 +14,12 @@ import pytest
 
 from remuda.kernel.errors import StoreLocked
 from remuda.store.sqlite.store import open_store
-from tests.contract.kinds import REGISTRY
-from tests.durability.checks import audit, check_stories, integrity_found, steps_logged
-from tests.durability.load import Writer
-from tests.durability.processes import kill, victim
-from tests.durability.victim import WRITERS
+from tests.kit.processes.killed import kill, victim
+from tests.kit.processes.writer import WRITERS
+from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.store import SEALER
+from tests.kit.store.checks import audit, check_stories, integrity_found, steps_logged
+from tests.kit.store.write_load import Writer
 
 KILLS = int(os.environ.get("REMUDA_KILLS", "3"))
 KILLS_PER_FILE = 20

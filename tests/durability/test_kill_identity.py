@@ -29,18 +29,18 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import Sealer, load_keyring
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import open_store
-from tests.cli.running import CODE, READY
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.judge import judge_of
-from tests.kit.forking import Forked, start
-from tests.kit.sim_identity.asking import Customer
-from tests.kit.sim_identity.book import claims_of
-from tests.kit.sim_identity.expecting import Expecting
-from tests.kit.sim_identity.laws import check_always
+from tests.kit.asgi.reference import response_contract
+from tests.kit.processes.forked import Forked, start
+from tests.kit.processes.program import CODE, READY
+from tests.kit.sim_identity.customer import Customer
+from tests.kit.sim_identity.expectations import Expecting
+from tests.kit.sim_identity.history import claims_of
+from tests.kit.sim_identity.invariants import check_always
 from tests.kit.sim_identity.members import Members
+from tests.kit.sim_identity.quiescence import unrest
 from tests.kit.sim_identity.readers import Readers
-from tests.kit.sim_identity.rest import unrest
-from tests.kit.sim_identity.sight import Sight
+from tests.kit.sim_identity.snapshot import IdentitySnapshots
 from tests.kit.sim_identity.spenders import Spenders
 from tests.kit.sim_identity.tenants import Tenants
 from tests.kit.simulation.faults import FaultMenu
@@ -82,7 +82,7 @@ class Outside(Expecting):
 
     def __init__(self, data: Path) -> None:
         super().__init__(RealMachine(), SETTINGS)
-        self.book.subjects |= {ROOT}
+        self.history.subjects |= {ROOT}
         self._data = data
         self._http: httpx2.AsyncClient | None = None
         self._root: tuple[str, Mapping[str, Any]] | None = None
@@ -92,7 +92,7 @@ class Outside(Expecting):
         """Ask whoever answers here."""
         async with httpx2.AsyncClient(base_url=f"{url}/identity", timeout=10, trust_env=False) as self._http:
             yield
-        self.book.settle()
+        self.history.settle()
 
     def client(self, token: str | None) -> "Caller":
         assert self._http is not None, "there is somebody to ask"
@@ -139,9 +139,9 @@ class Outside(Expecting):
         """Hold the laws against what a process left, and return what is not at rest."""
         store = open_store(self._data / "remuda.db", registry(), self._sealer())
         try:
-            seen = await Sight(store).look()
-            check_always(seen, self.book)
-            return unrest(seen, self.book, self.machine.clock.now(), is_cleared=False)
+            seen = await IdentitySnapshots(store).take()
+            check_always(seen, self.history)
+            return unrest(seen, self.history, self.machine.clock.now(), is_cleared=False)
         finally:
             await store.close()
 
@@ -177,7 +177,7 @@ class Caller:
         except httpx2.HTTPError:
             return Reply(503, {}, b"{}")
         reply = Reply(answer.status_code, dict(answer.headers), answer.content)
-        judge_of(TABLE).check(method, path, reply)
+        response_contract(TABLE).check(method, path, reply)
         return reply
 
 
@@ -232,8 +232,8 @@ def test_identity_that_is_killed_again_and_again_keeps_what_it_told(tmp_path: Pa
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=30) == 0
         left = asyncio.run(outside.look())
-    assert outside.book.known["organization"], "somebody was served"
-    assert outside.book.tokens, "somebody was given a token"
+    assert outside.history.known["organization"], "somebody was served"
+    assert outside.history.tokens, "somebody was given a token"
 
 
 @pytest.mark.parametrize("number", range(FIRST_STARTS))

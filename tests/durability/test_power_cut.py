@@ -13,12 +13,12 @@ from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import file
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from tests.contract.kinds import REGISTRY
-from tests.durability.checks import audit, check_stories
-from tests.durability.load import Writer
+from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
+from tests.kit.store.checks import audit, check_stories
+from tests.kit.store.write_load import Writer
 
 SETTINGS = SqliteSettings(maintenance=MaintenanceSettings(history_changes=20, interval_s=0.05))
 STEPS = 26

@@ -1,7 +1,6 @@
 """A secret is in no byte of anything that leaves the program: database, log, backup, output, error."""
 
 import asyncio
-import base64
 import logging
 import traceback
 from collections.abc import Awaitable, Iterator
@@ -18,12 +17,13 @@ from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.logs import Record
 from remuda.store.sqlite.store import SqliteStore
-from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
-from tests.durability.checks import spoil
-from tests.durability.real import opened
 from tests.kit.environment import options
+from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
+from tests.kit.store.checks import spoil
+from tests.kit.store.disguises import disguises
+from tests.kit.store.real import opened
 
 CANARY = "canary-7f3a9c-brand-of-the-lazy-S"
 OLD, NEW, STRANGE = (SealingKey(name, name[0].encode() * 32) for name in ("old", "new", "strange"))
@@ -31,22 +31,6 @@ BEFORE = Sealer(Keyring(OLD))
 ROTATED = Sealer(Keyring(NEW, previous=(OLD,)))
 AFTER = Sealer(Keyring(NEW))
 STRANGER = Sealer(Keyring(STRANGE))
-
-
-def disguises(secret: str) -> Iterator[bytes]:
-    """Return the secret in every form in which somebody might have written it."""
-    plain = secret.encode()
-    yield plain
-    yield plain[::-1]
-    yield plain.hex().encode()
-    yield plain.hex().upper().encode()
-    yield secret.encode("utf-16-le")
-    yield secret.encode("utf-16-be")
-    yield base64.b32encode(plain).rstrip(b"=")
-    for shift in range(3):  # wherever it begins within a group of three bytes
-        encoded = base64.b64encode(plain[shift : shift + (len(plain) - shift) // 3 * 3])
-        yield encoded
-        yield encoded.translate(bytes.maketrans(b"+/", b"-_"))
 
 
 def assert_unseen(where: str, content: bytes) -> None:

@@ -24,7 +24,7 @@ from remuda.operations.service import Operations
 from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.deletion_guard import DeletionGuard
-from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.store.background import BackgroundTasks
 from remuda.store.kinds import Registry
 from tests.example.authenticator import PROJECTS, TokenAuthenticator
@@ -41,7 +41,7 @@ from tests.kit.asgi.validating import Validated
 
 def registry() -> Registry:
     """Return every kind that the livery needs, its own and those of the mechanisms."""
-    return Registry([*KINDS, OPERATION, LEASE, BREAKER])
+    return Registry([*KINDS, OPERATION, LEASE, DELETION_GUARD])
 
 
 class LiveryApp:

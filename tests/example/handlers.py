@@ -110,5 +110,5 @@ def _operation(operation: Operation) -> wire.OperationRead:
         subject=f"{spec.subject_kind}/{spec.subject}",
         actor=spec.actor,
         state=status.phase,
-        reason=status.error.sentence if status.error is not None else "",
+        reason=status.error.message if status.error is not None else "",
     )

@@ -26,7 +26,7 @@ from tests.example.ports import Ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Contract, contract_of
 from tests.kit.faulty_watch import FlakyWatches
-from tests.operations.recording import Recorder
+from tests.kit.proofs.effects import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class Monitor:
         run = ReconcileContext(
             controller="strays",
             key=mount,
-            cause="scan",
+            cause="resync",
             registry=self._store.registry,
             randomness=self._randomness,
         )

@@ -24,7 +24,7 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.process import Settings, run
 from tests.example.app import registry
 from tests.example.stone import StonePasture
-from tests.kit.asgi.asking import ask
+from tests.kit.asgi.process_client import ask
 from tests.kit.asgi.validating import LINE
 from tests.kit.hosting import PREFIX, hosted
 

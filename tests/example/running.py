@@ -25,8 +25,8 @@ from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
+from tests.kit.proofs.effects import Recorder
 from tests.kit.simulation.store import SEALER
-from tests.operations.recording import Recorder
 
 PATIENCE_S = 20.0
 

@@ -8,7 +8,7 @@ from remuda.access.principal import Context
 from tests.example.customers import MOUNTS
 from tests.example.running import running
 from tests.example.service import Livery
-from tests.operations.recording import LoosePairError
+from tests.kit.proofs.effects import LoosePairError
 
 
 async def test_a_request_with_two_effects_outside_an_operation_is_found(

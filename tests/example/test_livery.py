@@ -224,7 +224,7 @@ async def test_every_write_leaves_its_audit_record_in_the_same_commit(tmp_path: 
         await livery.client("member").delete(f"{MOUNTS}/{mount}")
         page = await livery.store.read("audit", f"organization/{ORGANIZATION}")
         told: list[Any] = [msgspec.json.decode(entry.data) for entry in page.entries]
-        verbs = [(each["operation"]["verb"], each["result"]["status"]) for each in told]
+        verbs = [(each["operation"]["method"], each["result"]["status"]) for each in told]
         assert verbs == [("POST", 202), ("POST", 201), ("DELETE", 202), ("DELETE", 403)]
         assert told[1]["resource"] == {"type": "mounts", "id": mount}
 

@@ -14,7 +14,7 @@ from tests.example.calling import VERBS
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.process import Standing, pasture_of, standing
 from tests.example.running import new_mount, new_yard, running
-from tests.kit.asgi.asking import ask
+from tests.kit.asgi.process_client import ask
 
 USER = {"Authorization": "Bearer user"}
 PATIENCE_S = 20

@@ -10,8 +10,8 @@ from tests.example.rules import new_yard
 from tests.example.sagas import CREATE_MOUNT, MountPorts, NewMount
 from tests.example.stalls import Stalls
 from tests.example.wire import MetadataWrite, YardSpecWire, YardWrite
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 
 YARD_ID = "c0000000-0000-4000-8000-00000000000a"
 

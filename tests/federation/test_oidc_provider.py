@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from remuda.identity.kinds.oauth import BrowserLogin
-from tests.federation.ground import (
+from tests.federation.openid_provider import (
     CALLBACK,
     CLIENT,
     PROVIDER,
@@ -23,7 +23,7 @@ from tests.federation.ground import (
     query_of,
     serving,
 )
-from tests.kit.identity.login_ground import CONSOLE, CONSOLE_SECRET
+from tests.kit.identity.login import CONSOLE, CONSOLE_SECRET
 
 pytestmark = pytest.mark.federation
 

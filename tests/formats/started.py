@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import Running, _until_ready
-from tests.kit.forking import start
+from tests.kit.processes.forked import start
+from tests.kit.processes.program import Running, _until_ready
 
 _CODE = """
 import json, os, sys

@@ -6,8 +6,8 @@ from schemathesis import Case
 
 from tests.fuzz.compute_target import GONE, INSTANCE, STOPPED, ComputeTarget
 from tests.fuzz.lender import Lender
-from tests.kit.compute.house import JAMMY
-from tests.kit.region.house import NORTH, STANDARD
+from tests.kit.compute.environment import JAMMY
+from tests.kit.region.environment import NORTH, STANDARD
 
 _LEFT_OUT = frozenset({"networking", "sshCertificateAuthorityId", "userData"})
 """What would have to fit something else that is made up, too."""
@@ -20,14 +20,14 @@ class ComputeLending(Lender):
     """A hook that is called before each request, and one after it."""
 
     def __init__(self, target: ComputeTarget) -> None:
-        super().__init__(target, target.ground.ids)
-        self._target, self._ground = target, target.ground
+        super().__init__(target, target.setup.ids)
+        self._target, self._setup = target, target.setup
 
     def lent(self, case: Case[Any], name: str) -> str:
         """Return something real for a place in a path."""
         fixed = {
-            "organizationID": self._ground.organization,
-            "projectID": self._ground.policed,
+            "organizationID": self._setup.organization,
+            "projectID": self._setup.policed,
             "regionID": NORTH,
         }
         if name in fixed:

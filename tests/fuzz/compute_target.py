@@ -15,9 +15,9 @@ from remuda.http.server.server import ListenAddress, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.fuzz.threads import PATIENCE_S, in_a_thread
-from tests.kit.compute.house import INSTANCES, JAMMY, ComputeHouse, running
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, STANDARD
+from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment, running
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.region.environment import NORTH, STANDARD
 from tests.kit.simulation.disk import memory_directory
 
 INSTANCE, STOPPED, GONE = "instanceID", "a stopped instance", "an instance that is gone"
@@ -26,7 +26,7 @@ _PAUSE_S = 0.02
 
 
 @dataclass(frozen=True)
-class Ground:
+class ComputeSetup:
     """What stays: nothing that is made up takes it away."""
 
     organization: str
@@ -47,7 +47,7 @@ class ComputeTarget:
 
     url: str
     token: str
-    ground: Ground
+    setup: ComputeSetup
     names: dict[str, str] = field(default_factory=dict)
     """What each instance that was lent is called."""
     session: requests.Session = field(default_factory=requests.Session)
@@ -86,8 +86,8 @@ class ComputeTarget:
 
     def new(self) -> dict[str, Any]:
         """Return what is sent to make an instance."""
-        ground = self.ground
-        where = {"organizationId": ground.organization, "projectId": ground.project, "networkId": ground.network}
+        setup = self.setup
+        where = {"organizationId": setup.organization, "projectId": setup.project, "networkId": setup.network}
         spec = {**where, "flavorId": STANDARD, "imageId": JAMMY}
         return {"metadata": {"name": f"lent{next(self._counter)}"}, "spec": spec}
 
@@ -120,22 +120,22 @@ def serving_compute() -> Iterator[ComputeTarget]:
 async def _serve(ready: "Future[ComputeTarget]", stop: asyncio.Event) -> None:
     clock = SystemClock()
     with memory_directory() as directory:
-        async with running(directory, is_instant=True) as house:
-            server = Server(house.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
+        async with running(directory, is_instant=True) as compute:
+            server = Server(compute.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
             address = await server.start(ListenAddress("127.0.0.1", 0))
-            ready.set_result(ComputeTarget(f"http://{address}", house.region.identity.root, await _ground(house)))
+            ready.set_result(ComputeTarget(f"http://{address}", compute.region.identity.root, await _ground(compute)))
             await stop.wait()
-            house.app.ports.closing.set()
+            compute.app.ports.closing.set()
             server.hurry()
             await server.stop()
 
 
-async def _ground(house: ComputeHouse) -> Ground:
-    region, identity = house.region, house.region.identity
+async def _ground(compute: ComputeEnvironment) -> ComputeSetup:
+    region, identity = compute.region, compute.region.identity
     path, root = f"{ORGANIZATIONS}/{region.organization}/quotas", identity.client(identity.root)
-    quotas = told(await root.get(path), 200)["quotas"]
-    told(await root.put(path, {"quotas": [{"kind": each["kind"], "quantity": 10**15} for each in quotas]}), 200)
+    quotas = expect(await root.get(path), 200)["quotas"]
+    expect(await root.put(path, {"quotas": [{"kind": each["kind"], "quantity": 10**15} for each in quotas]}), 200)
     network = await region.network()
     await region.until(f"/api/v2/networks/{network}", "provisioned")
     policed = await identity.project(region.organization, name="policed")
-    return Ground(region.organization, region.project, network, policed)
+    return ComputeSetup(region.organization, region.project, network, policed)

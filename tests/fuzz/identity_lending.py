@@ -31,8 +31,8 @@ class IdentityLending(Lender):
     """A hook that is called before each request, and one after it."""
 
     def __init__(self, target: IdentityTarget) -> None:
-        super().__init__(target, target.ground.ids)
-        self._target, self._ground = target, target.ground
+        super().__init__(target, target.setup.ids)
+        self._target, self._setup = target, target.setup
         self._forms: Mapping[str, Callable[[], dict[str, Any]]] = {
             "exchange_grant": self._exchange,
             "authorize_device": lambda: {"client_id": "remuda-cli", **_UNPROVED},
@@ -46,9 +46,9 @@ class IdentityLending(Lender):
         """Return something real for a place in a path."""
         is_itself = case.path.endswith(f"{{{name}}}")
         if name == "organizationID" and not (is_itself and case.method == "DELETE"):
-            return self._ground.organization
+            return self._setup.organization
         if name == "projectID" and not is_itself:
-            return self._ground.project
+            return self._setup.project
         return self.thing(name, keep=case.method in {"GET", "PUT"})
 
     def query(self, case: Case[Any]) -> None:
@@ -79,7 +79,7 @@ class IdentityLending(Lender):
     def _spec(self, operation: str, spec: dict[str, Any]) -> dict[str, Any]:
         """Return what a spec names, by what there is."""
         lent: dict[str, Any] = {
-            "groupIDs": [self._ground.group],
+            "groupIDs": [self._setup.group],
             "roleIDs": [],
             "serviceAccountIDs": [],
             "userIDs": [],
@@ -102,7 +102,7 @@ class IdentityLending(Lender):
 
     def _owner(self) -> str:
         """Return for what the allocation is that is lent."""
-        name, ground = self.standing("allocationID"), self._ground
+        name, ground = self.standing("allocationID"), self._setup
         path = f"/api/v1/organizations/{ground.organization}/projects/{ground.project}/allocations/{name}"
         found = self._target.call("GET", path)
         return str(found.json()["spec"]["id"]) if found.status_code == 200 else "nobody"
@@ -110,7 +110,7 @@ class IdentityLending(Lender):
     def _exchange(self) -> dict[str, Any]:
         return {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-            "subject_token": self._target.house.root,
+            "subject_token": self._target.identity.root,
             "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
             "requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
             "resource": [],

@@ -16,7 +16,8 @@ import uvloop
 
 from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
-from tests.kit.identity.house import ROOT, House, running, serving
+from tests.kit.identity.environment import ROOT, IdentityEnvironment
+from tests.kit.identity.launch import running, serving
 from tests.kit.simulation.disk import memory_directory
 from tests.kit.simulation.store import SEALER
 
@@ -27,7 +28,7 @@ _PATIENCE_S = 30
 
 
 @dataclass(frozen=True)
-class Ground:
+class IdentitySetup:
     """What stays: nothing that is made up takes it away."""
 
     organization: str
@@ -48,20 +49,20 @@ class IdentityTarget:
 
     url: str
     loop: asyncio.AbstractEventLoop
-    house: House
-    ground: Ground
+    identity: IdentityEnvironment
+    setup: IdentitySetup
     session: requests.Session = field(default_factory=requests.Session)
     _counter: Iterator[int] = field(default_factory=count)
 
     @property
     def headers(self) -> dict[str, str]:
         """What one sends who may do everything."""
-        return {"Authorization": f"Bearer {self.house.root}"}
+        return {"Authorization": f"Bearer {self.identity.root}"}
 
     @property
     def other_headers(self) -> Mapping[str, dict[str, str]]:
         """What some operations are sent instead: only a client or a service may look into tokens."""
-        known = base64.b64encode(f"{self.ground.client}:{self.ground.secret}".encode()).decode()
+        known = base64.b64encode(f"{self.setup.client}:{self.setup.secret}".encode()).decode()
         return {"introspect_token": {"Authorization": f"Basic {known}"}}
 
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
@@ -70,16 +71,16 @@ class IdentityTarget:
 
     def make(self, thing: str) -> str:
         """Make something that a path can be about, and return its id."""
-        name, inside = f"lent{next(self._counter)}", f"{ORGANIZATIONS}/{self.ground.organization}"
+        name, inside = f"lent{next(self._counter)}", f"{ORGANIZATIONS}/{self.setup.organization}"
         makers: dict[str, tuple[str, Any]] = {
             "organizationID": (ORGANIZATIONS, {"organizationType": "adhoc"}),
-            "projectID": (f"{inside}/projects", {"groupIDs": [self.ground.group]}),
+            "projectID": (f"{inside}/projects", {"groupIDs": [self.setup.group]}),
             "groupid": (f"{inside}/groups", {"roleIDs": [], "serviceAccountIDs": []}),
             "userID": (f"{inside}/users", {"subject": self.person(), "state": "active", "groupIDs": []}),
             "serviceAccountID": (f"{inside}/serviceaccounts", {"groupIDs": []}),
             "providerID": (f"{inside}/oauth2providers", {"issuer": "https://idp.example.com", "clientID": "us"}),
             "allocationID": (
-                f"{inside}/projects/{self.ground.project}/allocations",
+                f"{inside}/projects/{self.setup.project}/allocations",
                 {"kind": "things.example.org", "id": name, "allocations": []},
             ),
             "clientID": (CLIENTS, {"redirectUris": [CALLBACK]}),
@@ -96,7 +97,7 @@ class IdentityTarget:
     def sealed(self) -> str:
         """Return what an operator at the machine sends, which is good once."""
         asked = new_request(
-            clock=self.house.clock,
+            clock=self.identity.clock,
             randomness=SystemRandomness(),
             subject=ROOT,
             life=timedelta(minutes=1),
@@ -136,21 +137,21 @@ def _run(ready: "Future[tuple[IdentityTarget, asyncio.Event]]") -> None:
 async def _serve(ready: "Future[tuple[IdentityTarget, asyncio.Event]]") -> None:
     stop = asyncio.Event()
     with memory_directory() as directory:
-        async with running(directory) as house, serving(house) as address:
-            ground = await _ground(house)
-            target = IdentityTarget(f"http://{address}", asyncio.get_running_loop(), house, ground)
+        async with running(directory) as identity, serving(identity) as address:
+            setup = await _ground(identity)
+            target = IdentityTarget(f"http://{address}", asyncio.get_running_loop(), identity, setup)
             ready.set_result((target, stop))
             await stop.wait()
 
 
-async def _ground(house: House) -> Ground:
-    organization = await house.organization("ground")
-    group = await house.group(organization, "user")
+async def _ground(identity: IdentityEnvironment) -> IdentitySetup:
+    organization = await identity.organization("ground")
+    group = await identity.group(organization, "user")
     body = {"metadata": {"name": "app"}, "spec": {"redirectUris": [CALLBACK]}}
-    made = (await house.client(house.root).post(CLIENTS, body)).json
-    return Ground(
+    made = (await identity.client(identity.root).post(CLIENTS, body)).json
+    return IdentitySetup(
         organization=organization,
-        project=await house.project(organization, group),
+        project=await identity.project(organization, group),
         group=group,
         client=made["metadata"]["id"],
         secret=made["status"]["clientSecret"],

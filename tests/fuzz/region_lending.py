@@ -7,7 +7,7 @@ from schemathesis import Case, HookContext, Response
 
 from tests.fuzz.lender import Lender
 from tests.fuzz.region_target import LOST, STUCK, RegionTarget
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU
 
 _MADE = {
     "create_network": "networkID",
@@ -77,14 +77,14 @@ class RegionLending(Lender):
     """A hook that is called before each request, and one after it."""
 
     def __init__(self, target: RegionTarget) -> None:
-        super().__init__(target, target.ground.ids)
-        self._target, self._ground = target, target.ground
+        super().__init__(target, target.setup.ids)
+        self._target, self._setup = target, target.setup
 
     def lent(self, case: Case[Any], name: str) -> str:
         """Return something real for a place in a path."""
         operation = _operation(case)
         sort, lent = _RECOVERED.get(operation, ("", ""))
-        fixed = {"organizationID": self._ground.organization, "regionID": NORTH, "kind": sort}
+        fixed = {"organizationID": self._setup.organization, "regionID": NORTH, "kind": sort}
         if name in fixed:
             return fixed[name]
         if lent:
@@ -113,7 +113,7 @@ class RegionLending(Lender):
         """Return a body that names what there is."""
         operation, spec = _operation(case), body.get("spec")
         if operation == "adopt_orphan":
-            return {"name": self._target.lost.get(self.standing(LOST), "nobody"), "networkId": self._ground.network}
+            return {"name": self._target.lost.get(self.standing(LOST), "nobody"), "networkId": self._setup.network}
         if operation == "replace_server":
             return {**_fitting(body), "flavorId": STANDARD, "imageId": UBUNTU}
         if not isinstance(spec, dict):

@@ -18,9 +18,9 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.contract import Store
 from tests.fuzz.region_stranding import lose_server, make_orphan, strand_group
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running
-from tests.kit.region.images_ground import URI, Web
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionEnvironment, running
+from tests.kit.region.images import URI, Web
 from tests.kit.simulation.disk import memory_directory
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
@@ -42,7 +42,7 @@ _PATHS = {
 
 
 @dataclass(frozen=True)
-class Ground:
+class RegionSetup:
     """What stays: nothing that is made up takes it away."""
 
     organization: str
@@ -65,7 +65,7 @@ class RegionTarget:
     token: str
     services: Mapping[str, str]
     """The tokens of services, by their names."""
-    ground: Ground
+    setup: RegionSetup
     store: Store
     lost: dict[str, str] = field(default_factory=dict)
     """The names of servers whose objects were lost, by the ids of the records of them."""
@@ -106,16 +106,16 @@ class RegionTarget:
 
     def new(self, thing: str) -> dict[str, Any]:
         """Return what is sent to make something."""
-        ground = self.ground
-        where = {"organizationId": ground.organization, "projectId": ground.project}
-        storage = {"regionId": NORTH, "storageClassId": ground.storage_class, "sizeGiB": 1}
+        setup = self.setup
+        where = {"organizationId": setup.organization, "projectId": setup.project}
+        storage = {"regionId": NORTH, "storageClassId": setup.storage_class, "sizeGiB": 1}
         specs: Mapping[str, Any] = {
             "networkID": {**where, "regionId": NORTH, "prefix": "10.0.0.0/24", "dnsNameservers": []},
             "sshCertificateAuthorityID": {**where, "publicKey": KEY},
             "filestorageID": {**where, **storage, "storageType": {"NFS": {"rootSquash": True}}},
-            "securityGroupID": {"networkId": ground.network, "rules": []},
-            "loadBalancerID": {"networkId": ground.network, "listeners": LISTENERS},
-            "serverID": {"networkId": ground.network, "flavorId": STANDARD, "imageId": UBUNTU},
+            "securityGroupID": {"networkId": setup.network, "rules": []},
+            "loadBalancerID": {"networkId": setup.network, "listeners": LISTENERS},
+            "serverID": {"networkId": setup.network, "flavorId": STANDARD, "imageId": UBUNTU},
             "imageID": {"uri": URI, "architecture": "x86_64", "virtualization": "any", "os": SYSTEM},
         }
         return {"metadata": {"name": f"lent{next(self._counter)}"}, "spec": specs[thing]}
@@ -146,7 +146,7 @@ class RegionTarget:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(_PATIENCE_S)
 
     def _import(self) -> str:
-        path = f"/api/v1/organizations/{self.ground.organization}/regions/{NORTH}/images"
+        path = f"/api/v1/organizations/{self.setup.organization}/regions/{NORTH}/images"
         made = self.call("POST", path, self.new("imageID"))
         assert made.status_code == 200, made.text
         return str(made.json()["metadata"]["id"])
@@ -188,29 +188,29 @@ def _run(ready: "Future[tuple[RegionTarget, asyncio.Event]]") -> None:
 async def _serve(ready: "Future[tuple[RegionTarget, asyncio.Event]]") -> None:
     stop, clock = asyncio.Event(), SystemClock()
     with memory_directory() as directory:
-        async with running(directory, is_instant=True, web=Web(clock)) as house:
-            server = Server(house.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
+        async with running(directory, is_instant=True, web=Web(clock)) as region:
+            server = Server(region.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
             address = await server.start(ListenAddress("127.0.0.1", 0))
             target = RegionTarget(
                 f"http://{address}",
                 asyncio.get_running_loop(),
-                house.identity.root,
-                {name: await house.identity.service_token(name) for name in ("unikorn-compute", "unikorn-kubernetes")},
-                await _ground(house),
-                house.store,
+                region.identity.root,
+                {name: await region.identity.service_token(name) for name in ("unikorn-compute", "unikorn-kubernetes")},
+                await _ground(region),
+                region.store,
             )
             ready.set_result((target, stop))
             await stop.wait()
-            house.app.ports.closing.set()
+            region.app.ports.closing.set()
             server.hurry()
             await server.stop()
 
 
-async def _ground(house: RegionHouse) -> Ground:
-    path, root = f"{ORGANIZATIONS}/{house.organization}/quotas", house.identity.client(house.identity.root)
-    quotas = told(await root.get(path), 200)["quotas"]
-    told(await root.put(path, {"quotas": [{"kind": each["kind"], "quantity": 10**15} for each in quotas]}), 200)
-    network = await house.network()
-    await house.until(f"/api/v2/networks/{network}", "provisioned")
-    classes = told(await house.root.get("/api/v2/filestorageclasses", {"regionID": NORTH}), 200)
-    return Ground(house.organization, house.project, network, classes[0]["metadata"]["id"])
+async def _ground(region: RegionEnvironment) -> RegionSetup:
+    path, root = f"{ORGANIZATIONS}/{region.organization}/quotas", region.identity.client(region.identity.root)
+    quotas = expect(await root.get(path), 200)["quotas"]
+    expect(await root.put(path, {"quotas": [{"kind": each["kind"], "quantity": 10**15} for each in quotas]}), 200)
+    network = await region.network()
+    await region.until(f"/api/v2/networks/{network}", "provisioned")
+    classes = expect(await region.root.get("/api/v2/filestorageclasses", {"regionID": NORTH}), 200)
+    return RegionSetup(region.organization, region.project, network, classes[0]["metadata"]["id"])

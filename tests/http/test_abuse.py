@@ -20,8 +20,8 @@ import pytest
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.process import Standing, standing
 from tests.example.running import new_mount, new_yard
-from tests.http.serving import request
 from tests.kit.hosting import PREFIX
+from tests.kit.http_server import request
 
 KIB, MIB = 1024, 1024 * 1024
 CROWD = 400
@@ -92,8 +92,8 @@ def victim(directory: Path, *, patience_s: float, most_growth: int, connections:
     with standing(directory / "data", patience_s=patience_s, connections=connections) as livery:
         headers = {"Authorization": "Bearer user", "Connection": "close"}
         with httpx2.Client(base_url=livery.url, headers=headers, timeout=60) as client:
-            yard = client.post(YARDS, json=new_yard(stalls=100)).json()["metadata"]["id"]
-            one = Victim(livery, client, yard, livery.memory())
+            region_servers = client.post(YARDS, json=new_yard(stalls=100)).json()["metadata"]["id"]
+            one = Victim(livery, client, region_servers, livery.memory())
             assert one.serves_others()
             yield one
             assert one.growth() < most_growth
@@ -104,7 +104,7 @@ def victim(directory: Path, *, patience_s: float, most_growth: int, connections:
 
 def cuts(livery: Standing) -> dict[str, int]:
     """Return how many connections the server ended, by reason."""
-    prefix = 'remuda_http_connections_cut_total{reason="'
+    prefix = 'remuda_http_connections_closed_total{reason="'
     counted = livery.metrics()
     return {name.removeprefix(prefix)[:-2]: int(counted[name]) for name in counted if name.startswith(prefix)}
 
@@ -133,7 +133,7 @@ def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served(tmp
                 with contextlib.suppress(OSError):
                     client.sendall(b"x")
             assert one.serves_others()
-    assert one.cuts["head_too_slow"] == CROWD
+    assert one.cuts["head_timeout"] == CROWD
 
 
 def test_a_body_of_a_gibibyte_is_refused_and_never_held(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_thousands_of_watchers_that_never_read_are_cut_off_and_others_are_served
             assert one.serves_others()
         assert one.growth() < most_growth
         wait_until_closed(crowd)
-    assert one.cuts["not_reading"] == WATCHERS
+    assert one.cuts["write_timeout"] == WATCHERS
 
 
 def wait_until_closed(crowd: list[socket.socket]) -> None:

@@ -9,8 +9,8 @@ from remuda.http.api import ApiSettings
 from remuda.http.asgi import ClientDisconnect
 from remuda.http.request import Observation
 from remuda.kernel.errors import NotFound
-from tests.contract.kinds import horse
-from tests.http.paddock import HORSE, HORSES, ORGANIZATION, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, ORGANIZATION, running
+from tests.kit.sample_kinds import horse
 
 ONE = f"{HORSES}/{HORSE}"
 REFERENCE = "/api/v1/references/somebody"
@@ -49,7 +49,7 @@ async def test_the_handler_is_given_the_whole_call(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         await api.client.post(HORSES, GOOD, if_match='"7"')
         await api.client.get(ONE)
-        made, read = api.paddock.calls
+        made, read = api.service.calls
         assert (made.path.organization, made.body.metadata.name, made.context.if_match) == (
             ORGANIZATION,
             "bella",
@@ -65,7 +65,7 @@ async def test_a_header_that_breaks_its_rule_is_told(tmp_path: Path, value: str)
     async with running(tmp_path) as api:
         refused = await api.client.delete(ONE, if_match=value)
         assert (refused.status, refused.json["problems"][0]["pointer"]) == (400, "If-Match")
-        assert api.paddock.calls == []
+        assert api.service.calls == []
         refused = await api.client.get("/api/v1/all", last_event_id=value)
         assert (refused.status, refused.json["problems"][0]["pointer"]) == (400, "Last-Event-ID")
 
@@ -74,7 +74,7 @@ async def test_a_header_that_breaks_its_rule_is_told(tmp_path: Path, value: str)
 async def test_a_precondition_that_nobody_would_look_at_is_refused(tmp_path: Path, method: str, path: str) -> None:
     async with running(tmp_path) as api:
         refused = await api.client.send(method, path, headers={"If-Match": '"7"'})
-        assert (refused.status, api.paddock.calls) == (400, [])
+        assert (refused.status, api.service.calls) == (400, [])
         assert refused.json["problems"] == [{"pointer": "If-Match", "reason": "is not supported here"}]
         assert (await api.client.send(method, path)).status < 300
 
@@ -94,7 +94,7 @@ async def test_a_public_route_asks_for_no_credentials(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         assert (await api.client.having(None).get("/public")).status == 200
         assert api.tokens.seen == []
-        assert api.paddock.calls[0].principal.subject == ""
+        assert api.service.calls[0].principal.subject == ""
 
 
 async def test_a_collection_is_listed_and_paged(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_a_secret_is_sent_by_the_routes_that_say_so_and_by_no_other(tmp_pa
 async def test_a_request_with_a_key_is_carried_out_once(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         first, second = [await api.client.post(HORSES, GOOD, idempotency_key="k1") for _ in range(2)]
-        assert (first.status, second.status, len(api.paddock.calls)) == (201, 201, 1)
+        assert (first.status, second.status, len(api.service.calls)) == (201, 201, 1)
         assert first.body == second.body
         assert second.headers["idempotency-replayed"] == "true"
         other = await api.client.post(HORSES, {**GOOD, "x": 1}, idempotency_key="k1")
@@ -181,19 +181,19 @@ async def test_a_key_of_somebody_else_with_the_same_name_is_another_key(tmp_path
         for api.tokens.known["namesake"] in namesakes:
             reply = await api.client.having("namesake").post(HORSES, GOOD, idempotency_key="k1")
             assert (reply.status, reply.headers.get("idempotency-replayed")) == (201, None)
-        assert len({call.context.operation for call in api.paddock.calls}) == len(namesakes)
+        assert len({call.context.operation for call in api.service.calls}) == len(namesakes)
 
 
 async def test_each_write_has_an_operation_of_its_own(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         for _ in range(2):
             await api.client.post(HORSES, GOOD)
-        assert len({call.context.operation for call in api.paddock.calls}) == 2
+        assert len({call.context.operation for call in api.service.calls}) == 2
 
 
 async def test_a_handler_past_the_time_limit_is_stopped(tmp_path: Path) -> None:
     async with running(tmp_path, settings=ApiSettings(time_limit_s=0.01)) as api:
-        api.paddock.is_stuck = True
+        api.service.is_stuck = True
         reply = await api.client.get(ONE)
         assert (reply.status, reply.json["code"]) == (503, "timed_out")
 
@@ -203,7 +203,7 @@ async def test_a_timeout_of_the_handlers_own_is_a_defect(tmp_path: Path) -> None
         raise TimeoutError
 
     async with running(tmp_path) as api:
-        api.paddock.act = time_out
+        api.service.act = time_out
         assert (await api.client.get(ONE)).json["code"] == "internal"
 
 
@@ -237,7 +237,7 @@ async def test_what_was_found_out_is_there_for_the_layers_around(tmp_path: Path)
         raise NotFound("Horse", "bella")
 
     async with running(tmp_path) as api:
-        api.paddock.act = fail
+        api.service.act = fail
         seen = Observation("f" * 32, 0.0, None)
         await api.api({**api.client._scope("GET", ONE, (), None, {}), "remuda": seen}, receive, send)
         assert (seen.service, seen.route, seen.principal, seen.error_code) == (
@@ -246,7 +246,7 @@ async def test_what_was_found_out_is_there_for_the_layers_around(tmp_path: Path)
             "anna@example.com",
             "not_found",
         )
-        assert api.paddock.calls[0].context.trace_id == "f" * 32
+        assert api.service.calls[0].context.trace_id == "f" * 32
 
 
 async def test_a_stranger_has_no_idempotency_keys(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ async def test_a_stranger_has_no_idempotency_keys(tmp_path: Path) -> None:
         stranger = api.client.having(None)
         refused = await stranger.post("/notices", idempotency_key="k")
         assert (refused.status, refused.json["problems"][0]["pointer"]) == (400, "Idempotency-Key")
-        assert api.paddock.calls == []
+        assert api.service.calls == []
         assert (await stranger.post("/notices")).status == 202
 
 

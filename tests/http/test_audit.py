@@ -9,8 +9,8 @@ from remuda.access.principal import AccessList, OrganizationAccess, Permission, 
 from remuda.http.audit import STREAM, Audit, AuditOperation, AuditTarget, Component, audited_target
 from remuda.kernel.errors import Conflict, StoreClosed
 from remuda.store.sqlite.store import SqliteStore
-from tests.contract.kinds import Horse, horse
-from tests.http.meadow import meadow
+from tests.kit.sample_api.collections import sample_store
+from tests.kit.sample_kinds import Horse, horse
 
 ORGANIZATION = "b0000000-0000-4000-8000-000000000001"
 PATH = {"organizationID": ORGANIZATION, "horseID": "h-1"}
@@ -32,7 +32,7 @@ def audit(
         log,
         component=Component(name="paddock", version="1.2.3"),
         principal=principal,
-        operation=AuditOperation(verb="PUT", route=ROUTE),
+        operation=AuditOperation(method="PUT", route=ROUTE),
         path=PATH if path is None else path,
         success=201,
         trace_id="f" * 32,
@@ -46,14 +46,14 @@ async def records(log: SqliteStore, subject: str = f"organization/{ORGANIZATION}
 
 
 async def test_a_success_is_in_the_commit_of_the_write_that_carried_it_out(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         one = audit(store)
         await store.create(horse("h-1"), log=one.record_success("horses", "h-1"))
         assert await records(store) == [
             {
                 "component": {"name": "paddock", "version": "1.2.3"},
                 "actor": {"subject": "unikorn-compute", "actor": "anna@example.com", "service": "unikorn-compute"},
-                "operation": {"verb": "PUT", "route": ROUTE},
+                "operation": {"method": "PUT", "route": ROUTE},
                 "scope": {**PATH, "project": "p-1"},
                 "resource": {"type": "horses", "id": "h-1"},
                 "result": {"status": 201},
@@ -65,7 +65,7 @@ async def test_a_success_is_in_the_commit_of_the_write_that_carried_it_out(tmp_p
 
 
 async def test_a_write_that_is_refused_takes_its_record_with_it_and_the_failure_is_recorded(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         old = await store.create(horse("h-1", labels={"herd": "a"}))
         await store.update(msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, labels={})))
         one = audit(store)
@@ -76,7 +76,7 @@ async def test_a_write_that_is_refused_takes_its_record_with_it_and_the_failure_
 
 
 async def test_a_success_that_no_write_witnessed_is_recorded_at_the_end(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await audit(store).finish(202)
         await audit(store).finish(201, AuditTarget(type="foals", id="f-1"))
         kept = await records(store)
@@ -88,7 +88,7 @@ async def test_a_success_that_no_write_witnessed_is_recorded_at_the_end(tmp_path
 
 @pytest.mark.parametrize("status", [400, 403, 404, 422, 500, 503])
 async def test_a_failure_is_recorded_with_its_status(tmp_path: Path, status: int) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await audit(store).finish(status)
         assert [record["result"]["status"] for record in await records(store)] == [status]
 
@@ -108,7 +108,7 @@ async def test_an_organization_finds_its_own_records(
     tmp_path: Path, path: dict[str, str], organization: str | None, organizations: tuple[str, ...], subject: str
 ) -> None:
     anna = Principal(subject="anna", type="user", organization=organization, organizations=organizations)
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await audit(store, principal=anna, path=path).finish(403)
         (record,) = await records(store, subject)
         assert record["actor"] == {"subject": "anna"}
@@ -130,7 +130,7 @@ async def test_a_stranger_does_not_write_into_the_records_of_an_organization(
     tmp_path: Path, access: AccessList, subject: str
 ) -> None:
     stranger = Principal(subject="bert", type="user", access=access, organizations=("o-2",))
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await audit(store, principal=stranger, path={"organizationID": "o-1"}).finish(403)
         (record,) = await records(store, subject)
         assert record["scope"] == {"organizationID": "o-1"}
@@ -138,7 +138,7 @@ async def test_a_stranger_does_not_write_into_the_records_of_an_organization(
 
 async def test_a_record_goes_where_the_object_belongs(tmp_path: Path) -> None:
     admin = Principal(subject="root", type="user", access=AccessList(everywhere=RIGHT), organizations=("o-9",))
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         one = audit(store, principal=admin, path={})
         await store.create(horse("h-1"), log=one.record_success("horses", "h-1", organization="o-1"))
         other = audit(store, principal=admin, path={})
@@ -157,7 +157,7 @@ async def test_what_is_done_to_the_whole_system_is_not_told_where_its_administra
 ) -> None:
     access = AccessList(everywhere=RIGHT)
     root = Principal(subject="root", type="user", access=access, organization="o-9", organizations=("o-9",))
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         one = audit(store, principal=root, path=path, is_everywhere=True)
         await store.create(horse("h-1"), log=one.record_success("horses", "h-1", organization=written))
         refused = audit(store, principal=root, path=path, is_everywhere=True)
@@ -168,7 +168,7 @@ async def test_what_is_done_to_the_whole_system_is_not_told_where_its_administra
 
 
 async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         one = audit(store)
     with pytest.raises(StoreClosed):
         await one.finish(200)
@@ -190,14 +190,14 @@ async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Pat
     ],
 )
 def test_the_path_tells_what_a_request_is_about(route: str, target: AuditTarget) -> None:
-    assert audited_target(AuditOperation(verb="PUT", route=route), PATH) == target
-    told = AuditOperation(verb="POST", route=f"{route.rstrip('/')}/rotate", action="rotate")
+    assert audited_target(AuditOperation(method="PUT", route=route), PATH) == target
+    told = AuditOperation(method="POST", route=f"{route.rstrip('/')}/rotate", action="rotate")
     assert audited_target(told, PATH) == target, "what is done to it is another matter"
 
 
 async def test_the_object_that_was_written_is_there_if_and_only_if_its_record_is(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await store.create(horse("h-1"), log=audit(store).record_success("horses", "h-1"))
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         assert (await store.get(Horse, "h-1")).name == "h-1"
         assert len(await records(store)) == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remuda.http.binding import Binder
 from remuda.http.routes import Id, ListQuery, Nothing, Parameters
 from remuda.kernel.errors import Malformed
-from tests.http.paddock import HORSE, HORSES, ORGANIZATION, HorsePath, HorseQuery, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, ORGANIZATION, HorsePath, HorseQuery, running
 
 QUERY = Binder(HorseQuery)
 AGE = '"age" is not valid: send a whole number, at least 0 and at most 60'

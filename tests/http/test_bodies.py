@@ -13,7 +13,7 @@ from remuda.http.bodies import BodyReader, Explainer, pointer, wire_schema
 from remuda.http.routes import Wire
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
-from tests.http.paddock import HORSES, HorseSpec, HorseWrite, Metadata, running
+from tests.kit.sample_api.pipeline import HORSES, HorseSpec, HorseWrite, Metadata, running
 
 READER = BodyReader(HorseWrite)
 JSON = b"application/json"

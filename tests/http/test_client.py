@@ -26,10 +26,10 @@ from remuda.kernel.errors import (
     Unavailable,
 )
 from remuda.kernel.secrets import Secret
-from tests.contract.kinds import Horse
-from tests.http.meadow import fill
-from tests.http.ranch import Ranch, ranch
-from tests.http.ranch_api import (
+from tests.kit.sample_api.client import BAY, CONTEXT, QUICK, client_of
+from tests.kit.sample_api.collections import fill
+from tests.kit.sample_api.server import SampleServer, sample_server
+from tests.kit.sample_api.service import (
     BRAND,
     CREATE,
     GET,
@@ -43,19 +43,19 @@ from tests.http.ranch_api import (
     HorseWrite,
     Offer,
 )
-from tests.http.riding import BAY, CONTEXT, QUICK, client_of
+from tests.kit.sample_kinds import Horse
 
 ROOT = Path(__file__).parents[2]
 
 
 @asynccontextmanager
-async def at_the_ranch(directory: Path) -> AsyncIterator[tuple[Ranch, Client]]:
-    async with ranch(directory) as running, client_of(running.url) as client:
+async def run_sample(directory: Path) -> AsyncIterator[tuple[SampleServer, Client]]:
+    async with sample_server(directory) as running, client_of(running.url) as client:
         yield running, client
 
 
 async def test_an_answer_comes_back_as_the_routes_type(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (_, client):
+    async with run_sample(tmp_path) as (_, client):
         made = await client.send(CREATE, body=BAY)
         assert await client.send(GET, path=HorsePath(horse=made.id)) == HorseRead(id=made.id, colour="bay")
         await client.send(PAINT, path=HorsePath(horse=made.id), body=HorseWrite(colour="grey"))
@@ -65,7 +65,7 @@ async def test_an_answer_comes_back_as_the_routes_type(tmp_path: Path) -> None:
 
 
 async def test_errors_come_back_as_the_classes_they_were_raised_as(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         with pytest.raises(NotFound, match="resource not found"):
             await client.send(GET, path=HorsePath(horse="nobody"))
         told = Invalid("colour", "is too loud", remedy="use another")
@@ -79,20 +79,20 @@ async def test_errors_come_back_as_the_classes_they_were_raised_as(tmp_path: Pat
         with pytest.raises(Invalid) as invalid:
             await client.send(CREATE, body=BAY)
         assert invalid.value.message == told.message
-    async with ranch(tmp_path) as running, client_of(running.url, token="bad") as stranger:
+    async with sample_server(tmp_path) as running, client_of(running.url, token="bad") as stranger:
         with pytest.raises(Unauthenticated, match="token is invalid or has expired"):
             await stranger.send(CREATE, body=BAY)
 
 
 async def test_every_place_that_is_wrong_comes_back(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (_, client):
+    async with run_sample(tmp_path) as (_, client):
         with pytest.raises(Malformed) as told:
             await client.send(CREATE, body=HorseWrite(colour=7, is_tame=8))  # type: ignore[arg-type]  # it is wrong on purpose
         assert {where for where, _ in told.value.problems} == {"/colour", "/isTame"}
 
 
 async def test_a_write_can_be_bound_to_the_state_that_was_read(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (_, client):
+    async with run_sample(tmp_path) as (_, client):
         made = await client.send(CREATE, body=BAY)
         with pytest.raises(PreconditionFailed):
             await client.send(PAINT, path=HorsePath(horse=made.id), body=BAY, if_match='"another"')
@@ -103,27 +103,27 @@ async def test_a_write_can_be_bound_to_the_state_that_was_read(tmp_path: Path) -
     "value", ["horses.test.remuda/b-1", "a b", "50%", "%2F", "ä/ö", ".", "..", "../x", "a?b#c", "%252F", "+"]
 )
 async def test_a_path_parameter_arrives_as_it_was_given(tmp_path: Path, value: str) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         await client.send(REFER, path=HorsePath(horse=value))
         assert running.service.paths == [value]
 
 
 async def test_an_empty_path_parameter_is_told_before_anything_is_sent(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         with pytest.raises(Invalid, match="horseID is empty"):
             await client.send(REFER, path=HorsePath(horse=""))
         assert not running.service.contexts
 
 
 async def test_query_parameters_arrive_as_they_were_given(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         query = HorseQuery(colour=("a&b", "ü"), tame=False, limit=7)
         await client.send(LIST, query=query)
         assert running.service.queries == [query]
 
 
 async def test_a_list_is_collected_page_by_page(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         await fill(running.store, [f"h-{number}" for number in range(8)])
         await fill(running.store, ["g-1", "g-2", "g-3", "g-4"], colour="hidden")
         assert [horse.id for horse in await client.collect(LIST)] == [f"h-{number}" for number in range(8)]
@@ -134,7 +134,7 @@ async def test_a_list_is_collected_page_by_page(tmp_path: Path) -> None:
 
 
 async def test_the_trace_and_the_operation_are_passed_on(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         first = await client.send(CREATE, body=BAY, context=CONTEXT)
         again = await client.send(CREATE, body=BAY, context=CONTEXT)
         other = await client.send(CREATE, body=HorseWrite(colour="grey"), context=CONTEXT)
@@ -145,7 +145,7 @@ async def test_the_trace_and_the_operation_are_passed_on(tmp_path: Path) -> None
 
 
 async def test_what_the_server_asks_to_be_sent_again_is_sent_again(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         busy: list[RemudaError] = [Unavailable("not now: try again."), Unavailable("nor now: try again.")]
         running.service.failures = [*busy]
         made = await client.send(CREATE, body=BAY)
@@ -156,7 +156,7 @@ async def test_what_the_server_asks_to_be_sent_again_is_sent_again(tmp_path: Pat
 
 
 async def test_attempts_are_bounded_and_the_last_error_is_told(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         running.service.failures = [Unavailable(f"not now {number}: try again.") for number in range(9)]
         with pytest.raises(Unavailable, match="not now 4"):
             await client.send(CREATE, body=BAY)
@@ -164,16 +164,16 @@ async def test_attempts_are_bounded_and_the_last_error_is_told(tmp_path: Path) -
 
 
 async def test_every_write_is_audited_once(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         await client.send(CREATE, body=BAY)
         records = await running.store.read(AUDIT, "system")
-        assert [msgspec.json.decode(entry.data)["operation"]["verb"] for entry in records.entries] == ["POST"]
+        assert [msgspec.json.decode(entry.data)["operation"]["method"] for entry in records.entries] == ["POST"]
 
 
 async def test_a_watch_tells_what_is_there_and_what_happens_and_resumes_when_the_server_comes_back(
     tmp_path: Path,
 ) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         made = await client.send(CREATE, body=BAY)
         async with aclosing(client.watch(LIST)) as watch:
             added, synced = await anext(watch), await anext(watch)
@@ -192,7 +192,7 @@ async def test_a_watch_tells_what_is_there_and_what_happens_and_resumes_when_the
 
 
 async def test_a_watch_ends_when_its_credentials_do(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client), aclosing(client.watch(LIST)) as watch:
+    async with run_sample(tmp_path) as (running, client), aclosing(client.watch(LIST)) as watch:
         await anext(watch)
         running.doorman.token = "another"
         await asyncio.sleep(1.1)
@@ -202,7 +202,7 @@ async def test_a_watch_ends_when_its_credentials_do(tmp_path: Path) -> None:
 
 
 async def test_a_watch_from_a_version_that_is_forgotten_is_gone(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         first = await client.send(CREATE, body=BAY)
         version = (await running.store.get(Horse, first.id)).version
         await client.send(PAINT, path=HorsePath(horse=first.id), body=HorseWrite(colour="grey"))
@@ -213,7 +213,7 @@ async def test_a_watch_from_a_version_that_is_forgotten_is_gone(tmp_path: Path) 
 
 
 async def test_a_watch_is_gone_when_rights_change_under_it_or_while_it_is_away(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         async with aclosing(client.watch(LIST)) as watch:
             synced = await anext(watch)
             running.doorman.access = AccessList(organizations={"o": OrganizationAccess()})
@@ -237,7 +237,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def started(directory: Path, port: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.http.ranch", str(directory), str(port), cwd=ROOT
+        sys.executable, "-m", "tests.kit.sample_api.server", str(directory), str(port), cwd=ROOT
     )
 
 
@@ -272,7 +272,7 @@ async def test_a_server_that_is_killed_mid_call_and_comes_back_has_done_it_once(
 
 
 async def test_a_form_is_sent_as_one(tmp_path: Path) -> None:
-    async with at_the_ranch(tmp_path) as (running, client):
+    async with run_sample(tmp_path) as (running, client):
         offer = Offer(colour="bay & white", password=Secret("sésame"), tags=("a", "b"))
         assert (await client.send(OFFER, body=offer)).colour == "bay & white"
         assert running.service.offers == [offer]

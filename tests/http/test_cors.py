@@ -2,7 +2,7 @@ from pathlib import Path
 
 from remuda.http.api import ApiSettings
 from remuda.http.cors import EXPOSED_HEADERS, Cors
-from tests.http.paddock import HORSE, HORSES, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 ONE = f"{HORSES}/{HORSE}"
 NAMED = ApiSettings(cors=Cors(["https://console.example.com", "https://other.example.com"], max_age_s=60))
@@ -48,7 +48,7 @@ async def test_a_preflight_is_answered_for_every_route(tmp_path: Path) -> None:
         )
         assert reply.headers["access-control-max-age"] == "60"
         assert reply.headers["access-control-allow-origin"] == "https://console.example.com"
-        assert api.paddock.calls == []
+        assert api.service.calls == []
 
 
 async def test_a_preflight_names_a_method_that_the_path_has(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from remuda.access.principal import AccessList, Permission, Principal
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import Claim, Credentials, TrustedProxies, acting_for, read_credentials
 from remuda.kernel.errors import Malformed, RemudaError, Unauthenticated
-from tests.http.paddock import HORSE, HORSES, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 PROXIES = TrustedProxies(["10.0.0.0/8", "fd00::1/128"])
 PEM = "-----BEGIN CERTIFICATE-----\nbGl2ZXJ5\n-----END CERTIFICATE-----\n"

@@ -11,7 +11,7 @@ from remuda.access.principal import Context, Permission
 from remuda.http.crud import crud
 from remuda.http.responses import Collection, EtagView, etag_view
 from remuda.http.routes import AnyRoute, ListQuery, Nothing, Parameters, Table, Wire
-from tests.contract.kinds import Horse
+from tests.kit.sample_kinds import Horse
 
 
 class HorseRead(Wire, frozen=True):

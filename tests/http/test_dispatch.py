@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from remuda.http.dispatch import SegmentTree, path_of
 from remuda.http.routes import Table
 from remuda.kernel.errors import Malformed
-from tests.http.paddock import HORSE, HORSES, HorsePath, OrganizationPath, ReferencePath, route, running, table
+from tests.kit.sample_api.pipeline import (
+    HORSE,
+    HORSES,
+    HorsePath,
+    OrganizationPath,
+    ReferencePath,
+    route,
+    running,
+    table,
+)
 
 TREE = SegmentTree(
     [
@@ -111,7 +120,7 @@ async def test_a_reference_with_a_slash_arrives_whole(tmp_path: Any) -> None:
     async with running(tmp_path) as api:
         for encoded in ("horses.test.remuda%252Fbella", "horses.test.remuda%2Fbella"):
             assert (await api.client.put(f"/api/v1/references/{encoded}")).status == 201
-        assert [call.path.reference for call in api.paddock.calls] == ["horses.test.remuda/bella"] * 2
+        assert [call.path.reference for call in api.service.calls] == ["horses.test.remuda/bella"] * 2
 
 
 async def _unused(_service: object, _call: object) -> None:

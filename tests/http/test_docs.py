@@ -7,7 +7,7 @@ from pathlib import Path
 from remuda.http.docs import FieldRow, field_rows, render_docs
 from remuda.http.openapi import document
 from remuda.http.routes import ENCODED_TWICE, Table
-from tests.http.paddock import ReferencePath, do_nothing, route, running, table
+from tests.kit.sample_api.pipeline import ReferencePath, do_nothing, route, running, table
 
 VOID = {"meta"}
 

@@ -29,7 +29,7 @@ from remuda.kernel.errors import (
     Unavailable,
     Unreadable,
 )
-from tests.http.paddock import HORSE, HORSES, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 API = "http://api.example.com:8080/paddock"
 TRACE = "0123456789abcdef" * 2
@@ -158,7 +158,7 @@ async def test_a_defect_is_logged_under_the_trace_id_that_the_caller_has(tmp_pat
 
     with capture_logs() as lines:
         async with running(tmp_path) as api:
-            api.paddock.act = fail
+            api.service.act = fail
             reply = await api.client.get(f"{HORSES}/{HORSE}")
     assert (reply.status, reply.json["error_description"], reply.json["code"]) == (500, INTERNAL, "internal")
     assert b"swordfish" not in reply.body
@@ -171,7 +171,7 @@ async def test_a_failing_store_is_logged_and_not_described(tmp_path: Path) -> No
 
     with capture_logs() as lines:
         async with running(tmp_path) as api:
-            api.paddock.act = fail
+            api.service.act = fail
             reply = await api.client.get(f"{HORSES}/{HORSE}")
     assert (reply.status, reply.json["code"], reply.json["error_description"]) == (503, "storage_full", LATER)
     assert any("/data/secret.db" in repr(line) for line in lines), lines

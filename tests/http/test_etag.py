@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from remuda.access.principal import Context
 from remuda.http.responses import check_if_match, etag_of, etag_view, split_etag
 from remuda.kernel.errors import PreconditionFailed
-from tests.contract.kinds import Horse, HorseSpec, at
-from tests.http.meadow import ANNA, fill, meadow, read, view
+from tests.kit.sample_api.collections import ANNA, fill, read, sample_store, view
+from tests.kit.sample_kinds import Horse, HorseSpec, at
 
 TAG = etag_of("u-1", HorseSpec(colour="bay"))
 
@@ -43,7 +43,7 @@ async def test_a_tagged_view_carries_its_tag_from_the_cache(tmp_path: Path) -> N
         return one.spec
 
     with_tag = etag_view(read, writable)
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["bella"])
         bella = await store.get(Horse, "bella")
         replies = [split_etag(await store.get_view(Horse, "bella", with_tag)) for _ in range(3)]
@@ -55,7 +55,7 @@ async def test_a_tagged_view_carries_its_tag_from_the_cache(tmp_path: Path) -> N
 
 async def test_an_observation_does_not_change_the_tag_and_a_change_of_intent_does(tmp_path: Path) -> None:
     with_tag = etag_view(read, lambda one: one.spec)
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["bella"])
         before = split_etag(await store.get_view(Horse, "bella", with_tag)).etag
         seen = await store.update_status(at("stable", await store.get(Horse, "bella")))

@@ -10,7 +10,7 @@ from remuda.http.bodies import FORM, FormReader, form_schema
 from remuda.http.routes import Table, Wire
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
-from tests.http.tack_room import LoginForm, TokenForm, opened, route
+from tests.kit.sample_api.browser import LoginForm, TokenForm, opened, route
 
 READER = FormReader(LoginForm)
 TYPE = FORM.encode()
@@ -106,13 +106,13 @@ def test_the_schema_of_a_form_has_no_null_and_names_secrets() -> None:
 async def test_the_pipeline_reads_forms_within_its_limits(tmp_path: Path) -> None:
     async with opened(tmp_path, body_limit=60) as tack:
         assert (await tack.client.post("/login", form={"user": "anna", "password": CANARY})).status == 200
-        assert tack.room.calls[0].body == LoginForm(user="anna", password=Secret(CANARY))
+        assert tack.service.calls[0].body == LoginForm(user="anna", password=Secret(CANARY))
         long = await tack.client.post("/login", form={"user": "anna", "password": "x" * 60})
         assert long.status == 413
         wrong = await tack.client.post("/login", {"user": "anna", "password": CANARY})
         assert wrong.status == 400
         assert CANARY.encode() not in wrong.body
-        assert len(tack.room.calls) == 1
+        assert len(tack.service.calls) == 1
 
 
 def test_a_form_needs_a_body_to_be() -> None:

@@ -24,9 +24,9 @@ from remuda.http.server.health import (
 )
 from remuda.http.server.metrics import Metrics
 from remuda.version import ServiceDescriptor
-from tests.http.serving import Lines, observed
-from tests.kit.asgi.asking import process_contract
+from tests.kit.asgi.process_client import process_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.http_server import Lines, observed
 
 ABOUT = ServiceDescriptor("remuda", "1.2.3", "abcdef")
 

@@ -20,13 +20,13 @@ from remuda.http.routes import NOTHING, AnyRoute, Call, ListQuery, OtherResponse
 from remuda.kernel.randomness import SeededRandomness
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import open_store
-from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
-from tests.http.clocks import SkippingClock
-from tests.http.ports import api_ports
-from tests.http.tack_room import Door
+from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import contract_of
 from tests.kit.asgi.validating import Validated
+from tests.kit.clocks import SkippingClock
+from tests.kit.sample_api.browser import SampleAuthenticator
+from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.kit.simulation.store import SEALER
 
 
@@ -107,7 +107,7 @@ class Stables:
 
 
 @dataclass(frozen=True)
-class RanchServices:
+class SampleServices:
     stables: Stables
     horses: Horses
 
@@ -155,8 +155,8 @@ TABLE = Table("ranch", title="Ranch", description="Horses.", routes=[*ROUTES, RI
 async def ranch(directory: Path) -> AsyncIterator[tuple[Client, Horses]]:
     store = open_store(directory / "ranch.db", REGISTRY, SEALER)
     horses = Horses(store=store)
-    ports = api_ports(store, Door(), clock=SkippingClock(), randomness=SeededRandomness(1))
-    services = RanchServices(stables=Stables(), horses=horses)
+    ports = api_ports(store, SampleAuthenticator(), clock=SkippingClock(), randomness=SeededRandomness(1))
+    services = SampleServices(stables=Stables(), horses=horses)
     api = Validated(Api(TABLE, services, ports), contract_of(TABLE))
     try:
         yield Client(app=api, token="good"), horses
@@ -226,13 +226,13 @@ async def test_results_are_shown_cached_or_left_out_as_the_route_says(tmp_path: 
 async def test_another_service_in_the_process_reads_the_same(tmp_path: Path) -> None:
     store = open_store(tmp_path / "ranch.db", REGISTRY, SEALER)
     try:
-        here = Here(TABLE, Horses(store=store))
+        farm = Here(TABLE, Horses(store=store))
         context = call().context
-        made = await here.ask("create_horse", NOTHING, context, HorseWrite(colour="bay"))
+        made = await farm.ask("create_horse", NOTHING, context, HorseWrite(colour="bay"))
         assert made == HorseRead(id="operation", colour="bay")
-        assert await here.ask("get_horse", HorsePath(horse="operation"), context) == made
-        assert await here.ask("list_horses", NOTHING, context) == [made]
-        assert await here.ask("count_rides", NOTHING, context) == 0
+        assert await farm.ask("get_horse", HorsePath(horse="operation"), context) == made
+        assert await farm.ask("list_horses", NOTHING, context) == [made]
+        assert await farm.ask("count_rides", NOTHING, context) == 0
     finally:
         await store.close()
 
@@ -264,7 +264,7 @@ async def test_the_service_is_found(kind: str) -> None:
     horses = Horses(store=None)  # type: ignore[arg-type]  # it is not used
     services = {
         "alone": horses,
-        "dataclass": RanchServices(stables=Stables(), horses=horses),
+        "dataclass": SampleServices(stables=Stables(), horses=horses),
         "mapping": {"stables": Stables(), "horses": horses},
     }
     await invocation(RIDE, services[kind])(call(path=HorsePath(horse="star"), query=RideQuery()))
@@ -317,9 +317,9 @@ async def test_a_handler_is_given_its_service_or_all_of_them() -> None:
     common: dict[str, Any] = {"method": "GET", "summary": "Name", "scope": "public", "response_type": str}
     own: AnyRoute = Route(**common, path="/own", name="own", service=Stables, handler=_name)
     whole: AnyRoute = Route(**common, path="/all", name="all", handler=_name_of_stables)
-    services = RanchServices(stables=Stables("south"), horses=Horses(store=None))  # type: ignore[arg-type]  # not used
+    services = SampleServices(stables=Stables("south"), horses=Horses(store=None))  # type: ignore[arg-type]  # not used
     assert [await invocation(each, services)(call()) for each in (own, whole)] == ["south", "south"]
 
 
-async def _name_of_stables(services: RanchServices, _call: Call[Any, Any, Any]) -> str:
+async def _name_of_stables(services: SampleServices, _call: Call[Any, Any, Any]) -> str:
     return services.stables.name

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from remuda.http.server.health import PROCESS
 from remuda.http.server.metrics import CLOSE_REASONS, Metrics, measure_loop_lag
-from tests.http.clocks import HandClock
+from tests.kit.clocks import HandClock
 
 
 def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
@@ -21,7 +21,7 @@ def test_every_series_is_there_before_the_first_request() -> None:
             assert sample(registry, "remuda_http_requests_total", **labels) == 0
         assert sample(registry, "remuda_http_request_duration_seconds_count", service=service, route=route) == 0
     for reason in CLOSE_REASONS:
-        assert sample(registry, "remuda_http_connections_cut_total", reason=reason) == 0
+        assert sample(registry, "remuda_http_connections_closed_total", reason=reason) == 0
     for service in ("process", "none"):
         assert sample(registry, "remuda_http_rate_limited_total", service=service) == 0
     for reason in ("too_large", "too_slow"):
@@ -50,13 +50,13 @@ def test_what_is_counted_is_found_under_its_labels() -> None:
     metrics.of("process", "get_health").observe_duration(0.5)
     metrics.count_error("too_many", "process")
     metrics.count_error("too_large", None)
-    metrics.count_closed("not_reading")
+    metrics.count_closed("write_timeout")
     place = {"service": "process", "route": "get_health"}
     assert sample(registry, "remuda_http_requests_total", **place, status="5xx") == 1
     assert sample(registry, "remuda_http_request_duration_seconds_sum", **place) == 0.5
     assert sample(registry, "remuda_http_rate_limited_total", service="process") == 1
     assert sample(registry, "remuda_http_body_rejects_total", reason="too_large") == 1
-    assert sample(registry, "remuda_http_connections_cut_total", reason="not_reading") == 1
+    assert sample(registry, "remuda_http_connections_closed_total", reason="write_timeout") == 1
 
 
 class LateClock(HandClock):

@@ -14,8 +14,8 @@ from remuda.http.server.access_log import AccessLog
 from remuda.http.server.health import PROCESS
 from remuda.http.server.metrics import Metrics
 from remuda.kernel.randomness import SeededRandomness
-from tests.http.clocks import HandClock
-from tests.http.serving import Lines
+from tests.kit.clocks import HandClock
+from tests.kit.http_server import Lines
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
@@ -188,7 +188,7 @@ async def test_a_client_that_leaves_is_noted() -> None:
 
     heard = await ask(app, receive=leave)
     assert heard.sent == []
-    assert (heard.line["status"], heard.line["cut"]) == (499, True)
+    assert (heard.line["status"], heard.line["aborted"]) == (499, True)
     assert heard.sample("remuda_http_requests_total", service="none", route="none", status="4xx") == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from remuda.http.openapi import HEADERS, document
 from remuda.http.routes import ENCODED_TWICE, Table
-from tests.http.paddock import ORGANIZATION, ReferencePath, do_nothing, route, running, table
+from tests.kit.sample_api.pipeline import ORGANIZATION, ReferencePath, do_nothing, route, running, table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/paddock")))
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
-from tests.http.paddock import HORSE, HORSES, running
+from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 GOOD_BODY = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
 BAD_BODY = {"metadata": {"name": 7}}
@@ -80,7 +80,7 @@ async def test_what_is_judged_first_is_told(trial: Trial, tmp_path: Path) -> Non
         )
         assert (reply.status, reply.json["error"]) == (trial.status, trial.error)
         assert reply.json["error_description"].startswith(trial.told)
-        assert api.paddock.calls == []
+        assert api.service.calls == []
 
 
 async def test_nobody_is_authenticated_for_a_bad_id(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_what_has_no_fault_is_answered(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         assert (await api.client.post(HORSES, GOOD_BODY)).status == 201
         assert (await api.client.get(f"{HORSES}/{HORSE}")).status == 200
-        assert [call.principal.subject for call in api.paddock.calls] == ["anna@example.com"] * 2
+        assert [call.principal.subject for call in api.service.calls] == ["anna@example.com"] * 2
 
 
 async def test_a_rate_limit_is_judged_after_the_token_and_before_the_body(tmp_path: Path) -> None:
@@ -133,4 +133,4 @@ async def test_a_caller_who_lost_the_right_is_told_again_what_it_was_told_and_no
         assert (again.status, again.body, again.headers["idempotency-replayed"]) == (201, first.body, "true")
         assert (await api.client.post(HORSES, GOOD_BODY, idempotency_key="k2")).status == 403
         assert (await api.client.having("weak").post(HORSES, GOOD_BODY, idempotency_key="k")).status == 403
-        assert len(api.paddock.calls) == 1
+        assert len(api.service.calls) == 1

@@ -8,8 +8,8 @@ from remuda.http.pages import PAGE_HEADERS
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.http.routes import Table
 from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
-from tests.http.tack_room import HTML, Open, opened, route
 from tests.kit.asgi.contract import UndocumentedError
+from tests.kit.sample_api.browser import HTML, Open, opened, route
 
 
 def tell(tack: Open, reply: Any) -> None:
@@ -18,7 +18,7 @@ def tell(tack: Open, reply: Any) -> None:
             raise reply
         return reply
 
-    tack.room.reply = act
+    tack.service.reply = act
 
 
 async def test_a_page_says_what_keeps_it_safe(tmp_path: Path) -> None:

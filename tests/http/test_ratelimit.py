@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from remuda.http.ratelimit import OverLimit, RateLimit, RateLimiter, anonymous
 from remuda.kernel.errors import TooMany
-from tests.http.clocks import HandClock
+from tests.kit.clocks import HandClock
 
 
 def test_a_quota_can_be_used_at_once_and_then_no_more() -> None:

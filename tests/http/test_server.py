@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 import remuda
 from remuda.http.server.connection import ConnectionLimits
-from tests.http.serving import body_of, request, serving, status_of, until
+from tests.kit.http_server import body_of, request, serving, status_of, until
 
 SOON = ConnectionLimits(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)
 
@@ -29,7 +29,7 @@ async def test_a_head_that_does_not_end_in_time_is_answered_408_and_closed() -> 
         answer = await one.exchange(b"GET / HTTP/1.1\r\nHost: he")
         assert status_of(answer) == 408
         assert body_of(answer)["error"] == "request_timeout"
-        assert one.cuts == {"head_too_slow": 1}
+        assert one.cuts == {"head_timeout": 1}
 
 
 async def dribble(writer: asyncio.StreamWriter) -> None:
@@ -107,7 +107,7 @@ async def test_a_body_that_stalls_is_answered_408_although_the_application_waits
         assert status_of(answer) == 408
         assert one.cuts == {"body_stalled": 1}
         await until(lambda: one.lines.lines)
-        assert json.loads(one.lines.lines[0])["cut"]
+        assert json.loads(one.lines.lines[0])["aborted"]
 
 
 async def test_an_application_that_thinks_is_not_taken_for_a_client_that_stalls() -> None:
@@ -125,7 +125,7 @@ async def test_an_answer_to_an_unfinished_request_can_be_read_before_the_connect
     async with serving(SOON) as one:
         answer = await one.exchange(request("/echo", "Content-Length: 1000000000", method="POST") + b"x" * 500_000)
         assert status_of(answer) == 413
-        assert one.cuts == {"body_unwanted": 1}
+        assert one.cuts == {"body_unused": 1}
 
 
 async def test_an_unwanted_body_that_ends_soon_leaves_the_connection_usable() -> None:
@@ -167,7 +167,7 @@ async def test_a_client_that_does_not_read_is_cut_and_its_stream_ends() -> None:
         with socket.create_connection((one.address.host, one.address.port)) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.sendall(request("/stream"))
-            await until(lambda: one.cuts["not_reading"])
+            await until(lambda: one.cuts["write_timeout"])
             await until(lambda: not one.app.streams)
         assert not one.server.connections
 
@@ -227,7 +227,7 @@ async def test_what_never_became_a_request_is_in_the_log_under_its_trace_id() ->
             ]
     told = [(body_of(answer)["trace_id"], status_of(answer), body_of(answer)["code"]) for answer in answers]
     assert [(line["trace_id"], line["status"], line["error"]) for line in lines] == told
-    assert [line["reason"] for line in lines] == ["head_too_slow", "head_too_large", "malformed"]
+    assert [line["reason"] for line in lines] == ["head_timeout", "head_too_large", "malformed"]
     assert {(line["event"], line["peer"]) for line in lines} == {("connection rejected", "127.0.0.1")}
 
 

@@ -11,7 +11,7 @@ from remuda.access.principal import Context, Permission
 from remuda.http.responses import Collection, EtagView, OtherResponse, Redirect, Rendered, Viewed, etag_view
 from remuda.http.routes import AnyRoute, ListQuery, OtherResponseType, Parameters, Route, Table, Wire
 from remuda.http.signatures import Arguments
-from tests.contract.kinds import Horse
+from tests.kit.sample_kinds import Horse
 
 T = TypeVar("T")
 
@@ -63,6 +63,8 @@ class Horses(Base[Horse]):
     async def keywords(self, context: Context, stall: str, horse: str, *, gait: str, laps: int | None) -> None: ...
 
     async def whole_query(self, context: Context, stall: str, horse: str, query: RideQuery) -> None: ...
+
+    async def object_id(self, context: Context, stall: str, id: str) -> None: ...  # noqa: A002  as shared methods have it
 
     async def gap(self, context: Context, depth: int = 3, stall: str = "", horse: str = "") -> None: ...
 
@@ -147,6 +149,7 @@ PLACE = ("context", "path.stall", "path.horse")
             Arguments(PLACE, {"gait": "query.gait", "laps": "query.laps"}),
         ),
         (Horses.whole_query, IN_STALL | {"query_type": RideQuery}, Arguments((*PLACE, "query"))),
+        (Horses.object_id, IN_STALL, Arguments(PLACE)),
         (Horses.gap, IN_STALL, Arguments(("context",), {"stall": "path.stall", "horse": "path.horse"})),
         (Horses.bare, {"response_type": HorseRead}, Arguments()),
         (Horses.context_only, {}, Arguments(("context",))),

@@ -10,10 +10,10 @@ from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone, Malformed
 from remuda.store.contract import Store
-from tests.contract.backends import impatient
-from tests.contract.kinds import Horse, HorseSpec, horse
-from tests.http.meadow import ANNA, fill, herd, meadow, read, view
-from tests.http.reading import Rights, watching
+from tests.kit.proofs.store_contract.backends import impatient
+from tests.kit.sample_api.collections import ANNA, fill, herd, read, sample_store, view
+from tests.kit.sample_api.watch_reader import Rights, watching
+from tests.kit.sample_kinds import Horse, HorseSpec, horse
 
 
 async def paint(store: Store, name: str, colour: str) -> Horse:
@@ -36,7 +36,7 @@ PLACES = Cursors(ANNA.access)
 
 
 async def test_a_stream_begins_with_what_is_there_and_goes_on_with_what_happens(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a", "b"])
         async with watching(herd(store)) as reader:
             assert await reader.told(3) == [("added", "a bay"), ("added", "b bay"), SYNCED]
@@ -47,12 +47,12 @@ async def test_a_stream_begins_with_what_is_there_and_goes_on_with_what_happens(
 
 
 async def test_a_stream_over_nothing_says_that_it_is_synced(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store, watching(herd(store)) as reader:
+    async with sample_store(tmp_path) as store, watching(herd(store)) as reader:
         assert await reader.told(1) == [SYNCED]
 
 
 async def test_what_is_there_is_told_in_chunks(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         names = [f"h-{number:04}" for number in range(2 * SLICE + 1)]
         await fill(store, names)
         async with watching(herd(store)) as reader:
@@ -61,7 +61,7 @@ async def test_what_is_there_is_told_in_chunks(tmp_path: Path) -> None:
 
 
 async def test_present_objects_have_no_id_because_nobody_can_resume_among_them(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a"])
         async with watching(herd(store)) as reader:
             assert (await reader.next()).id is None
@@ -69,7 +69,7 @@ async def test_present_objects_have_no_id_because_nobody_can_resume_among_them(t
 
 
 async def test_a_stream_resumes_after_any_event(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a"])
         async with watching(herd(store)) as reader:
             await reader.told(1)
@@ -84,7 +84,7 @@ async def test_a_stream_resumes_after_any_event(tmp_path: Path) -> None:
 
 
 async def test_a_tagged_view_is_streamed_without_its_tags(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a"])
         async with watching(herd(store, view=etag_view(read, lambda one: one.spec))) as reader:
             assert await reader.told(2) == [("added", "a bay"), SYNCED]
@@ -93,7 +93,7 @@ async def test_a_tagged_view_is_streamed_without_its_tags(tmp_path: Path) -> Non
 
 
 async def test_a_version_that_is_too_old_is_gone_before_anything_is_sent(tmp_path: Path) -> None:
-    async with meadow(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_timeout_s=1)) as store:
+    async with sample_store(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_timeout_s=1)) as store:
         first = await store.create(horse("a"))
         await paint(store, "a", "grey")
         await store.maintenance.compact()
@@ -103,7 +103,7 @@ async def test_a_version_that_is_too_old_is_gone_before_anything_is_sent(tmp_pat
 
 
 async def test_an_id_that_is_none_is_told_by_its_header(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         with pytest.raises(Malformed, match="Last-Event-ID is not an id of this stream"):
             async with watching(herd(store), since="yesterday"):
                 pass
@@ -113,7 +113,7 @@ async def test_an_id_that_is_none_is_told_by_its_header(tmp_path: Path) -> None:
 
 
 async def test_a_reader_that_falls_too_far_behind_is_told_gone_and_forgets_its_id(tmp_path: Path) -> None:
-    async with meadow(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_timeout_s=1)) as store:
+    async with sample_store(tmp_path, settings=impatient(bookmark_interval_s=9, ahead_timeout_s=1)) as store:
         await fill(store, ["a"])
         async with watching(herd(store)) as reader:
             await reader.told(2)
@@ -127,7 +127,7 @@ async def test_a_reader_that_falls_too_far_behind_is_told_gone_and_forgets_its_i
 
 
 async def test_nothing_is_read_ahead_for_a_reader_that_does_not_read(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         rendered: list[str] = []
 
         def counted(one: Horse) -> bytes:
@@ -147,7 +147,7 @@ async def test_nothing_is_read_ahead_for_a_reader_that_does_not_read(tmp_path: P
 async def test_what_comes_into_sight_is_added_and_what_leaves_it_deleted_in_its_last_visible_state(
     tmp_path: Path,
 ) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a"], herd="mine")
         await fill(store, ["b"], herd="theirs")
         mine = herd(store, visible=lambda one: one.metadata.labels["herd"] == "mine")
@@ -166,7 +166,7 @@ async def test_what_comes_into_sight_is_added_and_what_leaves_it_deleted_in_its_
 
 
 async def test_sight_is_judged_on_resuming_just_as_it_would_have_been(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a"], herd="mine")
         mine = herd(store, visible=lambda one: one.metadata.labels["herd"] == "mine")
         async with watching(mine) as reader:
@@ -180,7 +180,7 @@ async def test_sight_is_judged_on_resuming_just_as_it_would_have_been(tmp_path: 
 
 
 async def test_an_index_is_watched_like_a_label(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         await fill(store, ["a", "b"], herd="x")
         await fill(store, ["c"], herd="y")
         async with watching(herd(store, labels={"herd": "x"}, index=("colour", "bay"))) as reader:
@@ -195,19 +195,19 @@ async def test_an_index_is_watched_like_a_label(tmp_path: Path) -> None:
 
 async def test_a_server_that_closes_ends_its_streams_at_once(tmp_path: Path) -> None:
     ports = WatchPorts(clock=SystemClock())
-    async with meadow(tmp_path) as store, watching(herd(store), ports=ports) as reader:
+    async with sample_store(tmp_path) as store, watching(herd(store), ports=ports) as reader:
         synced = await reader.next()
         waiting = asyncio.create_task(reader.rest())
         await asyncio.sleep(0)
         ports.closing.set()
         (end,) = await waiting
         assert (end.type, end.data, end.id) == ("end", b'{"reason":"closing"}', synced.id)
-    async with meadow(tmp_path) as store, watching(herd(store), ports=ports) as reader:
+    async with sample_store(tmp_path) as store, watching(herd(store), ports=ports) as reader:
         assert [event.type for event in await reader.rest()] == ["bookmark", "end"]
 
 
 async def test_a_store_that_closes_ends_its_streams(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store, watching(herd(store)) as reader:
+    async with sample_store(tmp_path) as store, watching(herd(store)) as reader:
         await reader.next()
         await store.close()
         (end,) = await reader.rest()
@@ -215,7 +215,7 @@ async def test_a_store_that_closes_ends_its_streams(tmp_path: Path) -> None:
 
 
 async def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with meadow(tmp_path) as store:
+    async with sample_store(tmp_path) as store:
         before = asyncio.all_tasks()
         async with watching(herd(store)) as reader:
             await reader.next()

@@ -12,9 +12,9 @@ from remuda.http.pagination import Cursors
 from remuda.http.sse import Received
 from remuda.http.watch import WatchPorts
 from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable
-from tests.contract.kinds import REGISTRY, horse
-from tests.http.meadow import ANNA, herd
-from tests.http.reading import Rights, watching
+from tests.kit.sample_api.collections import ANNA, herd
+from tests.kit.sample_api.watch_reader import Rights, watching
+from tests.kit.sample_kinds import REGISTRY, horse
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 

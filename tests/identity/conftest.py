@@ -1,22 +1,22 @@
 """Fixtures of identity: the whole service, and parts of it."""
 
 from tests.kit.environment import provided_by
-from tests.kit.identity.external_issuer import in_the_lobby
-from tests.kit.identity.house import in_a_house
-from tests.kit.identity.login_ground import at_home
-from tests.kit.identity.people_house import in_the_house
-from tests.kit.identity.rights_door import at_the_door
-from tests.kit.identity.rights_ground import on_ground
-from tests.kit.identity.tenancy_room import in_tenancy
-from tests.kit.identity.tokens_desk import at_a_desk
-from tests.linearizability.quotaroom import in_quotas
+from tests.kit.identity.authenticator import run_authenticator
+from tests.kit.identity.external_issuer import run_external_issuer
+from tests.kit.identity.launch import run_identity
+from tests.kit.identity.login import run_login
+from tests.kit.identity.oauth import run_oauth
+from tests.kit.identity.permissions import run_permissions
+from tests.kit.identity.quotas import run_quotas
+from tests.kit.identity.tenancy import run_tenancy
+from tests.kit.identity.users import run_users
 
-identity = provided_by(in_a_house)
-authentication = provided_by(at_the_door)
-external_issuer = provided_by(in_the_lobby)
-logins = provided_by(at_home)
-oauth = provided_by(at_a_desk)
-people = provided_by(in_the_house)
-quotas = provided_by(in_quotas)
-rights = provided_by(on_ground)
-tenancy = provided_by(in_tenancy)
+identity = provided_by(run_identity)
+authentication = provided_by(run_authenticator)
+external_issuer = provided_by(run_external_issuer)
+logins = provided_by(run_login)
+oauth = provided_by(run_oauth)
+people = provided_by(run_users)
+quotas = provided_by(run_quotas)
+rights = provided_by(run_permissions)
+tenancy = provided_by(run_tenancy)

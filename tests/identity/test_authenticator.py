@@ -14,22 +14,24 @@ from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.bearer import Bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
 from remuda.store.contract import named
-from tests.identity.test_rights_roles import EXPECTED
-from tests.kit.identity.rights_door import Door, at_the_door, claim
+from tests.kit.identity.authenticator import AuthenticatorEnvironment, claim, run_authenticator
+from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.simulation.runner import START
 
 READER = EXPECTED["reader"].organization
 
 
-async def is_refused(door: Door, token: str) -> bool:
+async def is_refused(authentication: AuthenticatorEnvironment, token: str) -> bool:
     try:
-        await door.let_in(token)
+        await authentication.let_in(token)
     except Unauthenticated:
         return True
     return False
 
 
-async def test_a_users_token_is_the_user_with_all_rights_of_the_moment(authentication: Door) -> None:
+async def test_a_users_token_is_the_user_with_all_rights_of_the_moment(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
     group = await authentication.group(acme, "reader", users=[ann])
@@ -44,7 +46,7 @@ async def test_a_users_token_is_the_user_with_all_rights_of_the_moment(authentic
     )
 
 
-async def test_a_service_accounts_token_is_the_account(authentication: Door) -> None:
+async def test_a_service_accounts_token_is_the_account(authentication: AuthenticatorEnvironment) -> None:
     acme = await authentication.organization()
     robot = await authentication.account(acme)
     await authentication.group(acme, "reader", accounts=[robot])
@@ -53,14 +55,14 @@ async def test_a_service_accounts_token_is_the_account(authentication: Door) -> 
     assert principal.access.organizations[acme].permissions == READER
 
 
-async def test_a_services_token_is_the_service(authentication: Door) -> None:
+async def test_a_services_token_is_the_service(authentication: AuthenticatorEnvironment) -> None:
     principal = await authentication.let_in(await authentication.service_token("unikorn-region"))
     assert (principal.subject, principal.type) == ("unikorn-region", "system")
     assert principal.access == AccessList(everywhere=EXPECTED["region-service"].everywhere)
     assert await is_refused(authentication, await authentication.service_token("unikorn-legion"))
 
 
-async def test_an_operators_token_is_the_user_it_was_made_for(authentication: Door) -> None:
+async def test_an_operators_token_is_the_user_it_was_made_for(authentication: AuthenticatorEnvironment) -> None:
     ann = await authentication.user("ann@example.com")
     life = timedelta(minutes=5)
     issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", life=life)
@@ -68,7 +70,7 @@ async def test_an_operators_token_is_the_user_it_was_made_for(authentication: Do
     assert (principal.subject, principal.type, principal.expires) == ("ann@example.com", "user", issued.expires)
 
 
-async def test_asking_again_reads_nothing_and_checks_no_signature(authentication: Door) -> None:
+async def test_asking_again_reads_nothing_and_checks_no_signature(authentication: AuthenticatorEnvironment) -> None:
     acme = await authentication.organization()
     ann, robot = await authentication.user("ann@example.com", acme), await authentication.account(acme)
     tokens = [
@@ -82,7 +84,9 @@ async def test_asking_again_reads_nothing_and_checks_no_signature(authentication
     assert all(one is other for one, other in zip(first, again, strict=True))
 
 
-async def test_a_token_ends_when_it_says_however_well_it_is_remembered(authentication: Door) -> None:
+async def test_a_token_ends_when_it_says_however_well_it_is_remembered(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     token, _ = await authentication.log_in(await authentication.user("ann@example.com"))
     ends = (await authentication.let_in(token)).expires
     assert ends is not None
@@ -92,7 +96,9 @@ async def test_a_token_ends_when_it_says_however_well_it_is_remembered(authentic
     assert await is_refused(authentication, token)
 
 
-async def test_whatever_a_token_rests_on_is_looked_at_again_when_it_changes(authentication: Door) -> None:
+async def test_whatever_a_token_rests_on_is_looked_at_again_when_it_changes(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     ann = await authentication.user("ann@example.com")
 
     async def revoke(token: str) -> None:
@@ -117,7 +123,7 @@ async def test_whatever_a_token_rests_on_is_looked_at_again_when_it_changes(auth
         assert await is_refused(authentication, token), undo.__name__
 
 
-async def test_ending_one_session_leaves_the_others(authentication: Door) -> None:
+async def test_ending_one_session_leaves_the_others(authentication: AuthenticatorEnvironment) -> None:
     ann = await authentication.user("ann@example.com")
     (one, session), (other, _) = await authentication.log_in(ann), await authentication.log_in(ann)
     await authentication.let_in(one)
@@ -127,7 +133,7 @@ async def test_ending_one_session_leaves_the_others(authentication: Door) -> Non
 
 
 async def test_only_the_newest_token_of_a_service_account_is_good_and_none_when_it_is_gone(
-    authentication: Door,
+    authentication: AuthenticatorEnvironment,
 ) -> None:
     robot = await authentication.account(await authentication.organization())
     old = await authentication.new_token(robot)
@@ -138,7 +144,9 @@ async def test_only_the_newest_token_of_a_service_account_is_good_and_none_when_
     assert await is_refused(authentication, new)
 
 
-async def test_a_right_that_was_taken_away_is_gone_with_the_next_request(authentication: Door) -> None:
+async def test_a_right_that_was_taken_away_is_gone_with_the_next_request(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
     group = await authentication.group(acme, "administrator", users=[ann])
@@ -151,7 +159,7 @@ async def test_a_right_that_was_taken_away_is_gone_with_the_next_request(authent
     assert (await authentication.let_in(token)).access == AccessList()
 
 
-async def test_another_users_changes_do_not_change_who_somebody_is(authentication: Door) -> None:
+async def test_another_users_changes_do_not_change_who_somebody_is(authentication: AuthenticatorEnvironment) -> None:
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
     await authentication.group(acme, "reader", users=[ann])
@@ -164,11 +172,11 @@ async def test_another_users_changes_do_not_change_who_somebody_is(authenticatio
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "e30.e30.e30", "x" * 100_000])
-async def test_what_is_no_token_of_ours_is_refused(authentication: Door, token: str) -> None:
+async def test_what_is_no_token_of_ours_is_refused(authentication: AuthenticatorEnvironment, token: str) -> None:
     assert await is_refused(authentication, token)
 
 
-async def test_a_users_token_makes_nothing_of_a_claim(authentication: Door) -> None:
+async def test_a_users_token_makes_nothing_of_a_claim(authentication: AuthenticatorEnvironment) -> None:
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
     robot = await authentication.account(acme)
@@ -181,7 +189,7 @@ async def test_a_users_token_makes_nothing_of_a_claim(authentication: Door) -> N
 
 
 async def test_claims_that_count_for_nothing_are_not_remembered_and_spare_nobody_the_memory(
-    authentication: Door,
+    authentication: AuthenticatorEnvironment,
 ) -> None:
     token, _ = await authentication.log_in(await authentication.user("ann@example.com"))
     await authentication.let_in(token, claim=claim("first"), impersonate=True)
@@ -199,7 +207,7 @@ def test_what_tells_credentials_apart_is_small_whatever_they_hold() -> None:
     assert all(len(repr(key)) < 1000 for key in keys)
 
 
-async def test_a_token_is_known_once_it_was_let_in_and_garbage_never(authentication: Door) -> None:
+async def test_a_token_is_known_once_it_was_let_in_and_garbage_never(authentication: AuthenticatorEnvironment) -> None:
     token, _ = await authentication.log_in(await authentication.user("ann@example.com"))
     shown, garbage = Credentials(token=token), Credentials(token="garbage")
     assert not authentication.authenticator.knows(shown)
@@ -212,7 +220,7 @@ async def test_a_token_is_known_once_it_was_let_in_and_garbage_never(authenticat
     assert not authentication.authenticator.knows(garbage)
 
 
-async def test_a_services_token_acts_for_whom_it_claims_to(authentication: Door) -> None:
+async def test_a_services_token_acts_for_whom_it_claims_to(authentication: AuthenticatorEnvironment) -> None:
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
     await authentication.group(acme, "user", users=[ann])
@@ -231,7 +239,7 @@ async def test_a_services_token_acts_for_whom_it_claims_to(authentication: Door)
 
 
 async def test_a_service_whose_claim_makes_no_sense_is_refused_and_from_everybody_else_it_is_ignored(
-    authentication: Door,
+    authentication: AuthenticatorEnvironment,
 ) -> None:
     ann, robot = (
         await authentication.user("ann@example.com"),
@@ -248,7 +256,7 @@ async def test_a_service_whose_claim_makes_no_sense_is_refused_and_from_everybod
     assert (await authentication.let_in(service)).actor_name == "unikorn-compute"
 
 
-async def test_no_token_is_kept_in_memory_by_the_authenticator(authentication: Door) -> None:
+async def test_no_token_is_kept_in_memory_by_the_authenticator(authentication: AuthenticatorEnvironment) -> None:
     token, _ = await authentication.log_in(await authentication.user("ann@example.com"))
     await authentication.let_in(token)
     assert len(authentication.authenticator._kept) == 1
@@ -264,10 +272,10 @@ def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bou
     async def external(token: str) -> Bearer | None:
         return known.get(token)
 
-    async def scenario(door: Door) -> None:
-        acme = await door.organization()
-        ann = await door.user("ann@example.com", acme)
-        await door.group(acme, "reader", users=[ann])
+    async def scenario(authentication: AuthenticatorEnvironment) -> None:
+        acme = await authentication.organization()
+        ann = await authentication.user("ann@example.com", acme)
+        await authentication.group(acme, "reader", users=[ann])
         facts = {
             "type": "user",
             "expires": START + timedelta(hours=1),
@@ -279,15 +287,15 @@ def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bou
         known["of-eve"] = Bearer(subject="eve@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
         known["of-joe"] = Bearer(subject="joe@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
         everywhere = EXPECTED["platform-reader"].everywhere
-        assert (await door.let_in("of-ann")).access.organizations[acme].permissions == READER
-        assert (await door.let_in("of-ops")).access == AccessList(everywhere=everywhere)
-        assert (await door.let_in("of-joe")).access == AccessList(everywhere=everywhere)
-        assert (await door.let_in("of-eve")).access == AccessList()
-        await door.suspend(ann)
-        known["of-ann"] = replace(known["of-ann"], user=await door.store.get(User, ann.name))
-        assert await is_refused(door, "of-ann")
+        assert (await authentication.let_in("of-ann")).access.organizations[acme].permissions == READER
+        assert (await authentication.let_in("of-ops")).access == AccessList(everywhere=everywhere)
+        assert (await authentication.let_in("of-joe")).access == AccessList(everywhere=everywhere)
+        assert (await authentication.let_in("of-eve")).access == AccessList()
+        await authentication.suspend(ann)
+        known["of-ann"] = replace(known["of-ann"], user=await authentication.store.get(User, ann.name))
+        assert await is_refused(authentication, "of-ann")
 
-    at_the_door(
+    run_authenticator(
         scenario,
         external=external,
         group_bindings=(GroupBinding(issuer=ELSEWHERE, group="ops", roles=("platform-reader",)),),

@@ -14,29 +14,31 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.identity.rights_apart import apart
-from tests.kit.identity.rights_door import Door
+from tests.kit.identity.authenticator import AuthenticatorEnvironment
+from tests.kit.identity.remote_authenticator import apart
 
 
-async def provider_of(door: Door, organization: str | None) -> str:
+async def provider_of(authentication: AuthenticatorEnvironment, organization: str | None) -> str:
     labels = {} if organization is None else {ORGANIZATION: organization}
     spec = OAuth2ProviderSpec(issuer="https://login.example.com", client_id="us")
-    made = await door.store.create(OAuth2Provider(metadata=Metadata(name=door.new_id(), labels=labels), spec=spec))
+    made = await authentication.store.create(
+        OAuth2Provider(metadata=Metadata(name=authentication.new_id(), labels=labels), spec=spec)
+    )
     return made.name
 
 
-async def organizations_by(door: Door, provider: str) -> tuple[str, ...]:
+async def organizations_by(authentication: AuthenticatorEnvironment, provider: str) -> tuple[str, ...]:
     """Return where Ann has rights who logged in at a provider and is a member of two organizations, an admin of one."""
-    acme, bolt = await door.organization("acme"), await door.organization("bolt")
+    acme, bolt = await authentication.organization("acme"), await authentication.organization("bolt")
     if provider == "of acme":
-        provider = await provider_of(door, acme)
+        provider = await provider_of(authentication, acme)
     elif provider == "of all":
-        provider = await provider_of(door, None)
-    ann = await door.user("ann@example.com", acme, bolt)
-    await door.group(bolt, "administrator", users=[ann])
-    session = await door.tokens.sessions.begin(user=ann, client="console", provider=provider)
-    token = (await door.tokens.tokens.issue_for_session(ann, session)).token.reveal()
-    principal = await door.authenticator.authenticate(Credentials(token=token))
+        provider = await provider_of(authentication, None)
+    ann = await authentication.user("ann@example.com", acme, bolt)
+    await authentication.group(bolt, "administrator", users=[ann])
+    session = await authentication.tokens.sessions.begin(user=ann, client="console", provider=provider)
+    token = (await authentication.tokens.tokens.issue_for_session(ann, session)).token.reveal()
+    principal = await authentication.authenticator.authenticate(Credentials(token=token))
     assert set(principal.organizations) == set(principal.access.organizations)
     assert not principal.access.everywhere
     return tuple("acme" if each == acme else "bolt" for each in sorted(principal.organizations, key=(acme, bolt).index))
@@ -46,13 +48,15 @@ async def organizations_by(door: Door, provider: str) -> tuple[str, ...]:
     ("provider", "expected"), [("of acme", ("acme",)), ("of all", ("acme", "bolt")), ("", ("acme", "bolt"))]
 )
 async def test_what_one_organizations_provider_vouches_for_is_good_in_no_other(
-    authentication: Door, provider: str, expected: tuple[str, ...]
+    authentication: AuthenticatorEnvironment, provider: str, expected: tuple[str, ...]
 ) -> None:
     assert await organizations_by(authentication, provider) == expected
 
 
 @options(platform_administrators=("ann@example.com",))
-async def test_what_one_organizations_provider_vouches_for_is_no_platform_administrator(authentication: Door) -> None:
+async def test_what_one_organizations_provider_vouches_for_is_no_platform_administrator(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
     session = await authentication.tokens.sessions.begin(
@@ -64,16 +68,16 @@ async def test_what_one_organizations_provider_vouches_for_is_no_platform_admini
     assert (await authentication.let_in(token)).access.everywhere
 
 
-async def vouched_token(door: Door, user: User, organization: str) -> str:
+async def vouched_token(authentication: AuthenticatorEnvironment, user: User, organization: str) -> str:
     """Return the token of somebody who logged in at an organization's own provider."""
-    session = await door.tokens.sessions.begin(
-        user=user, client="console", provider=await provider_of(door, organization)
+    session = await authentication.tokens.sessions.begin(
+        user=user, client="console", provider=await provider_of(authentication, organization)
     )
-    return (await door.tokens.tokens.issue_for_session(user, session)).token.reveal()
+    return (await authentication.tokens.tokens.issue_for_session(user, session)).token.reveal()
 
 
 async def test_a_service_that_impersonates_a_caller_reaches_no_further_than_the_organization_that_vouches(
-    authentication: Door,
+    authentication: AuthenticatorEnvironment,
 ) -> None:
     acme, bolt = await authentication.organization("acme"), await authentication.organization("bolt")
     ann = await authentication.user("ann@example.com", bolt)
@@ -93,21 +97,21 @@ async def test_a_service_that_impersonates_a_caller_reaches_no_further_than_the_
 
 async def test_a_service_in_another_process_is_told_which_organization_vouches(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
-        door = there.door
-        acme, bolt = await door.organization("acme"), await door.organization("bolt")
-        ann = await door.user("ann@example.com", acme, bolt)
-        token = await vouched_token(door, ann, acme)
+        authentication = there.environment
+        acme, bolt = await authentication.organization("acme"), await authentication.organization("bolt")
+        ann = await authentication.user("ann@example.com", acme, bolt)
+        token = await vouched_token(authentication, ann, acme)
         assert (await there.let_in(token)).member_of_only == acme
-        assert await there.let_in(token) == await door.let_in(token)
+        assert await there.let_in(token) == await authentication.let_in(token)
 
 
-async def test_no_session_begins_with_a_provider_that_is_gone(authentication: Door) -> None:
+async def test_no_session_begins_with_a_provider_that_is_gone(authentication: AuthenticatorEnvironment) -> None:
     ann = await authentication.user("ann@example.com")
     with pytest.raises(Unauthenticated, match="log in again"):
         await authentication.tokens.sessions.begin(user=ann, client="console", provider=authentication.new_id())
 
 
-async def test_what_an_operator_does_in_a_users_name_says_who_it_was(authentication: Door) -> None:
+async def test_what_an_operator_does_in_a_users_name_says_who_it_was(authentication: AuthenticatorEnvironment) -> None:
     ann = await authentication.user("ann@example.com")
     issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
     principal = await authentication.let_in(issued.token.reveal())

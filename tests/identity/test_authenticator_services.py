@@ -15,15 +15,17 @@ from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Malformed, Unauthenticated
-from tests.identity.test_rights_roles import EXPECTED
 from tests.kit.environment import options
-from tests.kit.identity.rights_door import YEAR, Door, at_the_door, certificate_of, claim
+from tests.kit.identity.authenticator import YEAR, AuthenticatorEnvironment, certificate_of, claim, run_authenticator
+from tests.kit.identity.builtin_roles import EXPECTED
 
 COMPUTE = "unikorn-compute"
 SECOND = timedelta(seconds=1)
 
 
-async def test_a_certificate_is_the_service_whose_name_it_has_acting_for_the_one_it_names(authentication: Door) -> None:
+async def test_a_certificate_is_the_service_whose_name_it_has_acting_for_the_one_it_names(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     acme = await authentication.organization()
     said = claim("ann@example.com", type="user", organization=acme, project="p", organizations=(acme,))
     assert await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=said) == Principal(
@@ -49,7 +51,7 @@ async def test_a_certificate_is_the_service_whose_name_it_has_acting_for_the_one
     ],
 )
 async def test_a_certificate_holds_between_its_times(
-    authentication: Door, begins: timedelta, ends: timedelta, *, holds: bool
+    authentication: AuthenticatorEnvironment, begins: timedelta, ends: timedelta, *, holds: bool
 ) -> None:
     shown = {
         "certificate": authentication.certificate(COMPUTE, begins=begins, ends=ends),
@@ -65,7 +67,7 @@ async def test_a_certificate_holds_between_its_times(
         await authentication.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
 
 
-async def test_a_certificate_that_is_nobodys_is_refused(authentication: Door) -> None:
+async def test_a_certificate_that_is_nobodys_is_refused(authentication: AuthenticatorEnvironment) -> None:
     now = authentication.clock.now()
     nonsense = "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n"
     for pem, sentence in [
@@ -79,7 +81,9 @@ async def test_a_certificate_that_is_nobodys_is_refused(authentication: Door) ->
             await authentication.let_in(certificate=pem, claim=claim("ann@example.com"))
 
 
-async def test_whom_a_service_impersonates_must_be_somebody_who_is_active(authentication: Door) -> None:
+async def test_whom_a_service_impersonates_must_be_somebody_who_is_active(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     certificate = authentication.certificate(COMPUTE)
     ann, robot = (
         await authentication.user("ann@example.com"),
@@ -106,13 +110,15 @@ async def test_whom_a_service_impersonates_must_be_somebody_who_is_active(authen
         await impersonate(robot.name, "service")
 
 
-async def test_without_impersonation_nobody_asks_who_the_actor_is(authentication: Door) -> None:
+async def test_without_impersonation_nobody_asks_who_the_actor_is(authentication: AuthenticatorEnvironment) -> None:
     principal = await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=claim("ci-fixtures"))
     assert (principal.actor_name, principal.caller) == ("ci-fixtures", f"{COMPUTE} for ci-fixtures")
 
 
 @options(platform_administrators=("root@example.com",))
-async def test_whom_one_organization_vouches_for_is_impersonated_there_alone(authentication: Door) -> None:
+async def test_whom_one_organization_vouches_for_is_impersonated_there_alone(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     acme, blue = await authentication.organization("acme"), await authentication.organization("blue")
     ann, root = [await authentication.user(f"{name}@example.com", acme, blue) for name in ("ann", "root")]
     for organization in (acme, blue):
@@ -135,23 +141,23 @@ def test_whom_another_issuer_knows_is_impersonated_as_its_own_and_not_as_ours() 
     issuer = "https://login.example.com"
     reader = RoleBinding(issuer=issuer, subject="root@example.com", roles=("platform-reader",))
 
-    async def scenario(door: Door) -> None:
-        await door.user("root@example.com")
-        certificate = door.certificate(COMPUTE)
+    async def scenario(authentication: AuthenticatorEnvironment) -> None:
+        await authentication.user("root@example.com")
+        certificate = authentication.certificate(COMPUTE)
         reads = {}
         for name in ("", issuer, "https://unknown.example.com"):
             as_root = claim("root@example.com", type="user", issuer=name)
-            principal = await door.let_in(certificate=certificate, claim=as_root, impersonate=True)
+            principal = await authentication.let_in(certificate=certificate, claim=as_root, impersonate=True)
             reads[name] = {each.verb for each in principal.access.everywhere}
         assert reads[""] > {"read"}
         assert reads[issuer] == {"read"}
         assert reads["https://unknown.example.com"] == set()
 
-    at_the_door(scenario, platform_administrators=("root@example.com",), role_bindings=(reader,))
+    run_authenticator(scenario, platform_administrators=("root@example.com",), role_bindings=(reader,))
 
 
 async def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_and_for_the_actor(
-    authentication: Door,
+    authentication: AuthenticatorEnvironment,
 ) -> None:
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
@@ -165,14 +171,18 @@ async def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_a
     assert (carried.issuer, carried.member_of_only) == ("", None)
 
 
-async def test_a_service_that_acts_for_somebody_keeps_who_vouches_for_that_one(authentication: Door) -> None:
+async def test_a_service_that_acts_for_somebody_keeps_who_vouches_for_that_one(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     acme = await authentication.organization()
     of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
     acting = await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=of_acme)
     assert (acting.service, acting.issuer, acting.member_of_only) == (COMPUTE, "https://login.example.com", acme)
 
 
-async def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once(authentication: Door) -> None:
+async def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     shown = {"certificate": authentication.certificate(COMPUTE), "claim": claim("ann@example.com")}
     first = await authentication.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
     assert await authentication.let_in(**shown) is first  # type: ignore[arg-type]  # credentials by name
@@ -180,7 +190,9 @@ async def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once(aut
     assert (await authentication.let_in(**shown)).access == AccessList()  # type: ignore[arg-type]  # credentials by name
 
 
-async def test_a_token_that_a_service_carries_gives_its_holders_rights_and_no_more(authentication: Door) -> None:
+async def test_a_token_that_a_service_carries_gives_its_holders_rights_and_no_more(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     acme = await authentication.organization()
     ann, bob = [await authentication.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
     await authentication.group(acme, "user", users=[ann])
@@ -236,25 +248,25 @@ def reach(principal: Principal, places: list[tuple[str, str]]) -> set[tuple[str,
 def test_impersonation_gives_what_both_may_do(
     service: str, roles: list[str], named: str, kind: str, *, is_bound: bool
 ) -> None:
-    async def scenario(door: Door) -> None:
-        acme, blue = await door.organization("acme"), await door.organization("blue")
-        ann, robot = await door.user("ann@example.com", acme), await door.account(acme)
-        group = await door.group(acme, *roles, users=[ann], accounts=[robot])
-        project = await door.project(acme, group)
-        other = await door.project(acme)
+    async def scenario(authentication: AuthenticatorEnvironment) -> None:
+        acme, blue = await authentication.organization("acme"), await authentication.organization("blue")
+        ann, robot = await authentication.user("ann@example.com", acme), await authentication.account(acme)
+        group = await authentication.group(acme, *roles, users=[ann], accounts=[robot])
+        project = await authentication.project(acme, group)
+        other = await authentication.project(acme)
         places = [(acme, project), (acme, other), (blue, "p")]
         actor, token = (
-            ("ann@example.com", (await door.log_in(ann))[0])
+            ("ann@example.com", (await authentication.log_in(ann))[0])
             if kind == "user"
-            else (robot.name, await door.new_token(robot))
+            else (robot.name, await authentication.new_token(robot))
         )
         organizations = {"none": (), "own": (acme,), "foreign": (blue,)}[named]
         said = claim(actor, type=kind, organizations=organizations)
-        certificate = door.certificate(service)
+        certificate = authentication.certificate(service)
 
-        alone = reach(await door.let_in(certificate=certificate, claim=said), places)
-        theirs = reach(await door.let_in(token), places)
-        both = reach(await door.let_in(certificate=certificate, claim=said, impersonate=True), places)
+        alone = reach(await authentication.let_in(certificate=certificate, claim=said), places)
+        theirs = reach(await authentication.let_in(token), places)
+        both = reach(await authentication.let_in(certificate=certificate, claim=said, impersonate=True), places)
 
         assert both <= alone
         assert both <= theirs
@@ -262,4 +274,4 @@ def test_impersonation_gives_what_both_may_do(
         assert both == (alone & theirs if named != "foreign" or is_everywhere else set())
 
     bound = ("ann@example.com",) if is_bound else ()
-    at_the_door(scenario, system_accounts=SERVICES, platform_administrators=bound)
+    run_authenticator(scenario, system_accounts=SERVICES, platform_administrators=bound)

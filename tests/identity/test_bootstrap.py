@@ -27,10 +27,10 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import PAYING_CREATOR, PAYING_ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.room import registry
+from tests.kit.identity.resource_api import registry
+from tests.kit.proofs.crashing_store import MOMENTS, CrashError, Fuse, FusedStore
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
-from tests.operations.fuse import MOMENTS, CrashError, Fuse, FusedStore
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ import pytest
 
 from remuda.http.openapi import document
 from remuda.identity.app import TABLE
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Operation, wire_contract
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Operation, wire_contract
 
 CONTRACT = wire_contract("identity")
 DOCUMENT: Any = msgspec.json.decode(msgspec.json.encode(document(TABLE, version="0")))

@@ -12,8 +12,8 @@ from remuda.identity.kinds.users import User
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.jwt import PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.kernel.errors import Unauthenticated
-from tests.identity.test_rights_roles import EXPECTED
 from tests.kit.environment import options
+from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.identity.external_issuer import (
     AUDIENCE,
     CLAIMS,
@@ -22,10 +22,10 @@ from tests.kit.identity.external_issuer import (
     GROUPS,
     SECOND,
     Issuer,
-    Lobby,
-    in_the_lobby,
+    IssuerEnvironment,
     key,
     published,
+    run_external_issuer,
     signed,
 )
 
@@ -36,16 +36,16 @@ ANN = "ann@example.com"
 OPS = GroupBinding(issuer=ELSEWHERE, group="ops", roles=("platform-reader",))
 
 
-async def with_ann(lobby: Lobby, **trust: Any) -> str:
+async def with_ann(external_issuer: IssuerEnvironment, **trust: Any) -> str:
     """Make Ann a reader of an organization, trust the issuer, and return the organization."""
-    acme = await lobby.organization()
-    ann = await lobby.user(ANN, acme)
-    await lobby.group(acme, "reader", users=[ann])
-    await lobby.trust(**trust)
+    acme = await external_issuer.organization()
+    ann = await external_issuer.user(ANN, acme)
+    await external_issuer.group(acme, "reader", users=[ann])
+    await external_issuer.trust(**trust)
     return acme
 
 
-async def test_a_token_is_the_user_with_the_rights_it_has_here(external_issuer: Lobby) -> None:
+async def test_a_token_is_the_user_with_the_rights_it_has_here(external_issuer: IssuerEnvironment) -> None:
     acme = await with_ann(external_issuer)
     principal = await external_issuer.let_in(external_issuer.issuer.token(ANN))
     assert (principal.subject, principal.type, principal.organizations) == (ANN, "user", (acme,))
@@ -55,7 +55,7 @@ async def test_a_token_is_the_user_with_the_rights_it_has_here(external_issuer: 
     assert (bearer.issuer, bearer.source, bearer.claims) == (ELSEWHERE, FIRST, None)
 
 
-async def test_where_somebody_is_a_member_is_not_the_issuers_to_say(external_issuer: Lobby) -> None:
+async def test_where_somebody_is_a_member_is_not_the_issuers_to_say(external_issuer: IssuerEnvironment) -> None:
     acme = await with_ann(external_issuer, require_authz_claim=True)
     other = await external_issuer.organization("other")
     said = {f"{CLAIMS}/authz": {"acctype": "user", "orgIds": [other]}}
@@ -63,12 +63,12 @@ async def test_where_somebody_is_a_member_is_not_the_issuers_to_say(external_iss
 
 
 @pytest.mark.parametrize("email", ["ANN@Example.COM", "  ann@example.com ", "Ann@example.com"])
-async def test_an_address_is_the_same_however_it_is_written(external_issuer: Lobby, email: str) -> None:
+async def test_an_address_is_the_same_however_it_is_written(external_issuer: IssuerEnvironment, email: str) -> None:
     await with_ann(external_issuer)
     assert (await external_issuer.let_in(external_issuer.issuer.token(email))).subject == ANN
 
 
-async def test_who_is_not_known_here_is_refused_or_let_in_with_nothing(external_issuer: Lobby) -> None:
+async def test_who_is_not_known_here_is_refused_or_let_in_with_nothing(external_issuer: IssuerEnvironment) -> None:
     provider = await external_issuer.trust()
     token = external_issuer.issuer.token("Eve@Example.com")
     assert await external_issuer.refusal(token) == NOBODY
@@ -82,7 +82,7 @@ async def test_who_is_not_known_here_is_refused_or_let_in_with_nothing(external_
 @pytest.mark.parametrize("state", ["suspended", "pending"])
 @pytest.mark.parametrize("subject", [ANN, "Ann@Example.com"])
 async def test_who_is_not_active_is_refused_even_where_strangers_are_let_in(
-    external_issuer: Lobby, state: UserState, subject: str
+    external_issuer: IssuerEnvironment, state: UserState, subject: str
 ) -> None:
     await external_issuer.trust(allow_external_identity=True)
     await external_issuer.user(subject, state=state)
@@ -92,7 +92,7 @@ async def test_who_is_not_active_is_refused_even_where_strangers_are_let_in(
             await external_issuer.external(external_issuer.issuer.token(email))
 
 
-async def test_who_is_suspended_or_removed_is_out_at_once(external_issuer: Lobby) -> None:
+async def test_who_is_suspended_or_removed_is_out_at_once(external_issuer: IssuerEnvironment) -> None:
     await external_issuer.trust()
     ann, bob = await external_issuer.user(ANN), await external_issuer.user("bob@example.com")
     tokens = [external_issuer.issuer.token(ANN), external_issuer.issuer.token("bob@example.com")]
@@ -107,7 +107,9 @@ async def test_who_is_suspended_or_removed_is_out_at_once(external_issuer: Lobby
     platform_administrators=(ANN, "root@example.com", "boss@example.com"),
     role_bindings=(RoleBinding(subject="looker@example.com", roles=("platform-reader",)),),
 )
-async def test_an_issuer_that_names_an_administrator_of_ours_has_made_nobody_one(external_issuer: Lobby) -> None:
+async def test_an_issuer_that_names_an_administrator_of_ours_has_made_nobody_one(
+    external_issuer: IssuerEnvironment,
+) -> None:
     acme = await with_ann(external_issuer, allow_external_identity=True)
     assert (
         await external_issuer.let_in((await external_issuer.log_in(await external_issuer.user("root@example.com")))[0])
@@ -120,7 +122,9 @@ async def test_an_issuer_that_names_an_administrator_of_ours_has_made_nobody_one
 
 
 @options(role_bindings=(RoleBinding(issuer=ELSEWHERE, subject=ANN, roles=("platform-reader",)),))
-async def test_what_is_bound_to_an_issuers_user_is_not_ours_to_have_nor_another_issuers(external_issuer: Lobby) -> None:
+async def test_what_is_bound_to_an_issuers_user_is_not_ours_to_have_nor_another_issuers(
+    external_issuer: IssuerEnvironment,
+) -> None:
     other = Issuer(external_issuer.clock.now, "https://other.example")
     external_issuer.others.append(other)
     await external_issuer.trust(allow_external_identity=True)
@@ -133,15 +137,17 @@ async def test_what_is_bound_to_an_issuers_user_is_not_ours_to_have_nor_another_
 
 
 def test_nobody_is_everybody() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await lobby.trust(allow_external_identity=True, skip_email_verification=True)
+    async def scenario(external_issuer: IssuerEnvironment) -> None:
+        await external_issuer.trust(allow_external_identity=True, skip_email_verification=True)
         for email in ("*", "", " ", "ann", "@", "a@", "@b", "a@b@c", "a b@c", "a@b\u0000", f"{'a' * 65}@b"):
-            assert "does not say whose it is" in await lobby.refusal(lobby.issuer.token(email)), email
-        anybody = await lobby.let_in(lobby.issuer.token("any@example.com"))
+            assert "does not say whose it is" in await external_issuer.refusal(external_issuer.issuer.token(email)), (
+                email
+            )
+        anybody = await external_issuer.let_in(external_issuer.issuer.token("any@example.com"))
         assert {each.verb for each in anybody.access.everywhere} == {"read"}
 
     everybody = RoleBinding(issuer=ELSEWHERE, subject="*", roles=("platform-administrator",))
-    in_the_lobby(scenario, role_bindings=(everybody,))
+    run_external_issuer(scenario, role_bindings=(everybody,))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +169,7 @@ def test_nobody_is_everybody() -> None:
 )
 @options(group_bindings=(OPS,))
 async def test_groups_are_read_as_they_come_and_compared_letter_by_letter(
-    external_issuer: Lobby, named: Any, *, is_in: bool
+    external_issuer: IssuerEnvironment, named: Any, *, is_in: bool
 ) -> None:
     await with_ann(external_issuer, groups_claim=GROUPS)
     principal = await external_issuer.let_in(external_issuer.issuer.token(ANN, **{GROUPS: named}))
@@ -172,14 +178,14 @@ async def test_groups_are_read_as_they_come_and_compared_letter_by_letter(
 
 @pytest.mark.parametrize("claim", ["", "groups"])
 @options(group_bindings=(OPS,))
-async def test_groups_count_only_from_a_claim_that_is_a_url(external_issuer: Lobby, claim: str) -> None:
+async def test_groups_count_only_from_a_claim_that_is_a_url(external_issuer: IssuerEnvironment, claim: str) -> None:
     await with_ann(external_issuer, groups_claim=claim)
     said = {GROUPS: ["ops"], "groups": ["ops"], "": ["ops"]}
     assert not (await external_issuer.let_in(external_issuer.issuer.token(ANN, **said))).access.everywhere
 
 
 @options(group_bindings=(OPS,))
-async def test_groups_of_one_issuer_are_none_of_another(external_issuer: Lobby) -> None:
+async def test_groups_of_one_issuer_are_none_of_another(external_issuer: IssuerEnvironment) -> None:
     other = Issuer(external_issuer.clock.now, "https://other.example")
     external_issuer.others.append(other)
     await external_issuer.trust(allow_external_identity=True, groups_claim=GROUPS)
@@ -189,7 +195,7 @@ async def test_groups_of_one_issuer_are_none_of_another(external_issuer: Lobby) 
 
 
 @options(group_bindings=(OPS,))
-async def test_groups_count_for_the_bearer_alone_and_not_in_a_passport(external_issuer: Lobby) -> None:
+async def test_groups_count_for_the_bearer_alone_and_not_in_a_passport(external_issuer: IssuerEnvironment) -> None:
     acme = await with_ann(external_issuer, groups_claim=GROUPS)
     bearer = await external_issuer.tokens.bearers.identify(external_issuer.issuer.token(ANN, **{GROUPS: ["ops"]}))
     assert bearer.groups == ("ops",)
@@ -198,7 +204,7 @@ async def test_groups_count_for_the_bearer_alone_and_not_in_a_passport(external_
     assert standing.access.organizations[acme].permissions == READER
 
 
-async def test_a_provider_of_an_organization_is_never_believed(external_issuer: Lobby) -> None:
+async def test_a_provider_of_an_organization_is_never_believed(external_issuer: IssuerEnvironment) -> None:
     acme = await external_issuer.organization()
     await external_issuer.user(ANN, acme)
     await external_issuer.trust(organization=acme)
@@ -207,7 +213,7 @@ async def test_a_provider_of_an_organization_is_never_believed(external_issuer: 
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 1
 
 
-async def test_a_provider_without_trust_or_on_its_way_out_is_not_believed(external_issuer: Lobby) -> None:
+async def test_a_provider_without_trust_or_on_its_way_out_is_not_believed(external_issuer: IssuerEnvironment) -> None:
     await external_issuer.user(ANN)
     provider = await external_issuer.trust()
     token = external_issuer.issuer.token(ANN)
@@ -222,7 +228,7 @@ async def test_a_provider_without_trust_or_on_its_way_out_is_not_believed(extern
     assert await external_issuer.refusal(token) == "token validation failed"
 
 
-async def test_of_two_providers_for_one_issuer_the_first_by_name_counts(external_issuer: Lobby) -> None:
+async def test_of_two_providers_for_one_issuer_the_first_by_name_counts(external_issuer: IssuerEnvironment) -> None:
     await external_issuer.user(ANN)
     await external_issuer.trust(SECOND, audience="second")
     first = await external_issuer.trust(FIRST, audience="first")
@@ -236,7 +242,7 @@ async def test_of_two_providers_for_one_issuer_the_first_by_name_counts(external
 
 
 @pytest.mark.parametrize("url", [f"{ELSEWHERE}/", ELSEWHERE.upper(), f"{ELSEWHERE}:443", f" {ELSEWHERE}", ""])
-async def test_an_issuer_is_compared_letter_by_letter(external_issuer: Lobby, url: str) -> None:
+async def test_an_issuer_is_compared_letter_by_letter(external_issuer: IssuerEnvironment, url: str) -> None:
     await external_issuer.user(ANN)
     await external_issuer.trust()
     assert await external_issuer.refusal(external_issuer.issuer.token(ANN, iss=url)) == "token validation failed"
@@ -248,7 +254,9 @@ OUR_URL = "https://remuda.test/identity"
 
 @pytest.mark.parametrize("ours", [OUR_URL, f"{OUR_URL}/", "uni", PASSPORT_ISSUER, ""])
 @options(issuer=OUR_URL, platform_administrators=(ANN,))
-async def test_we_are_no_external_issuer_whatever_a_provider_says(external_issuer: Lobby, ours: str) -> None:
+async def test_we_are_no_external_issuer_whatever_a_provider_says(
+    external_issuer: IssuerEnvironment, ours: str
+) -> None:
     external_issuer.issuer.url = ours
     await external_issuer.user(ANN)
     await external_issuer.trust(issuer=ours)
@@ -258,7 +266,7 @@ async def test_we_are_no_external_issuer_whatever_a_provider_says(external_issue
     assert external_issuer.issuer.asked == []
 
 
-async def test_no_issuer_signs_for_another_nor_for_us(external_issuer: Lobby) -> None:
+async def test_no_issuer_signs_for_another_nor_for_us(external_issuer: IssuerEnvironment) -> None:
     other = Issuer(external_issuer.clock.now, "https://other.example")
     external_issuer.others.append(other)
     other.publish(published(key(kid="two")))
@@ -277,7 +285,7 @@ async def test_no_issuer_signs_for_another_nor_for_us(external_issuer: Lobby) ->
         assert await external_issuer.refusal(signed(header, ours, key())) == "token validation failed"
 
 
-async def test_what_our_key_signed_is_no_external_token(external_issuer: Lobby) -> None:
+async def test_what_our_key_signed_is_no_external_token(external_issuer: IssuerEnvironment) -> None:
     await external_issuer.user(ANN)
     await external_issuer.trust(signing_algorithms=("ES512",))
     ours = await external_issuer.tokens.keys.current()
@@ -285,7 +293,7 @@ async def test_what_our_key_signed_is_no_external_token(external_issuer: Lobby) 
     assert await external_issuer.refusal(token) == "token validation failed"
 
 
-async def test_a_passport_is_no_bearer_token(external_issuer: Lobby) -> None:
+async def test_a_passport_is_no_bearer_token(external_issuer: IssuerEnvironment) -> None:
     await external_issuer.user(ANN)
     await external_issuer.trust()
     now = int(external_issuer.clock.now().timestamp())

@@ -7,7 +7,15 @@ import pytest
 
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import Unauthenticated, Unavailable
-from tests.kit.identity.external_issuer import ELSEWHERE, Issuer, Lobby, in_the_lobby, key, published, signed
+from tests.kit.identity.external_issuer import (
+    ELSEWHERE,
+    Issuer,
+    IssuerEnvironment,
+    key,
+    published,
+    run_external_issuer,
+    signed,
+)
 
 ANN = "ann@example.com"
 KEYS = f"{ELSEWHERE}/.well-known/jwks.json"
@@ -16,27 +24,29 @@ NOT_VALID = "token validation failed"
 NO_KEYS = "The keys of the token's issuer cannot be read"
 
 
-async def ready(lobby: Lobby, **trust: Any) -> None:
-    await lobby.user(ANN)
-    await lobby.trust(**trust)
+async def ready(external_issuer: IssuerEnvironment, **trust: Any) -> None:
+    await external_issuer.user(ANN)
+    await external_issuer.trust(**trust)
 
 
-async def is_in(lobby: Lobby, token: str | None = None) -> bool:
+async def is_in(external_issuer: IssuerEnvironment, token: str | None = None) -> bool:
     """Tell whether a token is let in; a new one, which nobody remembers, unless given."""
-    token = token or fresh(lobby)
-    return (await lobby.let_in(token)).subject == ANN
+    token = token or fresh(external_issuer)
+    return (await external_issuer.let_in(token)).subject == ANN
 
 
-def fresh(lobby: Lobby, kid: str | None = "one", by: Any = None) -> str:
-    claims = lobby.issuer.claims(ANN, jti=lobby.new_id(), exp=lobby.clock.now().timestamp() + 10**6)
+def fresh(external_issuer: IssuerEnvironment, kid: str | None = "one", by: Any = None) -> str:
+    claims = external_issuer.issuer.claims(
+        ANN, jti=external_issuer.new_id(), exp=external_issuer.clock.now().timestamp() + 10**6
+    )
     return signed({"alg": "RS256", "kid": kid}, claims, by or key())
 
 
-def throttled(lobby: Lobby) -> float:
-    return lobby.counted("remuda_external_key_refreshes_throttled_total")
+def throttled(external_issuer: IssuerEnvironment) -> float:
+    return external_issuer.counted("remuda_external_key_refreshes_throttled_total")
 
 
-async def test_keys_are_read_once_for_many_tokens(external_issuer: Lobby) -> None:
+async def test_keys_are_read_once_for_many_tokens(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     assert await asyncio.gather(*(is_in(external_issuer) for _ in range(10))) == [True] * 10
     assert await is_in(external_issuer, fresh(external_issuer, None))
@@ -44,7 +54,7 @@ async def test_keys_are_read_once_for_many_tokens(external_issuer: Lobby) -> Non
     assert throttled(external_issuer) == 0
 
 
-async def test_made_up_keys_make_us_ask_once_a_minute(external_issuer: Lobby) -> None:
+async def test_made_up_keys_make_us_ask_once_a_minute(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     await is_in(external_issuer)
     for number in range(5):
@@ -57,7 +67,7 @@ async def test_made_up_keys_make_us_ask_once_a_minute(external_issuer: Lobby) ->
     assert await is_in(external_issuer)
 
 
-async def test_a_new_key_is_known_within_a_minute(external_issuer: Lobby) -> None:
+async def test_a_new_key_is_known_within_a_minute(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     await is_in(external_issuer)
     external_issuer.issuer.publish(published(key()), published(key(kid="two")))
@@ -69,29 +79,29 @@ async def test_a_new_key_is_known_within_a_minute(external_issuer: Lobby) -> Non
 
 
 def test_a_key_that_was_withdrawn_ends_what_it_signed_however_well_that_is_remembered() -> None:
-    async def scenario(lobby: Lobby) -> None:
-        await ready(lobby)
-        token = fresh(lobby)
-        assert await is_in(lobby, token)
-        lobby.issuer.publish(published(key(kid="two")))
+    async def scenario(external_issuer: IssuerEnvironment) -> None:
+        await ready(external_issuer)
+        token = fresh(external_issuer)
+        assert await is_in(external_issuer, token)
+        external_issuer.issuer.publish(published(key(kid="two")))
         asked = 0
-        while asked < 45 and await is_let_in(lobby, token):
-            await lobby.clock.sleep(60)
+        while asked < 45 and await is_let_in(external_issuer, token):
+            await external_issuer.clock.sleep(60)
             asked += 1
         assert 15 <= asked <= 31
-        assert await lobby.refusal(token) == NOT_VALID
-        assert await is_in(lobby, fresh(lobby, "two", key(kid="two")))
+        assert await external_issuer.refusal(token) == NOT_VALID
+        assert await is_in(external_issuer, fresh(external_issuer, "two", key(kid="two")))
 
-    async def is_let_in(lobby: Lobby, token: str) -> bool:
+    async def is_let_in(external_issuer: IssuerEnvironment, token: str) -> bool:
         try:
-            return await is_in(lobby, token)
+            return await is_in(external_issuer, token)
         except Unauthenticated:
             return False
 
-    in_the_lobby(scenario)
+    run_external_issuer(scenario)
 
 
-async def test_a_key_that_was_withdrawn_lets_nobody_in_after_a_long_silence(external_issuer: Lobby) -> None:
+async def test_a_key_that_was_withdrawn_lets_nobody_in_after_a_long_silence(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     token = fresh(external_issuer)
     await is_in(external_issuer, token)
@@ -100,7 +110,9 @@ async def test_a_key_that_was_withdrawn_lets_nobody_in_after_a_long_silence(exte
     assert await external_issuer.refusal(token) == NOT_VALID
 
 
-async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(external_issuer: Lobby) -> None:
+async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(
+    external_issuer: IssuerEnvironment,
+) -> None:
     may_answer, answer = asyncio.Event(), external_issuer.issuer.__call__
 
     async def slow(*asked: Any) -> Fetched:
@@ -119,7 +131,7 @@ async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(ext
     assert await external_issuer.refusal(fresh(external_issuer)) == NOT_VALID
 
 
-async def test_who_gives_up_waiting_does_not_keep_others_from_the_keys(external_issuer: Lobby) -> None:
+async def test_who_gives_up_waiting_does_not_keep_others_from_the_keys(external_issuer: IssuerEnvironment) -> None:
     may_answer, answer = asyncio.Event(), external_issuer.issuer.__call__
 
     async def slow(*asked: Any) -> Fetched:
@@ -139,7 +151,7 @@ async def test_who_gives_up_waiting_does_not_keep_others_from_the_keys(external_
     assert external_issuer.issuer.asked == [KEYS]
 
 
-async def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token(external_issuer: Lobby) -> None:
+async def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     external_issuer.issuer.is_down = True
     for _ in range(3):
@@ -152,7 +164,7 @@ async def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token(external_
     assert await is_in(external_issuer)
 
 
-async def test_keys_stay_good_for_a_day_while_their_issuer_does_not_answer(external_issuer: Lobby) -> None:
+async def test_keys_stay_good_for_a_day_while_their_issuer_does_not_answer(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     await is_in(external_issuer)
     external_issuer.issuer.is_down = True
@@ -170,7 +182,7 @@ async def test_keys_stay_good_for_a_day_while_their_issuer_does_not_answer(exter
     "page",
     [b"", b"nonsense", b"[]", b"{}", b'{"keys": 7}', b'{"keys": ["x"]}', b'{"keys": [{"a": "\xff"}]}', b"[" * 100_000],
 )
-async def test_what_are_no_keys_changes_nothing(external_issuer: Lobby, page: bytes) -> None:
+async def test_what_are_no_keys_changes_nothing(external_issuer: IssuerEnvironment, page: bytes) -> None:
     await ready(external_issuer)
     await is_in(external_issuer)
     external_issuer.issuer.pages["/.well-known/jwks.json"] = page
@@ -183,14 +195,16 @@ async def test_what_are_no_keys_changes_nothing(external_issuer: Lobby, page: by
     "odd", [{}, {"kty": "RSA"}, {"kty": "odd", "kid": "one"}, {"kty": "RSA", "n": "!", "e": "!", "kid": "one"}]
 )
 async def test_a_key_that_cannot_be_read_does_not_keep_us_from_the_others(
-    external_issuer: Lobby, odd: dict[str, Any]
+    external_issuer: IssuerEnvironment, odd: dict[str, Any]
 ) -> None:
     await ready(external_issuer)
     external_issuer.issuer.publish(odd, published(key()))
     assert await is_in(external_issuer)
 
 
-async def test_an_issuer_without_keys_in_the_usual_place_is_asked_where_they_are(external_issuer: Lobby) -> None:
+async def test_an_issuer_without_keys_in_the_usual_place_is_asked_where_they_are(
+    external_issuer: IssuerEnvironment,
+) -> None:
     await ready(external_issuer)
     keys = external_issuer.issuer.pages.pop("/.well-known/jwks.json")
     external_issuer.issuer.pages["/certs"] = keys
@@ -202,7 +216,7 @@ async def test_an_issuer_without_keys_in_the_usual_place_is_asked_where_they_are
     assert external_issuer.issuer.asked == [KEYS, DISCOVERY, f"{ELSEWHERE}/certs"]
 
 
-async def test_a_discovery_of_another_issuer_is_not_followed(external_issuer: Lobby) -> None:
+async def test_a_discovery_of_another_issuer_is_not_followed(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     external_issuer.issuer.pages = {
         "/.well-known/openid-configuration": {"issuer": f"{ELSEWHERE}/", "jwks_uri": f"{ELSEWHERE}/certs"}
@@ -211,14 +225,16 @@ async def test_a_discovery_of_another_issuer_is_not_followed(external_issuer: Lo
     assert external_issuer.issuer.asked == [KEYS, DISCOVERY]
 
 
-async def test_a_slash_at_the_end_belongs_to_the_issuer_and_not_to_where_its_keys_are(external_issuer: Lobby) -> None:
+async def test_a_slash_at_the_end_belongs_to_the_issuer_and_not_to_where_its_keys_are(
+    external_issuer: IssuerEnvironment,
+) -> None:
     external_issuer.issuer.url = f"{ELSEWHERE}/"
     await ready(external_issuer, issuer=external_issuer.issuer.url)
     assert await is_in(external_issuer)
     assert external_issuer.issuer.asked == [KEYS]
 
 
-async def test_each_issuer_has_keys_of_its_own(external_issuer: Lobby) -> None:
+async def test_each_issuer_has_keys_of_its_own(external_issuer: IssuerEnvironment) -> None:
     other = Issuer(external_issuer.clock.now, "https://other.example")
     external_issuer.others.append(other)
     other.publish(published(key(kid="two")))

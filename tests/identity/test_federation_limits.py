@@ -10,41 +10,41 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import user_id
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
-from tests.identity.test_federation_login import ORG, OTHER_ORG, OWN, THEIRS, come_back, depart, federated, log_in
-from tests.identity.test_login_account import PATH, form_with, text
 from tests.kit.environment import provided_by
-from tests.kit.identity.login_ground import CONSOLE_URI, JO, PASSWORD, Browser, Home, sent_to
-from tests.kit.identity.upstream_ground import Provider
+from tests.kit.identity.account_page import PATH, form_with, text
+from tests.kit.identity.federation import ORG, OTHER_ORG, OWN, THEIRS, come_back, depart, federated, log_in
+from tests.kit.identity.login import CONSOLE_URI, JO, PASSWORD, Browser, LoginEnvironment, sent_to
+from tests.kit.identity.openid_provider import Provider
 
 federation = provided_by(federated)
 upstream = provided_by(federated, position=1)
 
 
-async def in_acme(home: Home) -> None:
+async def in_acme(logins: LoginEnvironment) -> None:
     """Make Jo a member of an organization with a provider of its own."""
-    await home.provider(OWN, organization=ORG, **THEIRS)
-    await home.organization(ORG, domain="example.com", provider_scope="organization", provider_id=OWN)
-    await home.member(ORG, user_id(JO))
+    await logins.provider(OWN, organization=ORG, **THEIRS)
+    await logins.organization(ORG, domain="example.com", provider_scope="organization", provider_id=OWN)
+    await logins.member(ORG, user_id(JO))
 
 
-async def in_secret(home: Home, state: Any = "active") -> None:
+async def in_secret(logins: LoginEnvironment, state: Any = "active") -> None:
     """Make Jo a member of another organization."""
     metadata = Metadata(name=OTHER_ORG, labels={NAME: "secret"})
-    await home.store.create(Organization(metadata=metadata, spec=OrganizationSpec()))
-    await home.member(OTHER_ORG, user_id(JO), state)
+    await logins.store.create(Organization(metadata=metadata, spec=OrganizationSpec()))
+    await logins.member(OTHER_ORG, user_id(JO), state)
 
 
-async def by_own_provider(home: Home, upstream: Provider) -> Browser:
+async def by_own_provider(logins: LoginEnvironment, upstream: Provider) -> Browser:
     """Return a browser in which somebody logged in at the organization's provider, with a session of the console."""
-    browser, gone = await depart(home, OWN)
-    tokens = await home.exchange(sent_to(await come_back(browser, upstream, gone))["code"])
+    browser, gone = await depart(logins, OWN)
+    tokens = await logins.exchange(sent_to(await come_back(browser, upstream, gone))["code"])
     assert tokens.status == 200
     return browser
 
 
 @pytest.mark.parametrize("state", ["active", "suspended", "pending"])
 async def test_what_another_organization_writes_about_somebody_locks_nobody_out(
-    federation: Home, upstream: Provider, state: str
+    federation: LoginEnvironment, upstream: Provider, state: str
 ) -> None:
     await in_acme(federation)
     await in_secret(federation, state)
@@ -53,7 +53,7 @@ async def test_what_another_organization_writes_about_somebody_locks_nobody_out(
     assert (login.spec.user, login.spec.provider) == (user_id(JO), OWN)
 
 
-async def test_a_member_elsewhere_is_still_no_member_here(federation: Home, upstream: Provider) -> None:
+async def test_a_member_elsewhere_is_still_no_member_here(federation: LoginEnvironment, upstream: Provider) -> None:
     await federation.provider(OWN, organization=ORG, **THEIRS)
     await federation.organization(ORG, domain="example.com", provider_scope="organization", provider_id=OWN)
     await in_secret(federation)
@@ -62,7 +62,7 @@ async def test_a_member_elsewhere_is_still_no_member_here(federation: Home, upst
 
 
 async def test_the_account_page_of_such_a_login_shows_that_organization_alone(
-    federation: Home, upstream: Provider
+    federation: LoginEnvironment, upstream: Provider
 ) -> None:
     await in_acme(federation)
     await in_secret(federation)
@@ -80,7 +80,9 @@ async def test_the_account_page_of_such_a_login_shows_that_organization_alone(
     assert "Change password" in page
 
 
-async def test_such_a_login_ends_nothing_that_came_of_another_word(federation: Home, upstream: Provider) -> None:
+async def test_such_a_login_ends_nothing_that_came_of_another_word(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
     await in_acme(federation)
     await federation.logged_in()
     (session,) = (await federation.store.list(Session)).items
@@ -94,7 +96,7 @@ async def test_such_a_login_ends_nothing_that_came_of_another_word(federation: H
     assert login in (await federation.store.list(BrowserLogin)).items
 
 
-async def test_such_a_login_ends_what_came_of_the_same_word(federation: Home, upstream: Provider) -> None:
+async def test_such_a_login_ends_what_came_of_the_same_word(federation: LoginEnvironment, upstream: Provider) -> None:
     await in_acme(federation)
     await by_own_provider(federation, upstream)
     vouched = await by_own_provider(federation, upstream)
@@ -109,7 +111,7 @@ async def test_such_a_login_ends_what_came_of_the_same_word(federation: Home, up
 
 
 async def test_a_browser_whose_sessions_are_older_than_the_organizations_word_is_not_logged_out_by_it(
-    federation: Home, upstream: Provider
+    federation: LoginEnvironment, upstream: Provider
 ) -> None:
     await in_acme(federation)
     both = await federation.logged_in()
@@ -127,7 +129,7 @@ async def test_a_browser_whose_sessions_are_older_than_the_organizations_word_is
 
 
 async def test_such_a_login_does_not_change_the_password_without_the_old_one(
-    federation: Home, upstream: Provider
+    federation: LoginEnvironment, upstream: Provider
 ) -> None:
     await in_acme(federation)
     vouched = await by_own_provider(federation, upstream)

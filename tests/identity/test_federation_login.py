@@ -10,63 +10,40 @@ from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
 from remuda.kernel import encoding as base64url
-from remuda.kernel.secrets import Secret
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options, provided_by
-from tests.kit.identity.login_ground import CONSOLE_URI, ISSUER, JO, PASSWORD, Browser, Forms, Home, at_home, sent_to
-from tests.kit.identity.upstream_ground import CLIENT, IDP, SECRET, Provider, other_key
-
-GOOGLE = "d1111111-0000-4000-8000-000000000001"
-OWN = "d1111111-0000-4000-8000-000000000002"
-ORG = "c0000000-0000-4000-8000-000000000003"
-OTHER_ORG = "c0000000-0000-4000-8000-000000000004"
-THEIRS: dict[str, Any] = {"issuer": IDP, "client_id": CLIENT, "client_secret": Secret(SECRET)}
-KEY = RSAKey.generate_key(2048, {"kid": "one"})
-
-
-def federated(scenario: Any, *, provider: Provider | None = None, **settings: Any) -> None:
-    """Run a scenario with a provider of the whole system that knows Jo."""
-    upstream = provider or Provider(key=KEY)
-
-    async def run(home: Home) -> None:
-        upstream.clock = home.world.clock
-        await home.provider(GOOGLE, type="google", **THEIRS)
-        await scenario(home, upstream)
-
-    at_home(run, fetch=upstream, **settings)
-
+from tests.kit.identity.federation import (
+    GOOGLE,
+    KEY,
+    ORG,
+    OTHER_ORG,
+    OWN,
+    THEIRS,
+    come_back,
+    depart,
+    federated,
+    log_in,
+)
+from tests.kit.identity.login import CONSOLE_URI, ISSUER, JO, PASSWORD, Forms, LoginEnvironment, sent_to
+from tests.kit.identity.openid_provider import CLIENT, IDP, Provider, other_key
 
 federation = provided_by(federated)
 upstream = provided_by(federated, position=1)
 
 
-async def depart(home: Home, provider: str = GOOGLE, **asked: str) -> tuple[Browser, Reply]:
-    browser = home.browser()
-    return browser, await browser.submit(await browser.authorize(**asked), email="", password="", provider=provider)
-
-
-async def come_back(browser: Browser, upstream: Provider, gone: Reply) -> Reply:
-    return await browser.get("/oidc/callback", upstream.authorize(gone.headers["location"]))
-
-
-async def log_in(home: Home, upstream: Provider, provider: str = GOOGLE) -> Reply:
-    browser, gone = await depart(home, provider)
-    return await come_back(browser, upstream, gone)
-
-
-async def assert_refused(home: Home, reply: Reply, error: str = "", words: str = "") -> None:
+async def assert_refused(logins: LoginEnvironment, reply: Reply, error: str = "", words: str = "") -> None:
     sent = sent_to(reply)
     assert reply.headers["location"].startswith(f"{CONSOLE_URI}&error=")
     assert not error or sent["error"] == error
     assert words in sent["error_description"]
     assert sent["state"] == "client-state"
     assert not reply.cookies
-    assert not (await home.store.list(BrowserLogin)).items
+    assert not (await logins.store.list(BrowserLogin)).items
 
 
 @pytest.mark.parametrize("name", [GOOGLE, "google"])
 async def test_somebody_whom_a_provider_of_the_system_vouches_for_gets_tokens(
-    federation: Home, upstream: Provider, name: str
+    federation: LoginEnvironment, upstream: Provider, name: str
 ) -> None:
     browser, gone = await depart(federation, name, login_hint=JO, max_age="60", acr_values="gold", prompt="login")
     asked = dict(parse_qsl(urlsplit(gone.headers["location"]).query))
@@ -105,8 +82,8 @@ async def test_somebody_whom_a_provider_of_the_system_vouches_for_gets_tokens(
     ],
 )
 def test_an_id_token_that_does_not_fit_is_not_believed(claims: dict[str, Any]) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await assert_refused(home, await log_in(home, upstream), "server_error", "its ID token")
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
+        await assert_refused(logins, await log_in(logins, upstream), "server_error", "its ID token")
 
     federated(scenario, provider=Provider(key=KEY, claims=claims))
 
@@ -117,8 +94,8 @@ def test_an_id_token_that_does_not_fit_is_not_believed(claims: dict[str, Any]) -
     ids=["empty", "no token", "padded", "with a blank", "not ASCII", "nested without end"],
 )
 def test_what_is_no_id_token_is_told_as_the_providers_fault(token: str) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await assert_refused(home, await log_in(home, upstream), "server_error", "its ID token is malformed")
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
+        await assert_refused(logins, await log_in(logins, upstream), "server_error", "its ID token is malformed")
 
     federated(scenario, provider=Provider(key=KEY, id_token=token))
 
@@ -135,8 +112,8 @@ def test_what_is_no_id_token_is_told_as_the_providers_fault(token: str) -> None:
     ],
 )
 def test_an_id_token_that_the_provider_did_not_sign_is_not_believed(faults: dict[str, Any]) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await assert_refused(home, await log_in(home, upstream), "server_error", "its ID token")
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
+        await assert_refused(logins, await log_in(logins, upstream), "server_error", "its ID token")
 
     federated(scenario, provider=Provider(key=KEY, **faults))
 
@@ -146,25 +123,25 @@ def test_an_id_token_that_the_provider_did_not_sign_is_not_believed(faults: dict
     [(KEY, "RS512"), (KEY, "PS256"), (ECKey.generate_key("P-256", {"kid": "one"}), "ES256")],
 )
 def test_asymmetric_algorithms_are_believed(key: Any, algorithm: str) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        assert "code" in sent_to(await log_in(home, upstream))
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
+        assert "code" in sent_to(await log_in(logins, upstream))
 
     federated(scenario, provider=Provider(key=key, algorithm=algorithm))
 
 
 @pytest.mark.parametrize("verified", [False, None, "false", "no", 0])
 def test_an_address_that_was_not_verified_logs_nobody_in(verified: Any) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        reply = await log_in(home, upstream)
-        await assert_refused(home, reply, "" if verified == 0 else "access_denied")
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
+        reply = await log_in(logins, upstream)
+        await assert_refused(logins, reply, "" if verified == 0 else "access_denied")
 
     federated(scenario, provider=Provider(key=KEY, claims={"email_verified": verified}))
 
 
 def test_an_address_that_is_not_in_the_id_token_is_asked_for() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
         upstream.userinfo = {"sub": "42", "email": JO, "email_verified": True}
-        assert "code" in sent_to(await log_in(home, upstream))
+        assert "code" in sent_to(await log_in(logins, upstream))
 
     federated(scenario, provider=Provider(key=KEY, claims={"email": None, "email_verified": None}))
 
@@ -180,9 +157,9 @@ def test_an_address_that_is_not_in_the_id_token_is_asked_for() -> None:
     ],
 )
 def test_what_userinfo_says_counts_only_if_it_is_about_the_same_and_verified(told: dict[str, Any], error: str) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
         upstream.userinfo = told
-        await assert_refused(home, await log_in(home, upstream), error)
+        await assert_refused(logins, await log_in(logins, upstream), error)
 
     federated(scenario, provider=Provider(key=KEY, claims={"email": None, "email_verified": None}))
 
@@ -190,10 +167,10 @@ def test_what_userinfo_says_counts_only_if_it_is_about_the_same_and_verified(tol
 def test_microsoft_says_in_other_words_that_an_address_is_verified_and_only_microsoft() -> None:
     claims = {"email_verified": None, "xms_edov": True}
 
-    async def scenario(home: Home, upstream: Provider) -> None:
-        await assert_refused(home, await log_in(home, upstream), "access_denied")
-        await home.provider(OWN, type="microsoft", **THEIRS)
-        assert "code" in sent_to(await log_in(home, upstream, OWN))
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
+        await assert_refused(logins, await log_in(logins, upstream), "access_denied")
+        await logins.provider(OWN, type="microsoft", **THEIRS)
+        assert "code" in sent_to(await log_in(logins, upstream, OWN))
 
     federated(scenario, provider=Provider(key=KEY, claims=claims))
 
@@ -203,10 +180,10 @@ def test_microsoft_says_in_other_words_that_an_address_is_verified_and_only_micr
     [(None, "user not found"), ("suspended", "user is not active"), ("pending", "user is not active")],
 )
 def test_who_is_not_a_user_here_or_not_active_is_turned_away(state: str | None, words: str) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
         if state:
-            await home.user("other@example.com", state=state)
-        await assert_refused(home, await log_in(home, upstream), "access_denied", words)
+            await logins.user("other@example.com", state=state)
+        await assert_refused(logins, await log_in(logins, upstream), "access_denied", words)
 
     federated(scenario, provider=Provider(key=KEY, email="Other@Example.com"))
 
@@ -222,15 +199,17 @@ def test_who_is_not_a_user_here_or_not_active_is_turned_away(state: str | None, 
     ],
 )
 def test_a_provider_that_describes_itself_wrongly_is_not_used(about: dict[str, Any]) -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
-        _, reply = await depart(home)
-        await assert_refused(home, reply, "server_error", "the provider cannot be used")
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
+        _, reply = await depart(logins)
+        await assert_refused(logins, reply, "server_error", "the provider cannot be used")
         assert len(upstream.asked) == 1
 
     federated(scenario, provider=Provider(key=KEY, about=about))
 
 
-async def test_a_provider_that_does_not_answer_is_told_to_the_client(federation: Home, upstream: Provider) -> None:
+async def test_a_provider_that_does_not_answer_is_told_to_the_client(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
     upstream.is_down = True
     _, reply = await depart(federation)
     await assert_refused(federation, reply, "temporarily_unavailable")
@@ -243,7 +222,7 @@ async def test_a_provider_that_does_not_answer_is_told_to_the_client(federation:
 
 
 async def test_what_the_provider_refuses_is_told_to_the_client_in_our_own_words(
-    federation: Home, upstream: Provider
+    federation: LoginEnvironment, upstream: Provider
 ) -> None:
     browser, gone = await depart(federation)
     state = upstream.authorize(gone.headers["location"])["state"]
@@ -255,14 +234,16 @@ async def test_what_the_provider_refuses_is_told_to_the_client_in_our_own_words(
 
 @pytest.mark.parametrize("iss", ["https://evil.test", ""])
 async def test_another_provider_cannot_answer_in_the_place_of_the_first(
-    federation: Home, upstream: Provider, iss: str
+    federation: LoginEnvironment, upstream: Provider, iss: str
 ) -> None:
     browser, gone = await depart(federation)
     back = upstream.authorize(gone.headers["location"]) | {"iss": iss}
     await assert_refused(federation, await browser.get("/oidc/callback", back), "server_error", "in its place")
 
 
-async def test_a_callback_counts_in_the_browser_that_left_and_once(federation: Home, upstream: Provider) -> None:
+async def test_a_callback_counts_in_the_browser_that_left_and_once(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
     browser, gone = await depart(federation)
     victim = federation.browser()
     await victim.authorize()
@@ -275,7 +256,9 @@ async def test_a_callback_counts_in_the_browser_that_left_and_once(federation: H
     assert (await browser.get("/oidc/callback", back)).status == 400
 
 
-async def test_a_code_that_was_put_into_another_login_is_not_exchanged(federation: Home, upstream: Provider) -> None:
+async def test_a_code_that_was_put_into_another_login_is_not_exchanged(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
     _, gone = await depart(federation)
     stolen = upstream.authorize(gone.headers["location"])["code"]
     victim, gone = await depart(federation)
@@ -287,7 +270,7 @@ async def test_a_code_that_was_put_into_another_login_is_not_exchanged(federatio
     "query", [{}, {"state": "x"}, {"code": "x"}, {"state": "x" * 20_000, "code": "y"}, {"error": "x"}]
 )
 async def test_a_callback_without_a_state_of_ours_is_a_page(
-    federation: Home, upstream: Provider, query: dict[str, str]
+    federation: LoginEnvironment, upstream: Provider, query: dict[str, str]
 ) -> None:
     browser, _ = await depart(federation)
     reply = await browser.get("/oidc/callback", query)
@@ -296,7 +279,9 @@ async def test_a_callback_without_a_state_of_ours_is_a_page(
 
 
 @pytest.mark.parametrize("name", ["github", "nonsense", "d1111111-0000-4000-8000-00000000000f", OWN])
-async def test_a_provider_that_cannot_be_used_is_a_choice_that_can_be_made_again(federation: Home, name: str) -> None:
+async def test_a_provider_that_cannot_be_used_is_a_choice_that_can_be_made_again(
+    federation: LoginEnvironment, name: str
+) -> None:
     await federation.provider(OWN, type="github", issuer="https://github.test", client_id="x")
     browser, reply = await depart(federation, name)
     assert reply.status == 400
@@ -312,7 +297,7 @@ def own_provider(scope: str = "organization") -> dict[str, str]:
 
 @pytest.mark.parametrize("scope", ["organization", "global"])
 async def test_an_address_leads_to_the_provider_of_its_organization(
-    federation: Home, upstream: Provider, scope: str
+    federation: LoginEnvironment, upstream: Provider, scope: str
 ) -> None:
     await federation.provider(OWN, organization=ORG, **THEIRS)
     await federation.organization(ORG, **own_provider(scope))
@@ -328,7 +313,7 @@ async def test_an_address_leads_to_the_provider_of_its_organization(
 
 
 async def test_before_an_address_leads_to_an_organizations_own_provider_somebody_is_told_which_and_may_stay(
-    federation: Home, upstream: Provider
+    federation: LoginEnvironment, upstream: Provider
 ) -> None:
     await federation.provider(OWN, organization=ORG, **THEIRS)
     await federation.organization(ORG, **own_provider())
@@ -347,7 +332,7 @@ async def test_before_an_address_leads_to_an_organizations_own_provider_somebody
 
 @options(platform_administrators=("boss@example.com",))
 async def test_in_the_domain_of_a_platform_administrator_no_organizations_own_provider_is_offered(
-    federation: Home,
+    federation: LoginEnvironment,
 ) -> None:
     await federation.provider(OWN, organization=ORG, **THEIRS)
     await federation.organization(ORG, **own_provider())
@@ -359,7 +344,7 @@ async def test_in_the_domain_of_a_platform_administrator_no_organizations_own_pr
 
 @options(platform_administrators=("boss@example.com",))
 async def test_in_the_domain_of_a_platform_administrator_a_provider_of_the_system_is_still_found(
-    federation: Home,
+    federation: LoginEnvironment,
 ) -> None:
     await federation.organization(ORG, **own_provider("global"))
     browser = federation.browser()
@@ -367,7 +352,7 @@ async def test_in_the_domain_of_a_platform_administrator_a_provider_of_the_syste
 
 
 async def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_wishes_for_it(
-    federation: Home, upstream: Provider
+    federation: LoginEnvironment, upstream: Provider
 ) -> None:
     await federation.organization(OTHER_ORG, domain="example.com", provider_scope="global", provider_id=GOOGLE)
     await federation.provider(OWN, organization=ORG, **THEIRS)
@@ -381,7 +366,7 @@ async def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_
     assert login.spec.provider == GOOGLE
 
 
-async def test_an_organization_cannot_send_people_to_the_provider_of_another(federation: Home) -> None:
+async def test_an_organization_cannot_send_people_to_the_provider_of_another(federation: LoginEnvironment) -> None:
     await federation.provider(OWN, organization=OTHER_ORG, **THEIRS)
     await federation.organization(ORG, **own_provider())
     for email in (JO, "no address", "@example.com", "jo@", "jo@@example.com@", "x@nowhere.test"):
@@ -411,20 +396,20 @@ def test_an_organizations_provider_cannot_make_its_administrators_into_somebody_
     if how == "bound to a role everywhere":
         settings = {"role_bindings": (RoleBinding(subject=JO, roles=("platform-reader",)),)}
 
-    async def scenario(home: Home, upstream: Provider) -> None:
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
         jo = user_id(JO)
-        await home.provider(OWN, organization=ORG, **THEIRS)
+        await logins.provider(OWN, organization=ORG, **THEIRS)
         if how != "organization is gone":
-            await home.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
+            await logins.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
         if how != "no member":
-            await home.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
-        await assert_refused(home, await log_in(home, upstream, OWN), "access_denied", "an organization's own")
+            await logins.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
+        await assert_refused(logins, await log_in(logins, upstream, OWN), "access_denied", "an organization's own")
 
     federated(scenario, **settings)
 
 
 async def test_what_a_provider_says_about_itself_is_kept_for_an_hour_and_new_keys_are_looked_for(
-    federation: Home, upstream: Provider
+    federation: LoginEnvironment, upstream: Provider
 ) -> None:
     await log_in(federation, upstream)
     await log_in(federation, upstream)
@@ -442,10 +427,10 @@ async def test_what_a_provider_says_about_itself_is_kept_for_an_hour_and_new_key
 
 
 def test_a_device_whose_user_the_provider_refuses_shows_a_page() -> None:
-    async def scenario(home: Home, upstream: Provider) -> None:
+    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
         form = {"client_id": "b1111111-0000-4000-8000-000000000002"}
-        device = (await home.room.ask(None).post("/oauth2/v2/device_authorization", form=form)).json
-        browser = home.browser()
+        device = (await logins.api.ask(None).post("/oauth2/v2/device_authorization", form=form)).json
+        browser = logins.browser()
         login = await browser.submit(await browser.get("/oauth2/v2/device"), user_code=device["user_code"])
         gone = await browser.submit(login, email="", password="", provider=GOOGLE)
         reply = await come_back(browser, upstream, gone)

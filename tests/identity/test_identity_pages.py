@@ -15,12 +15,13 @@ from remuda.identity.quotas.ledger import BUILT_IN as QUOTAS
 from remuda.identity.rbac.roles import BUILT_IN
 from remuda.identity.tokens.jwt import Claims, IdClaims, PassportClaims
 from remuda.identity.users.sagas import CREATE_ACCOUNT, CREATE_USER, UPDATE_ACCOUNT, UPDATE_USER
-from tests.identity.conversations import Conversation, Direction
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.house import House, in_a_house
-from tests.kit.identity.login_ground import Browser
-from tests.kit.identity.proving import assertion, certified
+from tests.kit.identity.environment import IdentityEnvironment
+from tests.kit.identity.launch import run_identity
+from tests.kit.identity.login import Browser
+from tests.kit.identity.page_examples import Conversation, Direction
+from tests.kit.identity.service_credentials import assertion, certified
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 JO, PASSWORD = "jo@example.com", "correct horse battery staple"
@@ -50,34 +51,36 @@ def conversations(name: str) -> list[str]:
 class Cast:
     """Everybody whom the pages name."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._browser = Browser(Client(app=house.asgi, peer=("192.0.2.1", 4711)))
+    def __init__(self, identity: IdentityEnvironment) -> None:
+        self._identity = identity
+        self._browser = Browser(Client(app=identity.asgi, peer=("192.0.2.1", 4711)))
 
     async def known(self) -> dict[str, str]:
         """Return what the pages take for granted."""
-        house = self._house
-        acme, other = await house.organization("acme"), await house.organization("other")
-        group = await house.group(acme, "user", name="users")
-        project = await house.project(acme, group, name="web")
-        ann = await house.member("ann@example.com", acme, "administrator")
-        membership = await house.user(JO, acme, group)
-        await house.local(JO, PASSWORD)
+        identity = self._identity
+        acme, other = await identity.organization("acme"), await identity.organization("other")
+        group = await identity.group(acme, "user", name="users")
+        project = await identity.project(acme, group, name="web")
+        ann = await identity.member("ann@example.com", acme, "administrator")
+        membership = await identity.user(JO, acme, group)
+        await identity.local(JO, PASSWORD)
         claim = {"actor": JO, "type": "user", "organizationId": acme, "projectId": project}
-        headers = certified("unikorn-compute", claim, now=house.clock.now())
+        headers = certified("unikorn-compute", claim, now=identity.clock.now())
         return {
             "organization": acme,
             "other": other,
             "group": group,
-            "other_group": await house.group(other, "user"),
+            "other_group": await identity.group(other, "user"),
             "project": project,
             "membership": membership,
-            "root": house.root,
+            "root": identity.root,
             "ann": ann,
-            "jo": await house.log_in(JO),
-            "compute": await house.service_token("unikorn-compute"),
-            "region": await house.service_token("unikorn-region"),
-            "assertion": assertion("unikorn-compute", audience=house.app.ports.settings.issuer, now=house.clock.now()),
+            "jo": await identity.log_in(JO),
+            "compute": await identity.service_token("unikorn-compute"),
+            "region": await identity.service_token("unikorn-region"),
+            "assertion": assertion(
+                "unikorn-compute", audience=identity.app.ports.settings.issuer, now=identity.clock.now()
+            ),
             "certificate": headers["ssl-client-cert"],
             "claim": headers["x-principal"],
         }
@@ -95,7 +98,7 @@ class Cast:
 
     async def waits(self, _: Conversation) -> None:
         """Let controllers do what they have to."""
-        await self._house.clock.sleep(1)
+        await self._identity.clock.sleep(1)
 
     async def _get(self, target: str) -> Reply:
         parts = urlsplit(target)
@@ -103,18 +106,18 @@ class Cast:
 
 
 def in_conversation(name: str) -> None:
-    async def scenario(house: House) -> None:
-        cast = Cast(house)
-        stage: dict[str, Direction] = {
+    async def scenario(identity: IdentityEnvironment) -> None:
+        cast = Cast(identity)
+        sagas: dict[str, Direction] = {
             "a moment passes": cast.waits,
             "Jo logs in": cast.logs_in,
             "Jo opens verification_uri_complete, logs in and says yes": cast.says_yes,
         }
-        conversation = Conversation(client=house.client(), known=await cast.known(), stage=stage)
+        conversation = Conversation(client=identity.client(), known=await cast.known(), stage=sagas)
         for block in conversations(name):
             await conversation.hold(block)
 
-    in_a_house(scenario)
+    run_identity(scenario)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def in_conversation(name: str) -> None:
         "200",
     ],
 )
-async def test_a_page_that_says_something_else_is_found_out(identity: House, lie: str) -> None:
+async def test_a_page_that_says_something_else_is_found_out(identity: IdentityEnvironment, lie: str) -> None:
     conversation = Conversation(client=identity.client(), known=await Cast(identity).known())
     asked = "GET /api/v1/acl\nAuthorization: Bearer $jo\n\n"
     await conversation.hold(f'{asked}200\n{{"organizations": [{{"id": "$organization", …}}]}}')
@@ -218,10 +221,10 @@ def test_every_object_has_its_package() -> None:
     assert sorted(told) == sorted(kind.plural for kind in KINDS)
 
 
-async def test_controllers_operations_and_metrics_are_those_of_the_code(identity: House) -> None:
+async def test_controllers_operations_and_metrics_are_those_of_the_code(identity: IdentityEnvironment) -> None:
     (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
     told = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
-    assert sorted(told) == sorted(driver.name for driver in identity.app.drivers)
+    assert sorted(told) == sorted(identity.app.drivers)
     for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT):
         assert f"`{saga.name}`" in page("identity-api")
     families = identity.app.ports.metrics.collect()

@@ -19,12 +19,21 @@ from remuda.kernel.ids import random_id
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, IdentityApi, registry, run_identity_api
+from tests.kit.proofs.crashing_store import Fuse, FusedStore
+from tests.kit.proofs.linearizability.invariants import check_invariant, invariant_of, settle
+from tests.kit.proofs.linearizability.quota_clients import (
+    TELLER,
+    Quotas,
+    asking,
+    furnish,
+    limiting,
+    quota_client,
+    service,
+    used_in,
+)
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
-from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
-from tests.linearizability.laws import check_law, law_of, settle
-from tests.operations.fuse import Fuse, FusedStore
 
 LIFE = timedelta(minutes=10)
 WHERE = (ORG, PROJECT)
@@ -38,7 +47,7 @@ def context(world: World, key: str | None = None, operation: str = "") -> Contex
 async def opened(world: World) -> tuple[SqliteStore, Quotas]:
     store = open_simulated(world, registry())
     await furnish(store, *WHERE)
-    world.invariants.append(law_of(store, ORG))
+    world.invariants.append(invariant_of(store, ORG))
     return store, service(store, world.clock, world.randomness, intent_life=LIFE)
 
 
@@ -81,15 +90,15 @@ def test_64_callers_who_want_10_get_exactly_10() -> None:
 
 
 def test_64_callers_over_http_who_want_10_get_exactly_10() -> None:
-    async def scenario(room: Room[Quotas]) -> None:
-        await furnish(room.store, *WHERE)
-        client, path = room.ask(TELLER), f"/api/v1/organizations/{ORG}/projects/{PROJECT}/allocations"
+    async def scenario(api: IdentityApi[Quotas]) -> None:
+        await furnish(api.store, *WHERE)
+        client, path = api.ask(TELLER), f"/api/v1/organizations/{ORG}/projects/{PROJECT}/allocations"
         replies = await asyncio.gather(*[client.post(path, asking(f"owner-{each}", servers=1)) for each in range(64)])
         assert sorted(reply.status for reply in replies) == [201] * 10 + [403] * 54
         quotas = (await client.get(f"/api/v1/organizations/{ORG}/quotas")).json["quotas"]
         assert [each["used"] for each in quotas if each["kind"] == "servers"] == [10]
 
-    in_a_room(
+    run_identity_api(
         lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), ROUTES, scenario, seeds=3
     )
 
@@ -192,7 +201,7 @@ async def test_a_head_takes_only_so_many_open_intents(world: World) -> None:
         await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
     await quotas.allocations.confirm(context(world), *WHERE, allocation_id(TELLER.subject, "key-0"))
     await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
-    await check_law(store, ORG)
+    await check_invariant(store, ORG)
     await store.close()
 
 
@@ -200,10 +209,10 @@ async def test_a_head_takes_only_so_many_open_intents(world: World) -> None:
 async def test_other_organizations_have_ledgers_of_their_own(world: World) -> None:
     store, quotas = await opened(world)
     await furnish(store, OTHER_ORG, OTHER_PROJECT)
-    full = desk(quotas, world.randomness, *WHERE)
+    full = quota_client(quotas, world.randomness, *WHERE)
     assert await full.allocate("owner-1", 10) is not None
     assert await full.allocate("owner-2", 1) is None
-    other = desk(quotas, world.randomness, OTHER_ORG, OTHER_PROJECT)
+    other = quota_client(quotas, world.randomness, OTHER_ORG, OTHER_PROJECT)
     assert await other.allocate("owner-1-there", 10) is not None
     assert (await full.read(), await other.read()) == ((10, 10), (10, 10))
     await store.close()

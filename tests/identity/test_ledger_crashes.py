@@ -18,10 +18,12 @@ from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.identity.room import ORG, registry
-from tests.kit.simulation.runner import World, simulate
-from tests.kit.simulation.store import open_simulated
-from tests.linearizability.acts import (
+from tests.kit.identity.resource_api import ORG, registry
+from tests.kit.proofs.crashing_store import MOMENTS, CrashError, Fuse, FusedStore, Moment
+from tests.kit.proofs.linearizability.invariants import check_invariant, invariant_of, settle
+from tests.kit.proofs.linearizability.paused_store import SleepyStore
+from tests.kit.proofs.linearizability.quota_clients import Quotas, furnish, service, used_in
+from tests.kit.proofs.linearizability.requests import (
     LIFE,
     ROW,
     WHERE,
@@ -43,10 +45,8 @@ from tests.linearizability.acts import (
     take_and_release,
     take_without_a_key,
 )
-from tests.linearizability.desks import Quotas, furnish, service, used_in
-from tests.linearizability.laws import check_law, law_of, settle
-from tests.linearizability.sleeping import SleepyStore
-from tests.operations.fuse import MOMENTS, CrashError, Fuse, FusedStore, Moment
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import open_simulated
 
 CASES: dict[str, tuple[Act, Act, set[Standing], Standing]] = {
     "take": (nothing, take_and_confirm, {(None, 0), ("released", 0)}, ("confirmed", 2)),
@@ -73,7 +73,7 @@ CASES: dict[str, tuple[Act, Act, set[Standing], Standing]] = {
 
 async def standing(store: Store) -> Standing:
     """Return how everything stands, after seeing that nothing is under way and that the head is right."""
-    await check_law(store, ORG)
+    await check_invariant(store, ORG)
     rows = {row.name: row for row in (await store.list(Allocation)).items}
     heads = (await store.list(Quota)).items
     assert all(not head.spec.intents for head in heads)
@@ -87,7 +87,7 @@ async def begun(world: World, prepare: Act) -> tuple[SqliteStore, Quotas]:
     await furnish(store, *WHERE)
     quotas = service(store, world.clock, world.randomness, intent_life=LIFE)
     await prepare(quotas)
-    world.invariants.append(law_of(store, ORG))
+    world.invariants.append(invariant_of(store, ORG))
     return store, quotas
 
 
@@ -151,7 +151,7 @@ def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_some
         assert (head.spec.intents, used_in(head)) == ((), 0)
         with pytest.raises(NotFound):
             await confirm(quotas)
-        await check_law(store, ORG)
+        await check_invariant(store, ORG)
         await store.close()
         return fuse.has_blown
 

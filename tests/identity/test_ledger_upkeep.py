@@ -22,11 +22,20 @@ from remuda.reconcile.leader import SingleProcess
 from remuda.reconcile.ports import ControllerSettings
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.identity.room import ORG, PROJECT, registry
+from tests.kit.identity.resource_api import ORG, PROJECT, registry
+from tests.kit.proofs.linearizability.invariants import check_invariant, invariant_of
+from tests.kit.proofs.linearizability.quota_clients import (
+    TELLER,
+    Quotas,
+    asking,
+    furnish,
+    limiting,
+    quota_client,
+    service,
+    used_in,
+)
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER, open_simulated
-from tests.linearizability.desks import TELLER, Quotas, asking, desk, furnish, limiting, service, used_in
-from tests.linearizability.laws import check_law, law_of
 
 LIFE = timedelta(minutes=10)
 WHERE = (ORG, PROJECT)
@@ -40,7 +49,7 @@ def context(world: World, key: str | None = None, operation: str = "") -> Contex
 async def opened(world: World) -> tuple[SqliteStore, Quotas]:
     store = open_simulated(world, registry())
     await furnish(store, *WHERE)
-    world.invariants.append(law_of(store, ORG))
+    world.invariants.append(invariant_of(store, ORG))
     return store, service(store, world.clock, world.randomness, intent_life=LIFE)
 
 
@@ -175,7 +184,7 @@ async def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows(world: W
     assert await drift_of(store, ORG) is None
     await monitor.look()
     assert metrics.get_sample_value("remuda_quota_drift") == 0
-    await check_law(store, ORG)
+    await check_invariant(store, ORG)
     assert used_in(await store.get(Quota, ORG)) == 5
     await store.close()
 
@@ -198,7 +207,7 @@ async def test_an_organization_with_very_many_rows_is_looked_at_less_often(world
     await monitor.look()
     assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
     assert metrics.get_sample_value("remuda_quota_drift") == 0
-    await check_law(store, ORG)
+    await check_invariant(store, ORG)
     await store.close()
 
 
@@ -206,7 +215,7 @@ async def test_an_organization_with_very_many_rows_is_looked_at_less_often(world
 async def test_usage_is_forgotten_when_nobody_may_ask_for_it_any_more(world: World) -> None:
     store, quotas = await opened(world)
     retention = Retention(store, clock=world.clock, leader=SingleProcess(), usage_kept=timedelta(hours=30))
-    there = desk(quotas, world.randomness, *WHERE)
+    there = quota_client(quotas, world.randomness, *WHERE)
     first, second = await there.allocate("owner-1", 1), await there.allocate("owner-2", 1)
     assert first is not None
     assert second is not None

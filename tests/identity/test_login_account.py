@@ -1,7 +1,5 @@
 """The page of one's own account."""
 
-import html
-import re
 from typing import Any
 
 import pytest
@@ -11,7 +9,8 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.settings import RoleBinding
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.account_page import PATH, form_with, text
+from tests.kit.identity.login import (
     CONSOLE,
     CONSOLE_SECRET,
     COOKIE,
@@ -19,48 +18,32 @@ from tests.kit.identity.login_ground import (
     JO,
     PASSWORD,
     Browser,
-    Form,
     Forms,
-    Home,
-    at_home,
+    LoginEnvironment,
+    run_login,
     sent_to,
 )
 
-PATH = "/oauth2/v2/account"
 ORGANIZATION = "c0000000-0000-4000-8000-000000000003"
 
 
-def text(reply: Reply) -> str:
-    """Return what a page says, without its markup."""
-    assert reply.status == 200, reply.body.decode()
-    shown = re.sub(r"<style>.*</style>|</?time[^>]*>", "", reply.body.decode(), flags=re.DOTALL)
-    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", shown).split()))
-
-
-async def at_account(home: Home) -> tuple[Browser, Reply]:
+async def at_account(logins: LoginEnvironment) -> tuple[Browser, Reply]:
     """Return a browser in which Jo logged in for nothing but the account, and the page."""
-    browser = home.browser()
+    browser = logins.browser()
     sent = await browser.submit(await browser.get(PATH), email=JO, password=PASSWORD)
     assert sent.headers["location"] == f"{ISSUER}{PATH}"
     return browser, await browser.follow(sent)
 
 
-async def connected(home: Home, browser: Browser) -> dict[str, Any]:
+async def connected(logins: LoginEnvironment, browser: Browser) -> dict[str, Any]:
     """Let the console act for who is logged in, and return its tokens."""
     page = await browser.authorize()
     answer = page if page.status == 302 else await browser.submit(page, button=("known", "yes"))
-    tokens: dict[str, Any] = (await home.exchange(sent_to(answer)["code"])).json
+    tokens: dict[str, Any] = (await logins.exchange(sent_to(answer)["code"])).json
     return tokens
 
 
-def form_with(page: Reply, button: str) -> tuple[int, Form]:
-    """Return the form that has a button of this name, and its place."""
-    found = [(place, form) for place, form in enumerate(Forms.of(page)) if button in dict(form.buttons)]
-    assert len(found) == 1, f"{len(found)} forms with {button}"
-    return found[0]
-
-
-async def test_who_is_not_logged_in_is_asked_and_comes_back_here(logins: Home) -> None:
+async def test_who_is_not_logged_in_is_asked_and_comes_back_here(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     page = await browser.get(PATH)
     assert "E-mail address" in text(page)
@@ -70,7 +53,7 @@ async def test_who_is_not_logged_in_is_asked_and_comes_back_here(logins: Home) -
     assert "Logged in here With a password on 1 Jan 2030, 00:00 UTC" in text(page)
 
 
-async def test_an_account_without_anything_says_so(logins: Home) -> None:
+async def test_an_account_without_anything_says_so(logins: LoginEnvironment) -> None:
     _, page = await at_account(logins)
     assert "None yet. An organization's administrator can add you." in text(page)
     assert "Nothing: no application or device is connected to your account." in text(page)
@@ -78,14 +61,16 @@ async def test_an_account_without_anything_says_so(logins: Home) -> None:
     assert "platform administrator" not in text(page)
 
 
-async def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the_login_is_too(logins: Home) -> None:
+async def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the_login_is_too(
+    logins: LoginEnvironment,
+) -> None:
     provider = "d1111111-0000-4000-8000-000000000001"
     await logins.provider(provider, issuer="https://idp.test", type="google", client_id="x")
     name = await logins.user("through@example.com")
     browser, cookie = logins.browser(), "a" * 43
     browser.cookies[COOKIE] = cookie
     user = await logins.store.get(User, name)
-    await logins.house.browser.entry.logins.begin(user, cookie=cookie, provider=provider, before=None)
+    await logins.services.login.logins.begin(user, cookie=cookie, provider=provider, before=None)
     page = await browser.get(PATH)
     assert "Logged in here Through Google on 1 Jan 2030" in text(page)
     assert "Change password" not in text(page), "there is none"
@@ -96,7 +81,7 @@ async def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the
     assert "E-mail address" in text(page)
 
 
-async def test_it_shows_organizations_and_how_one_stands_there(logins: Home) -> None:
+async def test_it_shows_organizations_and_how_one_stands_there(logins: LoginEnvironment) -> None:
     other = ORGANIZATION.replace("c", "d")
     for organization, state in ((ORGANIZATION, "active"), (other, "suspended")):
         await logins.organization(organization)
@@ -114,20 +99,20 @@ async def test_it_shows_organizations_and_how_one_stands_there(logins: Home) -> 
     ids=["by name", "by role"],
 )
 def test_it_says_who_is_a_platform_administrator(settings: dict[str, Any]) -> None:
-    async def scenario(home: Home) -> None:
-        _, page = await at_account(home)
+    async def scenario(logins: LoginEnvironment) -> None:
+        _, page = await at_account(logins)
         assert "You are a platform administrator" in text(page)
 
-    at_home(scenario, **settings)
+    run_login(scenario, **settings)
 
 
-async def test_a_session_is_shown_with_its_times_and_ended_by_its_button(logins: Home) -> None:
+async def test_a_session_is_shown_with_its_times_and_ended_by_its_button(logins: LoginEnvironment) -> None:
     browser, _ = await at_account(logins)
     first, second = await connected(logins, browser), await connected(logins, browser)
     await logins.world.clock.sleep(3600)
     form = {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]}
     proof = {"client_id": CONSOLE, "client_secret": CONSOLE_SECRET}
-    first = (await logins.room.ask(None).post("/oauth2/v2/token", form=form | proof)).json
+    first = (await logins.api.ask(None).post("/oauth2/v2/token", form=form | proof)).json
     page = await browser.get(PATH)
     since = "console since 1 Jan 2030, 00:00 UTC"
     assert f"{since}, last used 1 Jan 2030, 01:00 UTC, from this browser End it" in text(page)
@@ -140,10 +125,10 @@ async def test_a_session_is_shown_with_its_times_and_ended_by_its_button(logins:
     assert not (await logins.store.list(Session)).items
     for tokens in (first, second):
         authorization = f"Bearer {tokens['access_token']}"
-        assert (await logins.room.ask(None).get("/oauth2/v2/userinfo", authorization=authorization)).status == 401
+        assert (await logins.api.ask(None).get("/oauth2/v2/userinfo", authorization=authorization)).status == 401
 
 
-async def test_a_login_in_another_browser_is_shown_and_ended_with_what_came_of_it(logins: Home) -> None:
+async def test_a_login_in_another_browser_is_shown_and_ended_with_what_came_of_it(logins: LoginEnvironment) -> None:
     library = await logins.logged_in()
     browser, page = await at_account(logins)
     assert "Other browsers where you are logged in" in text(page)
@@ -155,7 +140,7 @@ async def test_a_login_in_another_browser_is_shown_and_ended_with_what_came_of_i
     assert len((await logins.store.list(BrowserLogin)).items) == 1
 
 
-async def test_nobody_ends_what_is_somebody_elses_or_has_another_browser_end_anything(logins: Home) -> None:
+async def test_nobody_ends_what_is_somebody_elses_or_has_another_browser_end_anything(logins: LoginEnvironment) -> None:
     await logins.user("other@example.com", password=PASSWORD)
     victim, thief = await logins.logged_in(), await logins.logged_in("other@example.com")
     (of_victim,) = [each for each in (await logins.store.list(Session)).items if each.spec.user == user_id(JO)]
@@ -172,7 +157,7 @@ async def test_nobody_ends_what_is_somebody_elses_or_has_another_browser_end_any
     assert len((await logins.store.list(BrowserLogin)).items) == 2
 
 
-async def test_what_is_gone_by_now_is_ended_already_and_nonsense_ends_nothing(logins: Home) -> None:
+async def test_what_is_gone_by_now_is_ended_already_and_nonsense_ends_nothing(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     page = await browser.get(PATH)
     place, shown = form_with(page, "session")
@@ -184,7 +169,7 @@ async def test_what_is_gone_by_now_is_ended_already_and_nonsense_ends_nothing(lo
     assert not (await logins.store.list(Session)).items
 
 
-async def test_one_logs_out_changes_the_password_and_connects_a_device_from_here(logins: Home) -> None:
+async def test_one_logs_out_changes_the_password_and_connects_a_device_from_here(logins: LoginEnvironment) -> None:
     browser, page = await at_account(logins)
     for place in ("device", "password"):
         assert f'href="{ISSUER}/oauth2/v2/{place}"' in page.body.decode()
@@ -195,7 +180,7 @@ async def test_one_logs_out_changes_the_password_and_connects_a_device_from_here
     assert not (await logins.store.list(BrowserLogin)).items
 
 
-async def test_a_page_of_before_does_nothing_after_a_logout(logins: Home) -> None:
+async def test_a_page_of_before_does_nothing_after_a_logout(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     page, cookies = await browser.get(PATH), dict(browser.cookies)
     place, shown = form_with(page, "session")

@@ -6,16 +6,16 @@ from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
 from remuda.identity.login.login_pages import ADDRESSES
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, sent_to
+from tests.kit.identity.login import FAMILIAR, JO, PASSWORD, Browser, LoginEnvironment, sent_to
 
 OTHER = "other@example.com"
 
 
-async def guess(home: Home, account: str, *, addresses: int, times: int) -> list[Reply]:
+async def guess(logins: LoginEnvironment, account: str, *, addresses: int, times: int) -> list[Reply]:
     """Guess from so many addresses, so many times from each."""
     replies = []
     for number in range(addresses):
-        browser = home.browser(f"198.51.100.{number}")
+        browser = logins.browser(f"198.51.100.{number}")
         page = await browser.authorize()
         replies += [await browser.submit(page, email=account, password="wrong password") for _ in range(times)]
     return replies
@@ -26,7 +26,7 @@ async def try_password(browser: Browser, account: str, password: str = PASSWORD)
 
 
 @options(logins_per_minute=3)
-async def test_one_address_that_keeps_guessing_is_stopped_and_shuts_nobody_out(logins: Home) -> None:
+async def test_one_address_that_keeps_guessing_is_stopped_and_shuts_nobody_out(logins: LoginEnvironment) -> None:
     statuses = [reply.status for reply in await guess(logins, JO, addresses=1, times=100)]
     assert statuses == [401] * 3 + [429] * 97
     assert "code" in sent_to(await try_password(logins.browser(), JO))
@@ -35,7 +35,7 @@ async def test_one_address_that_keeps_guessing_is_stopped_and_shuts_nobody_out(l
 @pytest.mark.parametrize("account", [JO, "nobody@example.com"])
 @options(logins_per_minute=3)
 async def test_many_addresses_together_are_stopped_too_whether_there_is_such_an_account_or_not(
-    logins: Home, account: str
+    logins: LoginEnvironment, account: str
 ) -> None:
     replies = await guess(logins, account, addresses=ADDRESSES + 1, times=3)
     assert [reply.status for reply in replies] == [401] * ADDRESSES * 3 + [429] * 3
@@ -47,7 +47,7 @@ async def test_many_addresses_together_are_stopped_too_whether_there_is_such_an_
 
 
 @options(logins_per_minute=3)
-async def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out(logins: Home) -> None:
+async def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     await browser.submit(await browser.get("/oauth2/v2/logout"))
     await guess(logins, JO, addresses=ADDRESSES + 1, times=3)
@@ -61,7 +61,7 @@ async def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out
 
 
 @options(logins_per_minute=3)
-async def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there(logins: Home) -> None:
+async def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there(logins: LoginEnvironment) -> None:
     await logins.user(OTHER, password=PASSWORD)
     browser = await logins.logged_in()
     await guess(logins, OTHER, addresses=ADDRESSES + 1, times=3)
@@ -74,7 +74,9 @@ async def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there(l
 
 
 @options(logins_per_minute=3)
-async def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_browser_familiar(logins: Home) -> None:
+async def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_browser_familiar(
+    logins: LoginEnvironment,
+) -> None:
     browser = await logins.logged_in()
     good = browser.cookies[FAMILIAR]
     state = (await browser.authorize(prompt="login")).body.decode().partition('name="state" value="')[2]
@@ -91,7 +93,7 @@ async def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_bro
     assert (await try_password(stranger, JO)).status == 429
 
 
-async def test_being_familiar_is_not_being_logged_in(logins: Home) -> None:
+async def test_being_familiar_is_not_being_logged_in(logins: LoginEnvironment) -> None:
     browser, stranger = await logins.logged_in(), logins.browser()
     stranger.cookies[FAMILIAR] = browser.cookies[FAMILIAR]
     assert sent_to(await stranger.authorize(prompt="none"))["error"] == "interaction_required"

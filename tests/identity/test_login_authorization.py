@@ -6,7 +6,7 @@ import pytest
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.kernel.secrets import Secret
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.login import (
     APP,
     APP_URI,
     CONSOLE,
@@ -15,7 +15,7 @@ from tests.kit.identity.login_ground import (
     JO,
     PASSWORD,
     Forms,
-    Home,
+    LoginEnvironment,
     request,
     sent_to,
 )
@@ -52,7 +52,9 @@ VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     ],
 )
 @pytest.mark.parametrize("verb", ["get", "post"])
-async def test_nobody_is_sent_to_an_address_that_is_not_registered(logins: Home, address: str, verb: str) -> None:
+async def test_nobody_is_sent_to_an_address_that_is_not_registered(
+    logins: LoginEnvironment, address: str, verb: str
+) -> None:
     browser, asked = logins.browser(), request(redirect_uri=address, response_type="nonsense")
     path = "/oauth2/v2/authorization"
     reply = await (browser.get(path, asked) if verb == "get" else browser.post(path, asked))
@@ -61,17 +63,19 @@ async def test_nobody_is_sent_to_an_address_that_is_not_registered(logins: Home,
 
 
 @pytest.mark.parametrize("client_id", ["", "unknown", "../../etc", "x" * 600, APP])
-async def test_nobody_is_sent_anywhere_for_a_client_that_is_not_the_one(logins: Home, client_id: str) -> None:
+async def test_nobody_is_sent_anywhere_for_a_client_that_is_not_the_one(
+    logins: LoginEnvironment, client_id: str
+) -> None:
     reply = await logins.browser().authorize(client_id=client_id)
     assert (reply.status, reply.media) == (400, "text/html")
 
 
-async def test_a_parameter_that_comes_twice_is_refused(logins: Home) -> None:
+async def test_a_parameter_that_comes_twice_is_refused(logins: LoginEnvironment) -> None:
     asked = [*request().items(), ("redirect_uri", "https://evil.test/")]
     assert (await logins.browser().get("/oauth2/v2/authorization", asked)).status == 400
 
 
-async def test_every_other_fault_is_told_to_the_client_and_the_first_one_counts(logins: Home) -> None:
+async def test_every_other_fault_is_told_to_the_client_and_the_first_one_counts(logins: LoginEnvironment) -> None:
     faults = [
         ({"request": "x"}, "request_not_supported"),
         ({"request_uri": "https://x.test/"}, "request_uri_not_supported"),
@@ -99,12 +103,16 @@ async def test_every_other_fault_is_told_to_the_client_and_the_first_one_counts(
 @pytest.mark.parametrize(
     "challenge", [{}, {"code_challenge": CHALLENGE}, {"code_challenge": CHALLENGE, "code_challenge_method": "plain"}]
 )
-async def test_a_client_without_a_secret_must_use_pkce_with_s256(logins: Home, challenge: dict[str, str]) -> None:
+async def test_a_client_without_a_secret_must_use_pkce_with_s256(
+    logins: LoginEnvironment, challenge: dict[str, str]
+) -> None:
     reply = await logins.browser().authorize(client_id=APP, redirect_uri=APP_URI, **challenge)
     assert sent_to(reply)["error"] == "invalid_request"
 
 
-async def test_m27_a_client_without_a_secret_gets_tokens_by_its_verifier_and_not_without(logins: Home) -> None:
+async def test_m27_a_client_without_a_secret_gets_tokens_by_its_verifier_and_not_without(
+    logins: LoginEnvironment,
+) -> None:
     for verifier, status in (("x" * 43, 400), ("", 400), (VERIFIER, 200)):
         browser = logins.browser()
         pkce = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
@@ -117,10 +125,10 @@ async def test_m27_a_client_without_a_secret_gets_tokens_by_its_verifier_and_not
             "redirect_uri": APP_URI,
             "code_verifier": verifier,
         }
-        assert (await logins.room.ask(None).post("/oauth2/v2/token", form=form)).status == status
+        assert (await logins.api.ask(None).post("/oauth2/v2/token", form=form)).status == status
 
 
-async def test_a_code_is_good_for_the_client_it_was_made_for_and_once(logins: Home) -> None:
+async def test_a_code_is_good_for_the_client_it_was_made_for_and_once(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     code = sent_to(await browser.submit(await browser.authorize(), email=JO, password=PASSWORD))["code"]
     injected = {
@@ -130,12 +138,12 @@ async def test_a_code_is_good_for_the_client_it_was_made_for_and_once(logins: Ho
         "redirect_uri": APP_URI,
         "code_verifier": VERIFIER,
     }
-    assert (await logins.room.ask(None).post("/oauth2/v2/token", form=injected)).json["error"] == "invalid_grant"
+    assert (await logins.api.ask(None).post("/oauth2/v2/token", form=injected)).json["error"] == "invalid_grant"
     assert (await logins.exchange(code)).status == 200
     assert (await logins.exchange(code)).json["error"] == "invalid_grant"
 
 
-async def test_who_has_a_session_with_a_client_is_not_asked_again(logins: Home) -> None:
+async def test_who_has_a_session_with_a_client_is_not_asked_again(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     for prompt in ("", "none"):
         reply = await browser.authorize(prompt=prompt)
@@ -147,18 +155,18 @@ async def test_who_has_a_session_with_a_client_is_not_asked_again(logins: Home) 
     ("uri", "is_silent"), [("http://127.0.0.1/callback", False), ("https://tool.example.com/callback", True)]
 )
 async def test_a_program_on_the_machine_itself_without_a_secret_gets_nothing_without_a_click(
-    logins: Home, uri: str, *, is_silent: bool
+    logins: LoginEnvironment, uri: str, *, is_silent: bool
 ) -> None:
     await logins.client("tool", name="tool", redirect_uri=uri, is_public=True)
     browser = await logins.logged_in()
     user = await logins.store.get(User, user_id(JO))
-    await logins.house.oauth.sessions.begin(user=user, client="tool")
+    await logins.services.oauth.sessions.begin(user=user, client="tool")
     asked = {"client_id": "tool", "redirect_uri": uri, "prompt": "none"}
     reply = await browser.authorize(**asked, code_challenge=CHALLENGE, code_challenge_method="S256")
     assert ("code" in sent_to(reply)) is is_silent
 
 
-async def test_a_client_that_the_user_never_used_gets_nothing_without_a_click(logins: Home) -> None:
+async def test_a_client_that_the_user_never_used_gets_nothing_without_a_click(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     app = {
         "client_id": APP,
@@ -174,7 +182,7 @@ async def test_a_client_that_the_user_never_used_gets_nothing_without_a_click(lo
     assert f"Continue as {JO}" in (await browser.authorize(prompt="consent")).body.decode()
 
 
-async def test_a_login_is_asked_for_again_when_the_client_says_so_or_it_is_too_old(logins: Home) -> None:
+async def test_a_login_is_asked_for_again_when_the_client_says_so_or_it_is_too_old(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     await logins.world.clock.sleep(60)
     assert "code" in sent_to(await browser.authorize(max_age="61"))
@@ -188,14 +196,14 @@ async def test_a_login_is_asked_for_again_when_the_client_says_so_or_it_is_too_o
     assert "code" in sent_to(await browser.authorize(max_age="60"))
 
 
-async def id_token(home: Home, subject: str) -> str:
+async def id_token(logins: LoginEnvironment, subject: str) -> str:
     """Return the ID token of somebody who logged in to the console elsewhere."""
-    browser = home.browser()
+    browser = logins.browser()
     answer = await browser.submit(await browser.authorize(), email=subject, password=PASSWORD)
-    return str((await home.exchange(sent_to(answer)["code"])).json["id_token"])
+    return str((await logins.exchange(sent_to(answer)["code"])).json["id_token"])
 
 
-async def test_a_client_that_expects_who_is_logged_in_asks_nobody(logins: Home) -> None:
+async def test_a_client_that_expects_who_is_logged_in_asks_nobody(logins: LoginEnvironment) -> None:
     browser, hint = await logins.logged_in(), await id_token(logins, JO)
     for prompt in ("", "none"):
         assert "code" in sent_to(await browser.authorize(id_token_hint=hint, prompt=prompt))
@@ -203,7 +211,7 @@ async def test_a_client_that_expects_who_is_logged_in_asks_nobody(logins: Home) 
     assert "code" in sent_to(await browser.authorize(id_token_hint=hint)), "an old one says the same"
 
 
-async def test_a_client_that_expects_somebody_else_gets_no_code_for_who_is_logged_in(logins: Home) -> None:
+async def test_a_client_that_expects_somebody_else_gets_no_code_for_who_is_logged_in(logins: LoginEnvironment) -> None:
     await logins.user("other@example.com", password=PASSWORD)
     browser, hint = await logins.logged_in(), await id_token(logins, "other@example.com")
     assert sent_to(await browser.authorize(id_token_hint=hint, prompt="none"))["error"] == "login_required"
@@ -218,7 +226,7 @@ async def test_a_client_that_expects_somebody_else_gets_no_code_for_who_is_logge
 
 
 @pytest.mark.parametrize("what", ["nonsense", "an access token", "with another signature"])
-async def test_a_hint_that_is_no_id_token_of_ours_says_nothing(logins: Home, what: str) -> None:
+async def test_a_hint_that_is_no_id_token_of_ours_says_nothing(logins: LoginEnvironment, what: str) -> None:
     await logins.user("other@example.com", password=PASSWORD)
     browser, other = await logins.logged_in(), logins.browser()
     answer = await other.submit(await other.authorize(), email="other@example.com", password=PASSWORD)
@@ -231,14 +239,14 @@ async def test_a_hint_that_is_no_id_token_of_ours_says_nothing(logins: Home, wha
     assert "code" in sent_to(await browser.authorize(id_token_hint=hints[what], prompt="none"))
 
 
-async def test_a_login_in_a_browser_ends_after_twelve_hours(logins: Home) -> None:
+async def test_a_login_in_a_browser_ends_after_twelve_hours(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     await logins.world.clock.sleep(12 * 3600)
     assert (await browser.authorize()).status == 200
 
 
 @pytest.mark.parametrize("how", ["suspended", "given another password", "deleted"])
-async def test_a_browser_forgets_a_user_who_was(logins: Home, how: str) -> None:
+async def test_a_browser_forgets_a_user_who_was(logins: LoginEnvironment, how: str) -> None:
     browser = await logins.logged_in()
     jo = await logins.store.get(User, user_id(JO))
     await logins.world.clock.sleep(1)
@@ -248,7 +256,7 @@ async def test_a_browser_forgets_a_user_who_was(logins: Home, how: str) -> None:
     elif how == "deleted":
         await logins.store.delete(User, jo.name, uid=jo.uid)
     else:
-        await logins.house.passwords.set_password(jo.name, Secret("another good password"))
+        await logins.services.passwords.set_password(jo.name, Secret("another good password"))
     assert sent_to(await browser.authorize(prompt="none"))["error"] == "interaction_required"
     page = await browser.authorize()
     assert "Continue as" not in page.body.decode()
@@ -256,20 +264,22 @@ async def test_a_browser_forgets_a_user_who_was(logins: Home, how: str) -> None:
         assert not (await logins.store.list(Session)).items
 
 
-async def test_logging_in_as_somebody_else_leaves_nothing_of_the_first_in_the_browser(logins: Home) -> None:
+async def test_logging_in_as_somebody_else_leaves_nothing_of_the_first_in_the_browser(logins: LoginEnvironment) -> None:
     other = "other@example.com"
     await logins.user(other, password=PASSWORD)
     browser = await logins.logged_in()
     old = dict(browser.cookies)
     answer = await browser.submit(await browser.authorize(prompt="login"), email=other, password=PASSWORD)
     tokens = (await logins.exchange(sent_to(answer)["code"])).json
-    told = await logins.room.ask(None).get("/oauth2/v2/userinfo", authorization=f"Bearer {tokens['access_token']}")
+    told = await logins.api.ask(None).get("/oauth2/v2/userinfo", authorization=f"Bearer {tokens['access_token']}")
     assert told.json["sub"] == other
     browser.cookies = old
     assert sent_to(await browser.authorize(prompt="none"))["error"] == "interaction_required"
 
 
-async def test_a_form_of_another_site_is_sent_round_once_so_that_the_cookie_comes_along(logins: Home) -> None:
+async def test_a_form_of_another_site_is_sent_round_once_so_that_the_cookie_comes_along(
+    logins: LoginEnvironment,
+) -> None:
     browser = await logins.logged_in()
     kept, browser.cookies = browser.cookies, {}
     bounced = await browser.post("/oauth2/v2/authorization", request(prompt="none"))
@@ -281,7 +291,7 @@ async def test_a_form_of_another_site_is_sent_round_once_so_that_the_cookie_come
     assert (await unknown.follow(bounced)).status == 200
 
 
-async def test_a_client_with_a_login_page_of_its_own_is_given_the_state(logins: Home) -> None:
+async def test_a_client_with_a_login_page_of_its_own_is_given_the_state(logins: LoginEnvironment) -> None:
     client = "c1111111-0000-4000-8000-000000000003"
     uri = "https://own.test/cb"
     await logins.client(client, name="own", redirect_uri=uri, login_uri="https://own.test/login?a=b")
@@ -300,7 +310,7 @@ async def test_a_client_with_a_login_page_of_its_own_is_given_the_state(logins: 
     assert "code" in sent_to(answer)
 
 
-async def test_the_login_page_says_for_whom_it_is_and_can_be_used_without_a_mouse(logins: Home) -> None:
+async def test_the_login_page_says_for_whom_it_is_and_can_be_used_without_a_mouse(logins: LoginEnvironment) -> None:
     text = (await logins.browser().authorize(login_hint=JO)).body.decode()
     assert "<strong>console</strong>" in text
     assert f'value="{JO}"' in text
@@ -311,7 +321,7 @@ async def test_the_login_page_says_for_whom_it_is_and_can_be_used_without_a_mous
     assert text.count("autofocus") == 1
 
 
-async def test_a_state_of_one_step_is_no_state_of_another(logins: Home) -> None:
+async def test_a_state_of_one_step_is_no_state_of_another(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     login = Forms.of(await browser.authorize(prompt="login"))[0].fields["state"]
     assert (await browser.get("/oidc/callback", {"state": login, "code": "x"})).status == 400

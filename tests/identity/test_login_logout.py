@@ -5,7 +5,7 @@ import pytest
 
 from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.tokens import Session
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.login import (
     APP,
     CONSOLE,
     CONSOLE_HOME,
@@ -14,25 +14,27 @@ from tests.kit.identity.login_ground import (
     JO,
     PASSWORD,
     Browser,
-    Home,
+    LoginEnvironment,
     sent_to,
 )
 
 PATH = "/oauth2/v2/logout"
 
 
-async def logged_in(home: Home) -> tuple[Browser, dict[str, str]]:
-    browser = home.browser()
+async def logged_in(logins: LoginEnvironment) -> tuple[Browser, dict[str, str]]:
+    browser = logins.browser()
     answer = await browser.submit(await browser.authorize(), email=JO, password=PASSWORD)
-    return browser, (await home.exchange(sent_to(answer)["code"])).json
+    return browser, (await logins.exchange(sent_to(answer)["code"])).json
 
 
-async def is_good(home: Home, tokens: dict[str, str]) -> bool:
+async def is_good(logins: LoginEnvironment, tokens: dict[str, str]) -> bool:
     authorization = f"Bearer {tokens['access_token']}"
-    return (await home.room.ask(None).get("/oauth2/v2/userinfo", authorization=authorization)).status == 200
+    return (await logins.api.ask(None).get("/oauth2/v2/userinfo", authorization=authorization)).status == 200
 
 
-async def test_a_client_with_the_users_id_token_logs_them_out_everywhere_in_this_browser(logins: Home) -> None:
+async def test_a_client_with_the_users_id_token_logs_them_out_everywhere_in_this_browser(
+    logins: LoginEnvironment,
+) -> None:
     browser, tokens = await logged_in(logins)
     elsewhere, other_tokens = await logged_in(logins)
     asked = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": CONSOLE_HOME, "state": "bye"}
@@ -44,7 +46,7 @@ async def test_a_client_with_the_users_id_token_logs_them_out_everywhere_in_this
     assert "code" in sent_to(await elsewhere.authorize(prompt="none"))
 
 
-async def test_without_a_hint_the_user_is_asked_and_only_their_own_page_can_say_yes(logins: Home) -> None:
+async def test_without_a_hint_the_user_is_asked_and_only_their_own_page_can_say_yes(logins: LoginEnvironment) -> None:
     browser, tokens = await logged_in(logins)
     thief, _ = await logged_in(logins)
     page = await browser.get(PATH)
@@ -60,7 +62,7 @@ async def test_without_a_hint_the_user_is_asked_and_only_their_own_page_can_say_
     assert len((await logins.store.list(Session)).items) == 1
 
 
-async def test_an_id_token_of_somebody_else_does_not_log_anybody_out(logins: Home) -> None:
+async def test_an_id_token_of_somebody_else_does_not_log_anybody_out(logins: LoginEnvironment) -> None:
     await logins.user("other@example.com", password=PASSWORD)
     browser, tokens = await logged_in(logins)
     other = logins.browser()
@@ -75,7 +77,7 @@ async def test_an_id_token_of_somebody_else_does_not_log_anybody_out(logins: Hom
 @pytest.mark.parametrize("address", ["https://evil.test/", f"{CONSOLE_HOME}more", "//evil.test", CONSOLE_HOME[:-1]])
 @pytest.mark.parametrize("client", ["", CONSOLE, APP, "unknown"])
 async def test_nobody_is_sent_to_an_address_that_is_not_the_clients_home(
-    logins: Home, address: str, client: str
+    logins: LoginEnvironment, address: str, client: str
 ) -> None:
     browser, tokens = await logged_in(logins)
     asked = {"post_logout_redirect_uri": address, "client_id": client}
@@ -85,7 +87,7 @@ async def test_nobody_is_sent_to_an_address_that_is_not_the_clients_home(
     assert await is_good(logins, tokens), "bad input changes nothing"
 
 
-async def test_an_id_token_does_not_speak_for_another_client(logins: Home) -> None:
+async def test_an_id_token_does_not_speak_for_another_client(logins: LoginEnvironment) -> None:
     other, address = "c1111111-0000-4000-8000-000000000003", "https://other.test/"
     await logins.client(other, name="other", redirect_uri="https://other.test/cb", home_uri=address)
     browser, tokens = await logged_in(logins)
@@ -95,7 +97,7 @@ async def test_an_id_token_does_not_speak_for_another_client(logins: Home) -> No
     assert "Log out?" in (await browser.get(PATH, asked)).body.decode()
 
 
-async def test_a_code_that_was_not_exchanged_before_is_worth_nothing_after(logins: Home) -> None:
+async def test_a_code_that_was_not_exchanged_before_is_worth_nothing_after(logins: LoginEnvironment) -> None:
     browser, tokens = await logged_in(logins)
     code = sent_to(await browser.authorize())["code"]
     await browser.submit(await browser.get(PATH))
@@ -104,7 +106,7 @@ async def test_a_code_that_was_not_exchanged_before_is_worth_nothing_after(login
     assert not await is_good(logins, tokens)
 
 
-async def test_a_logout_that_broke_off_is_seen_through_by_the_next_one(logins: Home) -> None:
+async def test_a_logout_that_broke_off_is_seen_through_by_the_next_one(logins: LoginEnvironment) -> None:
     browser, tokens = await logged_in(logins)
     (login,) = (await logins.store.list(BrowserLogin)).items
     spec = msgspec.structs.replace(login.spec, ended=logins.world.clock.now())
@@ -115,7 +117,7 @@ async def test_a_logout_that_broke_off_is_seen_through_by_the_next_one(logins: H
     assert not (await logins.store.list(BrowserLogin)).items
 
 
-async def test_who_is_not_logged_in_is_sent_on(logins: Home) -> None:
+async def test_who_is_not_logged_in_is_sent_on(logins: LoginEnvironment) -> None:
     reply = await logins.browser().get(PATH, {"client_id": CONSOLE, "post_logout_redirect_uri": CONSOLE_HOME})
     assert reply.headers["location"] == CONSOLE_HOME
     assert "You are logged out" in (await logins.browser().get(PATH)).body.decode()
@@ -123,7 +125,9 @@ async def test_who_is_not_logged_in_is_sent_on(logins: Home) -> None:
     assert bounced.headers["location"].startswith(f"{ISSUER}{PATH}?")
 
 
-async def test_logging_in_again_in_the_same_browser_keeps_earlier_sessions_in_reach_of_a_logout(logins: Home) -> None:
+async def test_logging_in_again_in_the_same_browser_keeps_earlier_sessions_in_reach_of_a_logout(
+    logins: LoginEnvironment,
+) -> None:
     browser, first = await logged_in(logins)
     answer = await browser.submit(await browser.authorize(prompt="login"), email=JO, password=PASSWORD)
     second = (await logins.exchange(sent_to(answer)["code"])).json

@@ -13,7 +13,7 @@ from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import (
+from tests.kit.identity.login import (
     CONSOLE_URI,
     COOKIE,
     FAMILIAR,
@@ -21,7 +21,7 @@ from tests.kit.identity.login_ground import (
     JO,
     PASSWORD,
     Forms,
-    Home,
+    LoginEnvironment,
     request,
     sent_to,
 )
@@ -31,7 +31,7 @@ def body(reply: Reply) -> str:
     return reply.body.decode()
 
 
-async def test_a_password_leads_to_tokens_of_that_user(logins: Home) -> None:
+async def test_a_password_leads_to_tokens_of_that_user(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     page = await browser.authorize(nonce="n-1")
     assert page.status == 200
@@ -41,12 +41,12 @@ async def test_a_password_leads_to_tokens_of_that_user(logins: Home) -> None:
     assert (sent["state"], sent["iss"], sent["here"]) == ("client-state", ISSUER, "1")
     tokens = await logins.exchange(sent["code"])
     assert tokens.status == 200, tokens.body
-    asked = logins.room.ask(None)
+    asked = logins.api.ask(None)
     told = await asked.get("/oauth2/v2/userinfo", authorization=f"Bearer {tokens.json['access_token']}")
     assert (told.json["sub"], told.json["email"]) == (JO, JO)
 
 
-async def test_the_address_of_an_account_is_written_in_any_case(logins: Home) -> None:
+async def test_the_address_of_an_account_is_written_in_any_case(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     answer = await browser.submit(await browser.authorize(), email=" JO@Example.COM ", password=PASSWORD)
     assert "code" in sent_to(answer)
@@ -65,16 +65,18 @@ async def test_the_address_of_an_account_is_written_in_any_case(logins: Home) ->
         pytest.param(JO, "x" * 5000, id="password longer than any"),
     ],
 )
-async def test_whoever_is_not_let_in_learns_nothing_about_why(logins: Home, email: str, password: str) -> None:
+async def test_whoever_is_not_let_in_learns_nothing_about_why(
+    logins: LoginEnvironment, email: str, password: str
+) -> None:
     await logins.user("gone@example.com", password=PASSWORD, state="suspended")
     await logins.user("waiting@example.com", password=PASSWORD, state="pending")
     await logins.user("without@example.com")
     browser = logins.browser()
     page = await browser.authorize()
     usual = await browser.submit(page, email="somebody@example.com", password="some password or other")
-    before = logins.house.argon2.times
+    before = logins.services.argon2.times
     reply = await browser.submit(page, email=email, password=password)
-    assert logins.house.argon2.times == before + 1
+    assert logins.services.argon2.times == before + 1
     assert reply.status == usual.status == 401
     assert body(reply).replace(html.escape(email), "") == body(usual).replace("somebody@example.com", "")
     assert reply.headers.keys() == usual.headers.keys()
@@ -83,7 +85,7 @@ async def test_whoever_is_not_let_in_learns_nothing_about_why(logins: Home, emai
 
 
 @options(logins_per_minute=3)
-async def test_an_address_takes_only_so_many_attempts_at_all_accounts_together(logins: Home) -> None:
+async def test_an_address_takes_only_so_many_attempts_at_all_accounts_together(logins: LoginEnvironment) -> None:
     browser = logins.browser("2001:db8::1")
     page = await browser.authorize()
     statuses = [
@@ -95,7 +97,7 @@ async def test_an_address_takes_only_so_many_attempts_at_all_accounts_together(l
     assert reply.status == 429, "everybody has a whole network of addresses"
 
 
-async def test_a_state_is_worth_nothing_in_another_browser(logins: Home) -> None:
+async def test_a_state_is_worth_nothing_in_another_browser(logins: LoginEnvironment) -> None:
     thief, victim = logins.browser(), logins.browser()
     stolen = Forms.of(await thief.authorize())[0].fields["state"]
     await victim.authorize()
@@ -107,14 +109,14 @@ async def test_a_state_is_worth_nothing_in_another_browser(logins: Home) -> None
     assert not (await logins.store.list(BrowserLogin)).items
 
 
-async def test_a_state_cannot_be_used_after_the_login_that_it_was_for(logins: Home) -> None:
+async def test_a_state_cannot_be_used_after_the_login_that_it_was_for(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     page = await browser.authorize()
     await browser.submit(page, email=JO, password=PASSWORD)
     assert (await browser.submit(page, email=JO, password=PASSWORD)).status == 400
 
 
-async def test_a_state_is_good_for_ten_minutes(logins: Home) -> None:
+async def test_a_state_is_good_for_ten_minutes(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     page = await browser.authorize()
     await logins.world.clock.sleep(599)
@@ -124,14 +126,14 @@ async def test_a_state_is_good_for_ten_minutes(logins: Home) -> None:
 
 
 @pytest.mark.parametrize("state", ["", "x", "sealed:v1:test:AAAA", "sealed:v1:other:AAAA", "x" * 20_000, "\0"])
-async def test_a_state_that_is_none_of_ours_is_refused(logins: Home, state: str) -> None:
+async def test_a_state_that_is_none_of_ours_is_refused(logins: LoginEnvironment, state: str) -> None:
     browser = logins.browser()
     await browser.authorize()
     reply = await browser.post("/oauth2/v2/login", {"state": state, "email": JO, "password": PASSWORD})
     assert (reply.status, reply.media) == (400, "text/html")
 
 
-async def test_a_planted_cookie_is_not_the_one_that_the_user_is_logged_in_by(logins: Home) -> None:
+async def test_a_planted_cookie_is_not_the_one_that_the_user_is_logged_in_by(logins: LoginEnvironment) -> None:
     attacker, victim = logins.browser(), logins.browser()
     await attacker.authorize()
     victim.cookies = dict(attacker.cookies)
@@ -140,7 +142,7 @@ async def test_a_planted_cookie_is_not_the_one_that_the_user_is_logged_in_by(log
     assert sent_to(await attacker.authorize(prompt="none"))["error"] == "interaction_required"
 
 
-async def test_the_cookies_are_for_this_host_alone_and_out_of_reach_for_scripts(logins: Home) -> None:
+async def test_the_cookies_are_for_this_host_alone_and_out_of_reach_for_scripts(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     page = await browser.authorize()
     (before,) = page.cookies
@@ -154,14 +156,14 @@ async def test_the_cookies_are_for_this_host_alone_and_out_of_reach_for_scripts(
 
 
 @options(issuer="http://127.0.0.1:8080/identity")
-async def test_without_tls_the_cookie_goes_by_another_name_and_still_works(logins: Home) -> None:
+async def test_without_tls_the_cookie_goes_by_another_name_and_still_works(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     await browser.authorize()
     assert [*browser.cookies] == ["remuda-browser"]
 
 
 @pytest.mark.parametrize("sent", [f"{COOKIE}=short", f"{COOKIE}=", f"{COOKIE}={'a' * 43}; {COOKIE}={'b' * 43}", "=;;"])
-async def test_a_cookie_that_is_not_ours_or_is_there_twice_is_replaced(logins: Home, sent: str) -> None:
+async def test_a_cookie_that_is_not_ours_or_is_there_twice_is_replaced(logins: LoginEnvironment, sent: str) -> None:
     page = await logins.browser().client.get("/oauth2/v2/authorization", request(), cookie=sent)
     assert page.status == 200
     assert len(page.cookies) == 1
@@ -170,7 +172,7 @@ async def test_a_cookie_that_is_not_ours_or_is_there_twice_is_replaced(logins: H
 NASTY = "\"><script>alert(1)</script><input value='"
 
 
-async def test_pages_show_what_somebody_sent_as_text(logins: Home) -> None:
+async def test_pages_show_what_somebody_sent_as_text(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     page = await browser.authorize(login_hint=NASTY, state=NASTY)
     reply = await browser.submit(page, email=NASTY, password=PASSWORD)
@@ -182,7 +184,7 @@ async def test_pages_show_what_somebody_sent_as_text(logins: Home) -> None:
         assert "&gt;&lt;script&gt;alert(1)" in body(shown)
 
 
-async def test_pages_load_nothing_and_run_nothing(logins: Home) -> None:
+async def test_pages_load_nothing_and_run_nothing(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     for page in (
         await browser.authorize(),
@@ -199,7 +201,7 @@ async def test_pages_load_nothing_and_run_nothing(logins: Home) -> None:
         assert "javascript" not in body(page).lower()
 
 
-async def test_a_line_end_in_a_state_does_not_become_a_header(logins: Home) -> None:
+async def test_a_line_end_in_a_state_does_not_become_a_header(logins: LoginEnvironment) -> None:
     evil = "x\r\nSet-Cookie: evil=1"
     browser = logins.browser()
     by_query = await browser.authorize(state=evil)
@@ -212,7 +214,7 @@ async def test_a_line_end_in_a_state_does_not_become_a_header(logins: Home) -> N
     assert not any("evil" in cookie for cookie in answer.cookies)
 
 
-async def test_a_form_that_is_too_long_or_too_wide_is_refused(logins: Home) -> None:
+async def test_a_form_that_is_too_long_or_too_wide_is_refused(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     state = Forms.of(await browser.authorize())[0].fields["state"]
     too_long = await browser.post("/oauth2/v2/login", {"state": state, "email": JO, "password": "x" * 2**21})
@@ -221,7 +223,7 @@ async def test_a_form_that_is_too_long_or_too_wide_is_refused(logins: Home) -> N
     assert (await browser.post("/oauth2/v2/login", {"state": state, **wide})).status == 400
 
 
-async def test_a_form_of_another_site_comes_again_by_itself_and_then_counts(logins: Home) -> None:
+async def test_a_form_of_another_site_comes_again_by_itself_and_then_counts(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     state = Forms.of(await browser.authorize())[0].fields["state"]
     kept, browser.cookies = browser.cookies, {}
@@ -233,7 +235,7 @@ async def test_a_form_of_another_site_comes_again_by_itself_and_then_counts(logi
     assert "Type your password, too" in body(again)
 
 
-async def test_a_login_and_a_failure_leave_audit_records_without_what_was_typed(logins: Home) -> None:
+async def test_a_login_and_a_failure_leave_audit_records_without_what_was_typed(logins: LoginEnvironment) -> None:
     organization = "c0000000-0000-4000-8000-000000000003"
     await logins.organization(organization)
     await logins.member(organization, user_id(JO))

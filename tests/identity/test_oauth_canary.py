@@ -9,10 +9,10 @@ import structlog
 
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.tokens.keys import NAME
-from tests.durability.test_sealing import disguises
-from tests.identity.test_oauth_clients import CLIENTS, wanted
-from tests.kit.identity.room import everywhere
-from tests.kit.identity.tokens_desk import FORM, VERIFIER, App, Desk, answer, at_a_desk
+from tests.kit.identity.oauth import FORM, VERIFIER, App, OAuthEnvironment, answer, run_oauth
+from tests.kit.identity.oauth_clients import CLIENTS, wanted
+from tests.kit.identity.resource_api import everywhere
+from tests.kit.store.disguises import disguises
 
 
 @pytest.fixture
@@ -33,36 +33,36 @@ def assert_unseen(where: str, content: bytes, secrets: list[str]) -> None:
             assert disguise not in content, f"a secret is in {where}"
 
 
-async def assert_unstored(desk: Desk, secrets: list[str]) -> None:
-    files = [path for path in desk.world.disk.directory.rglob("*") if path.is_file()]
+async def assert_unstored(oauth: OAuthEnvironment, secrets: list[str]) -> None:
+    files = [path for path in oauth.world.disk.directory.rglob("*") if path.is_file()]
     assert {"remuda.db", "remuda.db-wal"} <= {path.name for path in files}
     for path in files:
         assert_unseen(path.name, path.read_bytes(), secrets)
 
 
-async def used_secrets(desk: Desk) -> list[str]:
+async def used_secrets(oauth: OAuthEnvironment) -> list[str]:
     """Use every kind of secret once, and return them."""
-    admin = desk.mounted.ask(everywhere("operator@example.com", "identity:oauth2providers CRUD"))
+    admin = oauth.mounted.ask(everywhere("operator@example.com", "identity:oauth2providers CRUD"))
     made = answer(await admin.post(CLIENTS, wanted()))
     app = App(made["metadata"]["id"], made["status"]["clientSecret"])
     rotated = answer(await admin.post(f"{CLIENTS}/{app.id}/rotate"))["status"]["clientSecret"]
     secrets, app = [app.secret, rotated], App(app.id, rotated)
-    ann = await desk.user("ann@example.com")
-    code = await desk.code(ann, app)
-    tokens: dict[str, Any] = answer(await desk.redeem(code, app))
-    following = answer(await desk.refresh(tokens["refresh_token"], app))
-    codes = answer(await desk.post("/oauth2/v2/device_authorization", app.proof))
-    await desk.oauth.devices.approve(codes["user_code"], user=ann.name)
-    account = await desk.room.tokens.issue_for_account(ann.name, "some-organization")
-    await desk.post("/oauth2/v2/revoke", {"token": tokens["access_token"], **app.proof})
-    (key,) = (await desk.store.get(SigningKey, NAME)).spec.private_keys
+    ann = await oauth.user("ann@example.com")
+    code = await oauth.code(ann, app)
+    tokens: dict[str, Any] = answer(await oauth.redeem(code, app))
+    following = answer(await oauth.refresh(tokens["refresh_token"], app))
+    codes = answer(await oauth.post("/oauth2/v2/device_authorization", app.proof))
+    await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
+    account = await oauth.api.tokens.issue_for_account(ann.name, "some-organization")
+    await oauth.post("/oauth2/v2/revoke", {"token": tokens["access_token"], **app.proof})
+    (key,) = (await oauth.store.get(SigningKey, NAME)).spec.private_keys
     pem = "".join(key.pem.reveal().splitlines()[1:-1])
     both = [each[name] for each in (tokens, following) for name in ("access_token", "refresh_token")]
     secrets += [code, VERIFIER, tokens["id_token"], *both, codes["device_code"], account.token.reveal(), pem]
     return [*secrets, *(each.split(".")[-1] for each in both), codes["user_code"]]
 
 
-async def test_no_secret_is_in_a_file_of_the_store_or_in_the_output(oauth: Desk, output: list[str]) -> None:
+async def test_no_secret_is_in_a_file_of_the_store_or_in_the_output(oauth: OAuthEnvironment, output: list[str]) -> None:
     output.extend(await used_secrets(oauth))
     await assert_unstored(oauth, output)
 
@@ -80,31 +80,31 @@ def test_no_refusal_repeats_what_was_sent(output: list[str]) -> None:
         {"code": canary, "client_secret": canary},
     ]
 
-    async def scenario(desk: Desk) -> None:
-        replies = [await desk.token(form) for form in forms]
-        replies += [await desk.token(forms[1], authorization=f"{scheme} {canary}") for scheme in ("Basic", "Bearer")]
-        replies.append(await desk.userinfo(canary))
+    async def scenario(oauth: OAuthEnvironment) -> None:
+        replies = [await oauth.token(form) for form in forms]
+        replies += [await oauth.token(forms[1], authorization=f"{scheme} {canary}") for scheme in ("Basic", "Bearer")]
+        replies.append(await oauth.userinfo(canary))
         replies.append(
-            await desk.anybody.send(
+            await oauth.anybody.send(
                 "POST", "/oauth2/v2/token", query={"code": canary}, body=b"grant_type=x", headers={"content_type": FORM}
             )
         )
         for path in ("revoke", "introspect"):
-            replies.append(await desk.post(f"/oauth2/v2/{path}", {"token": canary, "client_id": canary}))
+            replies.append(await oauth.post(f"/oauth2/v2/{path}", {"token": canary, "client_id": canary}))
         for reply in replies:
             assert reply.status in {400, 401}
             assert_unseen("an answer", reply.body + repr(reply.headers).encode(), [canary])
-        await assert_unstored(desk, [canary])
+        await assert_unstored(oauth, [canary])
 
-    at_a_desk(scenario)
+    run_oauth(scenario)
 
 
 def test_the_search_would_find_a_secret_that_was_stored(output: list[str]) -> None:
     output.append("no such thing")
 
-    async def scenario(desk: Desk) -> None:
-        await desk.user("canary@example.com")
+    async def scenario(oauth: OAuthEnvironment) -> None:
+        await oauth.user("canary@example.com")
         with pytest.raises(AssertionError, match="a secret is in remuda"):
-            await assert_unstored(desk, ["canary@example.com"])
+            await assert_unstored(oauth, ["canary@example.com"])
 
-    at_a_desk(scenario)
+    run_oauth(scenario)

@@ -12,10 +12,10 @@ from remuda.identity.oauth.clients import CLI, allows_redirect, seed_clients
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
-from tests.kit.identity.room import everywhere, member
-from tests.kit.identity.tokens_desk import CALLBACK, App, Desk, answer, refusal
+from tests.kit.identity.oauth import CALLBACK, App, OAuthEnvironment, answer, refusal
+from tests.kit.identity.oauth_clients import CLIENTS, wanted
+from tests.kit.identity.resource_api import everywhere, member
 
-CLIENTS = "/api/v1/oauth2clients"
 KEY = ECKey.generate_key("P-256").as_pem(private=False).decode()
 
 
@@ -27,15 +27,13 @@ SHORT = (
 )
 
 
-def operator(desk: Desk) -> Client:
-    return desk.mounted.ask(everywhere("operator@example.com", "identity:oauth2providers CRUD"))
+def operator(oauth: OAuthEnvironment) -> Client:
+    return oauth.mounted.ask(everywhere("operator@example.com", "identity:oauth2providers CRUD"))
 
 
-def wanted(**spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "portal"}, "spec": {"redirectUris": [CALLBACK], **spec}}
-
-
-async def test_a_client_is_registered_and_logs_people_in_with_the_secret_that_is_shown_once(oauth: Desk) -> None:
+async def test_a_client_is_registered_and_logs_people_in_with_the_secret_that_is_shown_once(
+    oauth: OAuthEnvironment,
+) -> None:
     admin = operator(oauth)
     made = await admin.post(CLIENTS, wanted(loginUri="https://app.example.com/login"))
     assert made.status == 201
@@ -52,7 +50,7 @@ async def test_a_client_is_registered_and_logs_people_in_with_the_secret_that_is
     assert app.secret not in (await admin.get(CLIENTS)).body.decode()
 
 
-async def test_a_rotated_secret_replaces_the_old_one(oauth: Desk) -> None:
+async def test_a_rotated_secret_replaces_the_old_one(oauth: OAuthEnvironment) -> None:
     admin, ann = operator(oauth), await oauth.user("ann@example.com")
     body = answer(await admin.post(CLIENTS, wanted()))
     old = App(body["metadata"]["id"], body["status"]["clientSecret"])
@@ -63,7 +61,7 @@ async def test_a_rotated_secret_replaces_the_old_one(oauth: Desk) -> None:
     assert (await oauth.redeem(code, new)).status == 200
 
 
-async def test_a_public_client_and_one_with_a_key_have_no_secret(oauth: Desk) -> None:
+async def test_a_public_client_and_one_with_a_key_have_no_secret(oauth: OAuthEnvironment) -> None:
     admin = operator(oauth)
     for spec in ({"isPublic": True}, {"publicKey": KEY}):
         assert answer(await admin.post(CLIENTS, wanted(**spec)))["status"] == {}
@@ -71,7 +69,7 @@ async def test_a_public_client_and_one_with_a_key_have_no_secret(oauth: Desk) ->
     assert (await admin.post(f"{CLIENTS}/{public}/rotate")).status == 422
 
 
-async def test_a_change_keeps_the_secret_unless_the_client_becomes_public(oauth: Desk) -> None:
+async def test_a_change_keeps_the_secret_unless_the_client_becomes_public(oauth: OAuthEnvironment) -> None:
     admin, ann = operator(oauth), await oauth.user("ann@example.com")
     body = answer(await admin.post(CLIENTS, wanted()))
     app = App(body["metadata"]["id"], body["status"]["clientSecret"])
@@ -85,7 +83,7 @@ async def test_a_change_keeps_the_secret_unless_the_client_becomes_public(oauth:
     await oauth.log_in(ann, App(app.id))
 
 
-async def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing(oauth: Desk) -> None:
+async def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing(oauth: OAuthEnvironment) -> None:
     admin, ann = operator(oauth), await oauth.user("ann@example.com")
     body = answer(await admin.post(CLIENTS, wanted()))
     app = App(body["metadata"]["id"], body["status"]["clientSecret"])
@@ -117,13 +115,13 @@ async def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing(oauth: De
         {"publicKey": KEY, "isPublic": True},
     ],
 )
-async def test_a_client_that_makes_no_sense_is_not_registered(oauth: Desk, spec: dict[str, Any]) -> None:
+async def test_a_client_that_makes_no_sense_is_not_registered(oauth: OAuthEnvironment, spec: dict[str, Any]) -> None:
     admin = operator(oauth)
     assert (await admin.post(CLIENTS, wanted(**spec))).status == 422
     assert not (await oauth.store.list(OAuth2Client)).items
 
 
-async def test_only_who_has_the_right_everywhere_may_register_clients(oauth: Desk) -> None:
+async def test_only_who_has_the_right_everywhere_may_register_clients(oauth: OAuthEnvironment) -> None:
     made = answer(await operator(oauth).post(CLIENTS, wanted()))["metadata"]["id"]
     reader = oauth.mounted.ask(everywhere("reader@example.com", "identity:oauth2providers R"))
     assert (await reader.get(CLIENTS)).status == 200
@@ -139,7 +137,7 @@ async def test_only_who_has_the_right_everywhere_may_register_clients(oauth: Des
     assert (await oauth.anybody.get(CLIENTS)).status == 401
 
 
-async def test_the_built_in_client_is_there_after_every_start_and_cannot_be_changed(oauth: Desk) -> None:
+async def test_the_built_in_client_is_there_after_every_start_and_cannot_be_changed(oauth: OAuthEnvironment) -> None:
     await seed_clients(oauth.store)
     first = await oauth.store.get(OAuth2Client, CLI)
     await seed_clients(oauth.store)

@@ -16,10 +16,10 @@ from remuda.identity.tokens.jwt import ID
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import session_of_code
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, App, Desk, answer, refusal, said
+from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, App, OAuthEnvironment, answer, refusal, said
 
 
-async def test_a_code_becomes_tokens(oauth: Desk) -> None:
+async def test_a_code_becomes_tokens(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     tokens = await oauth.log_in(ann, app)
     assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == ("Bearer", 3600, "openid email")
@@ -30,22 +30,22 @@ async def test_a_code_becomes_tokens(oauth: Desk) -> None:
     assert (await oauth.refresh(tokens["refresh_token"], app)).status == 200
 
 
-async def test_an_id_token_says_who_logged_in_when_and_for_whom(oauth: Desk) -> None:
+async def test_an_id_token_says_who_logged_in_when_and_for_whom(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     when = oauth.clock.now() - timedelta(minutes=9)
     tokens = await oauth.log_in(ann, app, authenticated=when)
-    claims = await oauth.room.tokens.read(tokens["id_token"], ID)
+    claims = await oauth.api.tokens.read(tokens["id_token"], ID)
     assert (claims.iss, claims.sub, claims.aud, claims.azp) == (ISSUER, "ann@example.com", (app.id,), app.id)
     assert (claims.nonce, claims.auth_time) == ("a-nonce", int(when.timestamp()))
     assert (claims.email, claims.email_verified) == ("ann@example.com", True)
     half = hashlib.sha512(tokens["access_token"].encode()).digest()[:32]
     assert claims.at_hash == base64.urlsafe_b64encode(half).rstrip(b"=").decode()
     plain = await oauth.log_in(ann, app, scope="openid")
-    assert (await oauth.room.tokens.read(plain["id_token"], ID)).email == ""
+    assert (await oauth.api.tokens.read(plain["id_token"], ID)).email == ""
     assert "id_token" not in await oauth.log_in(ann, app, scope="email")
 
 
-async def test_a_client_may_prove_itself_in_the_header(oauth: Desk) -> None:
+async def test_a_client_may_prove_itself_in_the_header(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     form = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
     code = await oauth.code(ann, app)
@@ -78,7 +78,9 @@ REFUSED: Mapping[str, tuple[dict[str, Any], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-async def test_an_exchange_with_something_wrong_is_refused_and_changes_nothing(oauth: Desk, what: str) -> None:
+async def test_an_exchange_with_something_wrong_is_refused_and_changes_nothing(
+    oauth: OAuthEnvironment, what: str
+) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     form, expected = REFUSED[what]
@@ -86,21 +88,21 @@ async def test_an_exchange_with_something_wrong_is_refused_and_changes_nothing(o
     assert (await oauth.redeem(code, app)).status == 200
 
 
-async def test_a_code_of_another_client_is_refused(oauth: Desk) -> None:
+async def test_a_code_of_another_client_is_refused(oauth: OAuthEnvironment) -> None:
     ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
     code = await oauth.code(ann, app)
     assert refusal(await oauth.redeem(code, other)) == (400, "invalid_grant")
     assert (await oauth.redeem(code, app)).status == 200
 
 
-async def test_a_code_lives_for_a_minute(oauth: Desk) -> None:
+async def test_a_code_lives_for_a_minute(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     oauth.clock.move(timedelta(minutes=1))
     assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
 
 
-async def test_the_plain_method_compares_the_verifier_itself(oauth: Desk) -> None:
+async def test_the_plain_method_compares_the_verifier_itself(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     for method in ("plain", ""):
         code = await oauth.code(ann, app, challenge=VERIFIER, challenge_method=method)
@@ -108,7 +110,9 @@ async def test_the_plain_method_compares_the_verifier_itself(oauth: Desk) -> Non
         assert (await oauth.redeem(code, app)).status == 200
 
 
-async def test_a_login_without_a_challenge_needs_a_client_with_a_secret_and_takes_no_verifier(oauth: Desk) -> None:
+async def test_a_login_without_a_challenge_needs_a_client_with_a_secret_and_takes_no_verifier(
+    oauth: OAuthEnvironment,
+) -> None:
     ann, app, public = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app(is_public=True)
     code = await oauth.code(ann, app, challenge="", challenge_method="")
     assert refusal(await oauth.redeem(code, app)) == (400, "invalid_client")  # a downgrade
@@ -117,21 +121,21 @@ async def test_a_login_without_a_challenge_needs_a_client_with_a_secret_and_take
     assert refusal(await oauth.redeem(code, public, code_verifier=None)) == (400, "invalid_client")
 
 
-async def test_a_public_client_needs_no_secret_and_has_none(oauth: Desk) -> None:
+async def test_a_public_client_needs_no_secret_and_has_none(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
     code = await oauth.code(ann, app)
     assert refusal(await oauth.redeem(code, app, client_secret="guess")) == (401, "access_denied")
     assert (await oauth.redeem(code, app)).status == 200
 
 
-async def test_a_suspended_user_gets_no_tokens(oauth: Desk) -> None:
+async def test_a_suspended_user_gets_no_tokens(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     await oauth.suspend(ann)
     assert refusal(await oauth.redeem(code, app)) == (401, "access_denied")
 
 
-async def test_a_code_that_comes_twice_ends_the_session_that_began_with_it(oauth: Desk) -> None:
+async def test_a_code_that_comes_twice_ends_the_session_that_began_with_it(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     tokens = answer(await oauth.redeem(code, app))
@@ -143,7 +147,7 @@ async def test_a_code_that_comes_twice_ends_the_session_that_began_with_it(oauth
 
 
 @options(seeds=40)
-async def test_of_many_who_come_with_a_code_at_once_none_keeps_a_session(oauth: Desk) -> None:
+async def test_of_many_who_come_with_a_code_at_once_none_keeps_a_session(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     replies = await asyncio.gather(*(oauth.redeem(code, app) for _ in range(4)))
@@ -156,10 +160,10 @@ async def test_of_many_who_come_with_a_code_at_once_none_keeps_a_session(oauth: 
     assert not (await oauth.store.list(Session)).items
 
 
-async def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_no_use(oauth: Desk) -> None:
+async def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_no_use(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
-    codes, sessions, name = oauth.oauth.grants.codes, oauth.room.sessions, token_hash(code)
+    codes, sessions, name = oauth.oauth.grants.codes, oauth.api.sessions, token_hash(code)
     records = Records(store=oauth.store, operation=TOKEN, trace_id="trace")
     await codes.use(await oauth.store.get(AuthorizationCode, name), ending=records.of_forced_end)
     assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
@@ -168,7 +172,9 @@ async def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_
     assert await sessions.find(session_of_code(name)) is None
 
 
-async def test_a_missing_grant_type_is_told_as_by_every_api_and_an_unknown_one_in_oauths_words(oauth: Desk) -> None:
+async def test_a_missing_grant_type_is_told_as_by_every_api_and_an_unknown_one_in_oauths_words(
+    oauth: OAuthEnvironment,
+) -> None:
     missing = await oauth.token({"code": "x"})
     assert missing.status == 400
     assert "grant_type" in answer(missing)["error_description"]
@@ -179,7 +185,7 @@ async def test_a_missing_grant_type_is_told_as_by_every_api_and_an_unknown_one_i
 
 
 @pytest.mark.parametrize("name", ["code", "client_secret", "refresh_token", "subject_token", "scope"])
-async def test_nothing_is_taken_from_the_query(oauth: Desk, name: str) -> None:
+async def test_nothing_is_taken_from_the_query(oauth: OAuthEnvironment, name: str) -> None:
     reply = await oauth.anybody.send(
         "POST",
         "/oauth2/v2/token",

@@ -13,7 +13,7 @@ from remuda.identity.oauth.clients import ASSERTION_TYPE
 from remuda.identity.settings import SystemAccount
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said
+from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, OAuthEnvironment, answer, refusal, run_oauth, said
 
 Key = ECKey | RSAKey | OKPKey
 
@@ -39,13 +39,13 @@ def accounts(key: Key = KEY) -> dict[str, SystemAccount]:
     }
 
 
-def assertion(desk: Desk, *, key: Key = KEY, header: dict[str, Any] | None = None, **claims: Any) -> str:
-    now = int(desk.clock.now().timestamp())
+def assertion(oauth: OAuthEnvironment, *, key: Key = KEY, header: dict[str, Any] | None = None, **claims: Any) -> str:
+    now = int(oauth.clock.now().timestamp())
     given = {
         "iss": SERVICE,
         "sub": SERVICE,
         "aud": f"{ISSUER}/oauth2/v2/token",
-        "jti": desk.new_id(),
+        "jti": oauth.new_id(),
         "iat": now,
         "exp": now + 60,
         **claims,
@@ -55,8 +55,8 @@ def assertion(desk: Desk, *, key: Key = KEY, header: dict[str, Any] | None = Non
     return jwt.encode(head, given, key, algorithms=[head["alg"]])
 
 
-async def ask(desk: Desk, signed: str, **form: str) -> Reply:
-    return await desk.token(
+async def ask(oauth: OAuthEnvironment, signed: str, **form: str) -> Reply:
+    return await oauth.token(
         {
             "grant_type": "client_credentials",
             "client_assertion_type": ASSERTION_TYPE,
@@ -70,26 +70,26 @@ async def ask(desk: Desk, signed: str, **form: str) -> Reply:
 def test_a_service_gets_a_token_for_what_its_key_has_signed(name: str) -> None:
     key, algorithm = KEYS[name]
 
-    async def scenario(desk: Desk) -> None:
-        reply = await ask(desk, assertion(desk, key=key, header={"alg": algorithm}))
+    async def scenario(oauth: OAuthEnvironment) -> None:
+        reply = await ask(oauth, assertion(oauth, key=key, header={"alg": algorithm}))
         tokens = answer(reply)
         assert set(tokens) == {"access_token", "token_type", "expires_in"}
         claims = said(tokens["access_token"])[1]
         assert (claims["typ"], claims["sub"]) == ("svc", SERVICE)
-        info = answer(await desk.userinfo(tokens["access_token"]))
+        info = answer(await oauth.userinfo(tokens["access_token"]))
         assert info["https://unikorn-cloud.org/authz"] == {"acctype": "system", "orgIds": []}
 
-    at_a_desk(scenario, system_accounts=accounts(key))
+    run_oauth(scenario, system_accounts=accounts(key))
 
 
 @options(system_accounts=accounts())
-async def test_the_issuer_itself_is_an_audience_and_so_is_one_of_several(oauth: Desk) -> None:
+async def test_the_issuer_itself_is_an_audience_and_so_is_one_of_several(oauth: OAuthEnvironment) -> None:
     assert (await ask(oauth, assertion(oauth, aud=ISSUER))).status == 200
     assert (await ask(oauth, assertion(oauth, aud=["https://other.example.com", ISSUER]))).status == 200
 
 
 @options(system_accounts=accounts())
-async def test_without_an_assertion_there_is_no_token(oauth: Desk) -> None:
+async def test_without_an_assertion_there_is_no_token(oauth: OAuthEnvironment) -> None:
     reply = await oauth.token({"grant_type": "client_credentials", "client_id": SERVICE})
     assert refusal(reply) == (400, "invalid_request")
     assert answer(reply)["error_description"] == "mTLS client verification failed: send client_assertion"
@@ -97,7 +97,7 @@ async def test_without_an_assertion_there_is_no_token(oauth: Desk) -> None:
     assert refusal(wrong) == (400, "invalid_request")
 
 
-Make = Callable[[Desk], str]
+Make = Callable[[OAuthEnvironment], str]
 REFUSED: Mapping[str, Make] = {
     "another key": lambda desk: assertion(desk, key=ECKey.generate_key("P-256")),
     "another audience": lambda desk: assertion(desk, aud="https://other.example.com"),
@@ -119,12 +119,12 @@ REFUSED: Mapping[str, Make] = {
 
 @pytest.mark.parametrize("what", REFUSED)
 @options(system_accounts=accounts())
-async def test_an_assertion_that_does_not_hold_is_refused(oauth: Desk, what: str) -> None:
+async def test_an_assertion_that_does_not_hold_is_refused(oauth: OAuthEnvironment, what: str) -> None:
     assert refusal(await ask(oauth, REFUSED[what](oauth))) == (401, "access_denied")
 
 
 @options(system_accounts=accounts())
-async def test_an_unsigned_or_symmetric_assertion_is_refused(oauth: Desk) -> None:
+async def test_an_unsigned_or_symmetric_assertion_is_refused(oauth: OAuthEnvironment) -> None:
     head, body, _ = assertion(oauth).split(".")
     assert refusal(await ask(oauth, f"eyJhbGciOiJub25lIn0.{body}.")) == (401, "access_denied")
     assert refusal(await ask(oauth, f"eyJhbGciOiJIUzI1NiJ9.{body}.AAAA")) == (401, "access_denied")
@@ -132,7 +132,7 @@ async def test_an_unsigned_or_symmetric_assertion_is_refused(oauth: Desk) -> Non
 
 
 @options(seeds=10, system_accounts=accounts())
-async def test_an_assertion_counts_once_also_when_it_comes_twice_at_once(oauth: Desk) -> None:
+async def test_an_assertion_counts_once_also_when_it_comes_twice_at_once(oauth: OAuthEnvironment) -> None:
     signed = assertion(oauth)
     replies = await asyncio.gather(*(ask(oauth, signed) for _ in range(3)))
     assert sorted(reply.status for reply in replies) == [200, 401, 401]
@@ -142,13 +142,15 @@ async def test_an_assertion_counts_once_also_when_it_comes_twice_at_once(oauth: 
 
 
 @options(system_accounts=accounts())
-async def test_a_service_that_was_taken_out_of_the_configuration_has_no_good_token(oauth: Desk) -> None:
-    issued = await oauth.room.tokens.issue_for_service("unikorn-gone")
+async def test_a_service_that_was_taken_out_of_the_configuration_has_no_good_token(oauth: OAuthEnvironment) -> None:
+    issued = await oauth.api.tokens.issue_for_service("unikorn-gone")
     assert not await oauth.is_good(issued.token.reveal())
 
 
 @options(system_accounts=accounts())
-async def test_a_registered_client_proves_itself_by_its_key_and_has_no_rights_of_its_own(oauth: Desk) -> None:
+async def test_a_registered_client_proves_itself_by_its_key_and_has_no_rights_of_its_own(
+    oauth: OAuthEnvironment,
+) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(public_key=public(KEY), secret_hash="")
     mine: dict[str, Any] = {"iss": app.id, "sub": app.id}
     assert refusal(await ask(oauth, assertion(oauth, **mine))) == (400, "unauthorized_client")

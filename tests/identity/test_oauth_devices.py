@@ -9,22 +9,22 @@ from remuda.identity.kinds.oauth import DeviceGrant
 from remuda.identity.oauth.clients import CLI, seed_clients
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import ISSUER, App, Desk, answer, refusal
+from tests.kit.identity.oauth import ISSUER, App, OAuthEnvironment, answer, refusal
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 
-async def begin(desk: Desk, app: App) -> dict[str, Any]:
-    reply = await desk.post("/oauth2/v2/device_authorization", {**app.proof, "scope": "openid email"})
+async def begin(oauth: OAuthEnvironment, app: App) -> dict[str, Any]:
+    reply = await oauth.post("/oauth2/v2/device_authorization", {**app.proof, "scope": "openid email"})
     assert reply.status == 200, reply.body
     return answer(reply)
 
 
-async def ask(desk: Desk, codes: dict[str, Any], app: App) -> Reply:
-    return await desk.token({"grant_type": GRANT, "device_code": codes["device_code"], **app.proof})
+async def ask(oauth: OAuthEnvironment, codes: dict[str, Any], app: App) -> Reply:
+    return await oauth.token({"grant_type": GRANT, "device_code": codes["device_code"], **app.proof})
 
 
-async def test_a_device_is_let_in_when_its_user_says_yes(oauth: Desk) -> None:
+async def test_a_device_is_let_in_when_its_user_says_yes(oauth: OAuthEnvironment) -> None:
     await seed_clients(oauth.store)
     ann, app = await oauth.user("ann@example.com"), App(CLI)
     codes = await begin(oauth, app)
@@ -45,7 +45,7 @@ async def test_a_device_is_let_in_when_its_user_says_yes(oauth: Desk) -> None:
     assert refusal(await ask(oauth, codes, app)) == (400, "invalid_grant")
 
 
-async def test_a_device_is_turned_away_when_its_user_says_no(oauth: Desk) -> None:
+async def test_a_device_is_turned_away_when_its_user_says_no(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
     codes = await begin(oauth, app)
     assert await oauth.oauth.devices.deny(codes["user_code"])
@@ -54,7 +54,7 @@ async def test_a_device_is_turned_away_when_its_user_says_no(oauth: Desk) -> Non
     assert refusal(await ask(oauth, codes, app)) == (400, "access_denied")
 
 
-async def test_a_device_that_asks_too_often_is_slowed_down(oauth: Desk) -> None:
+async def test_a_device_that_asks_too_often_is_slowed_down(oauth: OAuthEnvironment) -> None:
     app = await oauth.app(is_public=True)
     codes = await begin(oauth, app)
     assert refusal(await ask(oauth, codes, app)) == (400, "authorization_pending")
@@ -65,7 +65,7 @@ async def test_a_device_that_asks_too_often_is_slowed_down(oauth: Desk) -> None:
     assert refusal(await ask(oauth, codes, app)) == (400, "authorization_pending")
 
 
-async def test_an_address_may_begin_some_thirty_times_a_minute_whoever_it_says_it_is(oauth: Desk) -> None:
+async def test_an_address_may_begin_some_thirty_times_a_minute_whoever_it_says_it_is(oauth: OAuthEnvironment) -> None:
     app = await oauth.app(is_public=True)
     for _ in range(29):
         await begin(oauth, app)
@@ -79,7 +79,7 @@ async def test_an_address_may_begin_some_thirty_times_a_minute_whoever_it_says_i
     await begin(oauth, app)
 
 
-async def test_a_grant_expires_for_the_device_and_for_its_user(oauth: Desk) -> None:
+async def test_a_grant_expires_for_the_device_and_for_its_user(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
     codes = await begin(oauth, app)
     oauth.clock.move(timedelta(minutes=10))
@@ -88,7 +88,7 @@ async def test_a_grant_expires_for_the_device_and_for_its_user(oauth: Desk) -> N
     assert not await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
 
 
-async def test_a_code_is_for_the_client_that_asked_and_nothing_else_is_a_code(oauth: Desk) -> None:
+async def test_a_code_is_for_the_client_that_asked_and_nothing_else_is_a_code(oauth: OAuthEnvironment) -> None:
     ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
     codes = await begin(oauth, app)
     await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
@@ -103,7 +103,7 @@ async def test_a_code_is_for_the_client_that_asked_and_nothing_else_is_a_code(oa
 
 
 @options(seeds=10)
-async def test_of_many_that_ask_at_once_one_device_is_let_in(oauth: Desk) -> None:
+async def test_of_many_that_ask_at_once_one_device_is_let_in(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
     codes = await begin(oauth, app)
     await oauth.oauth.devices.approve(codes["user_code"], user=ann.name)
@@ -113,7 +113,7 @@ async def test_of_many_that_ask_at_once_one_device_is_let_in(oauth: Desk) -> Non
 
 
 @options(seeds=10)
-async def test_two_who_answer_at_once_are_not_both_believed(oauth: Desk) -> None:
+async def test_two_who_answer_at_once_are_not_both_believed(oauth: OAuthEnvironment) -> None:
     ann, bob = await oauth.user("ann@example.com"), await oauth.user("bob@example.com")
     codes = await begin(oauth, await oauth.app(is_public=True))
     devices = oauth.oauth.devices

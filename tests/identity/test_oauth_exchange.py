@@ -13,39 +13,39 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import PASSPORT
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.room import OTHER_ORG
-from tests.kit.identity.tokens_desk import Desk, answer, at_a_desk, refusal, said
+from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal, run_oauth, said
+from tests.kit.identity.resource_api import OTHER_ORG
 
 
-async def exchange(desk: Desk, token: str, **form: Any) -> Reply:
+async def exchange(oauth: OAuthEnvironment, token: str, **form: Any) -> Reply:
     sent = {
         "grant_type": TOKEN_EXCHANGE,
         "subject_token": token,
         "subject_token_type": ACCESS_TOKEN_TYPE,
         **form,
     }
-    return await desk.token({name: value for name, value in sent.items() if value is not None})
+    return await oauth.token({name: value for name, value in sent.items() if value is not None})
 
 
-async def passport(desk: Desk, token: str, **form: Any) -> dict[str, Any]:
-    reply = await exchange(desk, token, **form)
+async def passport(oauth: OAuthEnvironment, token: str, **form: Any) -> dict[str, Any]:
+    reply = await exchange(oauth, token, **form)
     assert reply.status == 200, reply.body
     return said(answer(reply)["access_token"])[1]
 
 
-async def user_token(desk: Desk, subject: str = "ann@example.com", *organizations: str) -> str:
-    ann = await desk.user(subject, *organizations)
-    return str((await desk.log_in(ann, await desk.app()))["access_token"])
+async def user_token(oauth: OAuthEnvironment, subject: str = "ann@example.com", *organizations: str) -> str:
+    ann = await oauth.user(subject, *organizations)
+    return str((await oauth.log_in(ann, await oauth.app()))["access_token"])
 
 
-async def test_a_users_token_becomes_a_passport(oauth: Desk) -> None:
+async def test_a_users_token_becomes_a_passport(oauth: OAuthEnvironment) -> None:
     org = await oauth.organization()
     token = await user_token(oauth, "ann@example.com", org)
     reply = await exchange(oauth, token, audience=["compute", "ignored"], resource="https://compute.example.com/")
     told = answer(reply)
     assert (told["token_type"], told["issued_token_type"]) == ("Bearer", PASSPORT_TYPE)
     assert 0 < told["expires_in"] <= 60
-    claims = await oauth.room.tokens.read(told["access_token"], PASSPORT)
+    claims = await oauth.api.tokens.read(told["access_token"], PASSPORT)
     assert (claims.iss, claims.sub, claims.typ) == ("uni-identity", "ann@example.com", "passport")
     assert (claims.acctype, claims.source, claims.src_iss) == ("user", "uni", "uni")
     assert (claims.email, claims.org_ids) == ("ann@example.com", (org,))
@@ -53,27 +53,27 @@ async def test_a_users_token_becomes_a_passport(oauth: Desk) -> None:
     assert (await passport(oauth, token))["jti"] != claims.jti
 
 
-async def test_a_passport_does_not_outlive_the_token_it_was_made_from(oauth: Desk) -> None:
+async def test_a_passport_does_not_outlive_the_token_it_was_made_from(oauth: OAuthEnvironment) -> None:
     token = await user_token(oauth)
     ends = said(token)[1]["exp"]
     oauth.clock.move(timedelta(minutes=59, seconds=40))
     assert (await passport(oauth, token))["exp"] == ends
 
 
-async def test_a_service_accounts_and_a_services_tokens_become_passports(oauth: Desk) -> None:
+async def test_a_service_accounts_and_a_services_tokens_become_passports(oauth: OAuthEnvironment) -> None:
     org = await oauth.organization()
     robot = await oauth.account(org)
-    issued = await oauth.room.tokens.issue_for_account(robot.name, org)
+    issued = await oauth.api.tokens.issue_for_account(robot.name, org)
     await oauth.store.update(replace(robot, spec=replace(robot.spec, access_token=issued.hash)))
     claims = await passport(oauth, issued.token.reveal())
     assert (claims["acctype"], claims["sub"], claims["org_ids"]) == ("service", robot.name, [org])
     assert "email" not in claims
-    service = await oauth.room.tokens.issue_for_service("unikorn-region")
+    service = await oauth.api.tokens.issue_for_service("unikorn-region")
     claims = await passport(oauth, service.token.reveal())
     assert (claims["acctype"], claims["sub"], claims["org_ids"]) == ("system", "unikorn-region", [])
 
 
-async def test_an_organization_or_project_is_written_in_only_if_it_is_within_reach(oauth: Desk) -> None:
+async def test_an_organization_or_project_is_written_in_only_if_it_is_within_reach(oauth: OAuthEnvironment) -> None:
     mine, theirs = await oauth.organization("mine"), await oauth.organization("theirs")
     ann = await oauth.user("ann@example.com", mine)
     await oauth.role("worker", RoleScopes(project=(Grant(name="compute:instances", operations=("read",)),)))
@@ -97,7 +97,9 @@ async def test_an_organization_or_project_is_written_in_only_if_it_is_within_rea
 
 
 @options(platform_administrators=("root@example.com",))
-async def test_who_has_rights_everywhere_reaches_every_organization_and_project_that_exists(oauth: Desk) -> None:
+async def test_who_has_rights_everywhere_reaches_every_organization_and_project_that_exists(
+    oauth: OAuthEnvironment,
+) -> None:
     org = await oauth.organization()
     project = await oauth.project(org)
     token = await user_token(oauth, "root@example.com")
@@ -123,21 +125,21 @@ REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-async def test_a_request_with_something_wrong_is_refused(oauth: Desk, what: str) -> None:
+async def test_a_request_with_something_wrong_is_refused(oauth: OAuthEnvironment, what: str) -> None:
     form, text = REFUSED[what]
     reply = await exchange(oauth, await user_token(oauth), **form)
     assert refusal(reply) == (400, "invalid_request")
     assert answer(reply)["error_description"].startswith(text)
 
 
-async def test_what_is_wanted_may_be_named_in_both_ways(oauth: Desk) -> None:
+async def test_what_is_wanted_may_be_named_in_both_ways(oauth: OAuthEnvironment) -> None:
     token = await user_token(oauth)
     for wish in (ACCESS_TOKEN_TYPE, PASSPORT_TYPE):
         reply = await exchange(oauth, token, requested_token_type=wish)
         assert answer(reply)["issued_token_type"] == PASSPORT_TYPE
 
 
-async def test_a_token_that_is_not_good_becomes_nothing(oauth: Desk) -> None:
+async def test_a_token_that_is_not_good_becomes_nothing(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     tokens = await oauth.log_in(ann, app)
     made = answer(await exchange(oauth, tokens["access_token"]))["access_token"]
@@ -152,8 +154,8 @@ async def test_a_token_that_is_not_good_becomes_nothing(oauth: Desk) -> None:
 def test_a_passports_life_is_a_minute_unless_an_operator_says_less() -> None:
     assert IdentitySettings().passport_life == timedelta(seconds=60)
 
-    async def scenario(desk: Desk) -> None:
-        claims = await passport(desk, await user_token(desk))
+    async def scenario(oauth: OAuthEnvironment) -> None:
+        claims = await passport(oauth, await user_token(oauth))
         assert claims["exp"] - claims["iat"] == 10
 
-    at_a_desk(scenario, passport_life=timedelta(seconds=10))
+    run_oauth(scenario, passport_life=timedelta(seconds=10))

@@ -12,7 +12,7 @@ from remuda.identity.kinds.users import User
 from remuda.identity.oauth.grants import DEVICE_CODE
 from remuda.store.objects import Metadata
 from tests.kit.environment import provided_by
-from tests.kit.identity.tokens_desk import Desk, answer, at_a_desk, refusal
+from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal, run_oauth
 
 ANN = "ann@example.com"
 PROVIDER = "d1111111-0000-4000-8000-000000000001"
@@ -22,23 +22,23 @@ BEGUN: Told = (ANN, "/oauth2/v2/token", "sessions", 200)
 ENDED: Told = (ANN, "/oauth2/v2/token", "sessions", 400)
 
 
-async def told(desk: Desk, subject: str) -> list[Told]:
+async def told(oauth: OAuthEnvironment, subject: str) -> list[Told]:
     """Return who did what to what, and how it ended, as one reader of the audit sees it."""
-    entries = (await desk.store.read("audit", subject)).entries
+    entries = (await oauth.store.read("audit", subject)).entries
     records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in entries]
     return [(each.actor.subject, each.operation.route, each.resource.type, each.result.status) for each in records]
 
 
-def as_a_member(scenario: Callable[[Desk, User, str], Coroutine[Any, Any, None]]) -> None:
+def as_a_member(scenario: Callable[[OAuthEnvironment, User, str], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario with Ann, who is a member of an organization, and its part of the audit."""
 
-    async def run(desk: Desk) -> None:
-        organization = await desk.organization()
-        ann = await desk.user(ANN, organization)
-        await scenario(desk, ann, f"organization/{organization}")
-        assert await told(desk, "system") == [], "it is the organization's"
+    async def run(oauth: OAuthEnvironment) -> None:
+        organization = await oauth.organization()
+        ann = await oauth.user(ANN, organization)
+        await scenario(oauth, ann, f"organization/{organization}")
+        assert await told(oauth, "system") == [], "it is the organization's"
 
-    at_a_desk(run)
+    run_oauth(run)
 
 
 oauth_records = provided_by(as_a_member)
@@ -47,7 +47,7 @@ audit = provided_by(as_a_member, position=2)
 
 
 async def test_a_session_that_begins_goes_on_and_is_revoked_is_told_to_the_organizations_of_its_user(
-    oauth_records: Desk, ann: User, audit: str
+    oauth_records: OAuthEnvironment, ann: User, audit: str
 ) -> None:
     app = await oauth_records.app()
     tokens = await oauth_records.log_in(ann, app)
@@ -61,13 +61,13 @@ async def test_a_session_that_begins_goes_on_and_is_revoked_is_told_to_the_organ
     assert msgspec.json.decode(first.data)["scope"] == {"client": app.id}
 
 
-async def test_who_is_a_member_nowhere_is_on_record_with_the_system(oauth: Desk) -> None:
+async def test_who_is_a_member_nowhere_is_on_record_with_the_system(oauth: OAuthEnvironment) -> None:
     await oauth.log_in(await oauth.user(ANN), await oauth.app())
     assert await told(oauth, "system") == [BEGUN]
 
 
 async def test_a_refresh_token_that_comes_twice_is_on_record_as_refused(
-    oauth_records: Desk, ann: User, audit: str
+    oauth_records: OAuthEnvironment, ann: User, audit: str
 ) -> None:
     app = await oauth_records.app()
     tokens = await oauth_records.log_in(ann, app)
@@ -77,7 +77,7 @@ async def test_a_refresh_token_that_comes_twice_is_on_record_as_refused(
 
 
 async def test_a_code_that_comes_twice_leaves_a_record_of_the_session_that_it_ends(
-    oauth_records: Desk, ann: User, audit: str
+    oauth_records: OAuthEnvironment, ann: User, audit: str
 ) -> None:
     app = await oauth_records.app()
     code = await oauth_records.code(ann, app)
@@ -88,7 +88,7 @@ async def test_a_code_that_comes_twice_leaves_a_record_of_the_session_that_it_en
 
 
 async def test_a_session_whose_provider_is_gone_leaves_a_record_of_its_end(
-    oauth_records: Desk, ann: User, audit: str
+    oauth_records: OAuthEnvironment, ann: User, audit: str
 ) -> None:
     app = await oauth_records.app()
     spec = OAuth2ProviderSpec(issuer="https://idp.test", client_id="us")
@@ -100,7 +100,7 @@ async def test_a_session_whose_provider_is_gone_leaves_a_record_of_its_end(
 
 
 async def test_a_session_that_has_lost_its_footing_leaves_a_record_of_its_end(
-    oauth_records: Desk, ann: User, audit: str
+    oauth_records: OAuthEnvironment, ann: User, audit: str
 ) -> None:
     app, now = await oauth_records.app(), oauth_records.clock.now()
     spec = BrowserLoginSpec(
@@ -112,7 +112,9 @@ async def test_a_session_that_has_lost_its_footing_leaves_a_record_of_its_end(
     assert await told(oauth_records, audit) == [BEGUN, ENDED]
 
 
-async def test_a_device_that_is_let_in_begins_a_session_of_its_user(oauth_records: Desk, ann: User, audit: str) -> None:
+async def test_a_device_that_is_let_in_begins_a_session_of_its_user(
+    oauth_records: OAuthEnvironment, ann: User, audit: str
+) -> None:
     app = await oauth_records.app(is_public=True)
     codes = answer(await oauth_records.post("/oauth2/v2/device_authorization", {"scope": "openid", **app.proof}))
     assert await oauth_records.oauth.devices.approve(codes["user_code"], user=ann.name)
@@ -121,8 +123,10 @@ async def test_a_device_that_is_let_in_begins_a_session_of_its_user(oauth_record
     assert await told(oauth_records, audit) == [BEGUN]
 
 
-async def test_an_operator_who_gives_a_token_back_is_named(oauth_records: Desk, ann: User, audit: str) -> None:
-    issued = await oauth_records.room.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
+async def test_an_operator_who_gives_a_token_back_is_named(
+    oauth_records: OAuthEnvironment, ann: User, audit: str
+) -> None:
+    issued = await oauth_records.api.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
     token = issued.token.reveal()
     reply = await oauth_records.post("/oauth2/v2/revoke", {"token": token}, authorization=f"Bearer {token}")
     assert reply.status == 200
@@ -130,10 +134,12 @@ async def test_an_operator_who_gives_a_token_back_is_named(oauth_records: Desk, 
     assert msgspec.json.decode(entry.data)["actor"] == {"subject": ANN, "service": "operator root"}
 
 
-async def test_the_token_of_a_service_account_is_given_back_in_the_audit_of_its_organization(oauth: Desk) -> None:
+async def test_the_token_of_a_service_account_is_given_back_in_the_audit_of_its_organization(
+    oauth: OAuthEnvironment,
+) -> None:
     organization = await oauth.organization()
     account = await oauth.account(organization)
-    issued = await oauth.room.tokens.issue_for_account(account.name, organization)
+    issued = await oauth.api.tokens.issue_for_account(account.name, organization)
     held = {"access_token": issued.hash, "token_id": issued.id, "expiry": issued.expires}
     spec = msgspec.structs.replace(account.spec, **held)
     await oauth.store.update(msgspec.structs.replace(account, spec=spec))

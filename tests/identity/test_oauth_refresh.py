@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from remuda.identity.kinds.tokens import Session
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import Desk, answer, refusal
+from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal
 
 
-async def test_a_refresh_token_becomes_the_next_pair_without_an_id_token(oauth: Desk) -> None:
+async def test_a_refresh_token_becomes_the_next_pair_without_an_id_token(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     tokens = await oauth.log_in(ann, app)
     for _ in range(3):
@@ -20,7 +20,7 @@ async def test_a_refresh_token_becomes_the_next_pair_without_an_id_token(oauth: 
         tokens = following
 
 
-async def test_a_refresh_token_that_comes_twice_ends_the_session(oauth: Desk) -> None:
+async def test_a_refresh_token_that_comes_twice_ends_the_session(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     stolen = await oauth.log_in(ann, app)
     tokens = answer(await oauth.refresh(stolen["refresh_token"], app))
@@ -33,7 +33,7 @@ async def test_a_refresh_token_that_comes_twice_ends_the_session(oauth: Desk) ->
 
 
 @options(seeds=20)
-async def test_of_many_who_refresh_at_once_none_keeps_a_session(oauth: Desk) -> None:
+async def test_of_many_who_refresh_at_once_none_keeps_a_session(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     token = (await oauth.log_in(ann, app))["refresh_token"]
     replies = await asyncio.gather(*(oauth.refresh(token, app) for _ in range(4)))
@@ -45,7 +45,7 @@ async def test_of_many_who_refresh_at_once_none_keeps_a_session(oauth: Desk) -> 
     assert not (await oauth.store.list(Session)).items
 
 
-async def test_another_client_a_wrong_secret_and_garbage_change_nothing(oauth: Desk) -> None:
+async def test_another_client_a_wrong_secret_and_garbage_change_nothing(oauth: OAuthEnvironment) -> None:
     ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
     token = (await oauth.log_in(ann, app))["refresh_token"]
     session, family, secret = token.split(".")
@@ -57,7 +57,7 @@ async def test_another_client_a_wrong_secret_and_garbage_change_nothing(oauth: D
     assert (await oauth.refresh(token, app)).status == 200
 
 
-async def test_a_refresh_widens_no_scope(oauth: Desk) -> None:
+async def test_a_refresh_widens_no_scope(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     tokens = await oauth.log_in(ann, app, scope="openid profile anything")
     assert tokens["scope"] == "openid"
@@ -66,7 +66,7 @@ async def test_a_refresh_widens_no_scope(oauth: Desk) -> None:
     assert answer(await oauth.refresh(token, app, scope="openid profile anything"))["scope"] == "openid"
 
 
-async def test_a_refresh_narrows_the_scope_of_one_access_token(oauth: Desk) -> None:
+async def test_a_refresh_narrows_the_scope_of_one_access_token(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     wide = await oauth.log_in(ann, app, scope="openid email")
     narrow = answer(await oauth.refresh(wide["refresh_token"], app, scope="openid"))
@@ -77,14 +77,14 @@ async def test_a_refresh_narrows_the_scope_of_one_access_token(oauth: Desk) -> N
     assert answer(await oauth.userinfo(again["access_token"]))["email"] == "ann@example.com"
 
 
-async def test_a_refresh_token_expires(oauth: Desk) -> None:
+async def test_a_refresh_token_expires(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     token = (await oauth.log_in(ann, app))["refresh_token"]
     oauth.clock.move(timedelta(days=90))
     assert refusal(await oauth.refresh(token, app)) == (400, "invalid_grant")
 
 
-async def test_a_suspended_user_refreshes_nothing(oauth: Desk) -> None:
+async def test_a_suspended_user_refreshes_nothing(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     token = (await oauth.log_in(ann, app))["refresh_token"]
     await oauth.suspend(ann)

@@ -17,8 +17,8 @@ from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.house import ORGANIZATIONS, House
-from tests.kit.identity.room import Room, in_a_room
+from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment
+from tests.kit.identity.resource_api import IdentityApi, run_identity_api
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
 
@@ -33,10 +33,10 @@ def operators(world: World, store: SqliteStore) -> Operators:
     return Operators(**over, log=store, sealer=SEALER, tokens=tokens)
 
 
-def asked(room: Room[Operators], subject: str = ANN, **changes: Any) -> OperatorRequest:
+def asked(api: IdentityApi[Operators], subject: str = ANN, **changes: Any) -> OperatorRequest:
     request = new_request(
-        clock=room.world.clock,
-        randomness=room.world.randomness,
+        clock=api.world.clock,
+        randomness=api.world.randomness,
         subject=subject,
         life=timedelta(minutes=15),
         operator="root",
@@ -45,30 +45,30 @@ def asked(room: Room[Operators], subject: str = ANN, **changes: Any) -> Operator
     return msgspec.structs.replace(request, **changes)
 
 
-async def send(room: Room[Operators], request: OperatorRequest, sealer: Sealer = SEALER) -> Any:
-    return await room.ask(None).post(PATH, {"request": seal_request(request, sealer).reveal()})
+async def send(api: IdentityApi[Operators], request: OperatorRequest, sealer: Sealer = SEALER) -> Any:
+    return await api.ask(None).post(PATH, {"request": seal_request(request, sealer).reveal()})
 
 
-async def add(room: Room[Operators], subject: str = ANN, state: Any = "active") -> None:
+async def add(api: IdentityApi[Operators], subject: str = ANN, state: Any = "active") -> None:
     user = User(metadata=Metadata(name=user_id(subject)), spec=UserSpec(subject=subject, state=state))
-    await room.store.create(user)
+    await api.store.create(user)
 
 
-async def records(room: Room[Operators]) -> list[AuditRecord]:
-    page = await room.store.read(STREAM, SYSTEM)
+async def records(api: IdentityApi[Operators]) -> list[AuditRecord]:
+    page = await api.store.read(STREAM, SYSTEM)
     return [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
 
 
 def test_who_has_the_keys_has_a_short_token_on_record() -> None:
-    async def scenario(room: Room[Operators]) -> None:
-        await add(room)
+    async def scenario(api: IdentityApi[Operators]) -> None:
+        await add(api)
         for subject in (ANN, "Ann@Example.com", user_id(ANN)):
-            reply = await send(room, asked(room, subject))
+            reply = await send(api, asked(api, subject))
             assert reply.status == 200
-            claims = await room.service.tokens.verify(reply.json["accessToken"])
+            claims = await api.service.tokens.verify(reply.json["accessToken"])
             assert (claims.sub, claims.typ, claims.act, claims.uid) == (ANN, "op", "root", user_id(ANN))
             assert claims.exp - claims.iat == 900
-        kept = await records(room)
+        kept = await records(api)
         assert len(kept) == 3, "one record a request"
         for record in kept:
             assert (record.actor.subject, record.actor.actor) == ("operator root", ANN)
@@ -76,10 +76,10 @@ def test_who_has_the_keys_has_a_short_token_on_record() -> None:
             assert (record.resource.type, record.resource.id) == ("users", user_id(ANN))
             assert record.trace_id
 
-    in_a_room(operators, ROUTES, scenario)
+    run_identity_api(operators, ROUTES, scenario)
 
 
-async def test_the_organizations_that_the_token_reaches_are_told_too(identity: House) -> None:
+async def test_the_organizations_that_the_token_reaches_are_told_too(identity: IdentityEnvironment) -> None:
     acme, globex = await identity.organization("acme"), await identity.organization("globex")
     await identity.user(ANN, acme)
     request = new_request(
@@ -99,66 +99,66 @@ async def test_the_organizations_that_the_token_reaches_are_told_too(identity: H
 
 
 def test_a_request_is_good_once_and_for_a_minute() -> None:
-    async def scenario(room: Room[Operators]) -> None:
-        await add(room)
-        request = asked(room)
-        assert (await send(room, request)).status == 200
-        again = await send(room, request)
+    async def scenario(api: IdentityApi[Operators]) -> None:
+        await add(api)
+        request = asked(api)
+        assert (await send(api, request)).status == 200
+        again = await send(api, request)
         assert (again.status, "was used before" in again.json["error_description"]) == (401, True)
-        stale = asked(room)
-        await room.world.clock.sleep(61)
-        late = await send(room, stale)
+        stale = asked(api)
+        await api.world.clock.sleep(61)
+        late = await send(api, stale)
         assert (late.status, "older than a minute" in late.json["error_description"]) == (401, True)
-        early = asked(room, made=room.world.clock.now() + timedelta(seconds=5))
-        assert (await send(room, early)).status == 401
-        assert len(await records(room)) == 1
+        early = asked(api, made=api.world.clock.now() + timedelta(seconds=5))
+        assert (await send(api, early)).status == 401
+        assert len(await records(api)) == 1
 
-    in_a_room(operators, ROUTES, scenario)
+    run_identity_api(operators, ROUTES, scenario)
 
 
 def test_other_keys_other_texts_and_other_seals_are_worth_nothing() -> None:
-    async def scenario(room: Room[Operators]) -> None:
-        await add(room)
+    async def scenario(api: IdentityApi[Operators]) -> None:
+        await add(api)
         strange = Sealer(Keyring(SealingKey("test", b"x" * 32)))
-        assert (await send(room, asked(room), strange)).status == 401
-        elsewhere = SEALER.seal(Secret(msgspec.json.encode(asked(room)).decode()), context="continue")
+        assert (await send(api, asked(api), strange)).status == 401
+        elsewhere = SEALER.seal(Secret(msgspec.json.encode(asked(api)).decode()), context="continue")
         unlike = SEALER.seal(Secret("{}"), context="identity/operator-request")
         for text in ("", "nonsense", elsewhere, unlike):
-            reply = await room.ask(None).post(PATH, {"request": text})
+            reply = await api.ask(None).post(PATH, {"request": text})
             assert reply.status == 401, text
             assert "keys" in reply.json["error_description"]
-        assert (await room.ask(None).post(PATH, {})).status in {400, 422}
+        assert (await api.ask(None).post(PATH, {})).status in {400, 422}
 
-    in_a_room(operators, ROUTES, scenario)
+    run_identity_api(operators, ROUTES, scenario)
 
 
 def test_a_token_is_for_a_user_who_is_there_and_active_and_for_no_longer_than_an_hour() -> None:
-    async def scenario(room: Room[Operators]) -> None:
-        await add(room)
-        await add(room, "bob@example.com", "suspended")
+    async def scenario(api: IdentityApi[Operators]) -> None:
+        await add(api)
+        await add(api, "bob@example.com", "suspended")
         for request, told in (
-            (asked(room, "nobody@example.com"), "'nobody@example.com' is no user"),
-            (asked(room, "bob@example.com"), "'bob@example.com' is suspended"),
-            (asked(room, life_s=3601), "is not between a second and an hour"),
-            (asked(room, life_s=0), "is not between a second and an hour"),
+            (asked(api, "nobody@example.com"), "'nobody@example.com' is no user"),
+            (asked(api, "bob@example.com"), "'bob@example.com' is suspended"),
+            (asked(api, life_s=3601), "is not between a second and an hour"),
+            (asked(api, life_s=0), "is not between a second and an hour"),
         ):
-            reply = await send(room, request)
+            reply = await send(api, request)
             assert (reply.status, told in reply.json["error_description"]) == (422, True)
             with pytest.raises(Invalid, match=told):
-                await room.service.issue(request)
+                await api.service.issue(request)
 
-    in_a_room(operators, ROUTES, scenario)
+    run_identity_api(operators, ROUTES, scenario)
 
 
 def test_while_no_process_runs_the_request_is_carried_out_on_the_store_itself() -> None:
-    async def scenario(room: Room[Operators]) -> None:
-        await add(room)
-        request = asked(room)
-        told = await room.service.issue(request)
-        assert (await room.service.tokens.verify(told.access_token.reveal())).sub == ANN
-        (record,) = await records(room)
+    async def scenario(api: IdentityApi[Operators]) -> None:
+        await add(api)
+        request = asked(api)
+        told = await api.service.issue(request)
+        assert (await api.service.tokens.verify(told.access_token.reveal())).sub == ANN
+        (record,) = await records(api)
         assert record.actor.subject == "operator root"
         with pytest.raises(Unauthenticated):
-            await room.service.issue(request)
+            await api.service.issue(request)
 
-    in_a_room(operators, ROUTES, scenario)
+    run_identity_api(operators, ROUTES, scenario)

@@ -20,8 +20,8 @@ from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
 from tests.kit.environment import options
-from tests.kit.identity.login_ground import CHEAP, JO, PASSWORD, Counted, Forms, Home, sent_to
-from tests.kit.identity.room import ORG, OTHER_ORG, everywhere, member
+from tests.kit.identity.login import CHEAP, JO, PASSWORD, Counted, Forms, LoginEnvironment, sent_to
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, everywhere, member
 
 T = TypeVar("T")
 
@@ -105,27 +105,27 @@ def test_a_password_of_twelve_characters_is_enough() -> None:
     check_password(Secret("\N{GRINNING FACE}" * 11 + "x"), JO)
 
 
-async def test_a_hash_of_other_parameters_is_made_again_at_the_next_login(logins: Home) -> None:
+async def test_a_hash_of_other_parameters_is_made_again_at_the_next_login(logins: LoginEnvironment) -> None:
     jo = await logins.store.get(Password, user_id(JO))
     older = await hasher(Hashing(memory_kib=16, passes=1)).hash(Secret(PASSWORD))
     spec = msgspec.structs.replace(jo.spec, hash=older)
     await logins.store.update(msgspec.structs.replace(jo, spec=spec))
-    assert not await logins.house.passwords.verify(jo.name, Secret("wrong password"))
+    assert not await logins.services.passwords.verify(jo.name, Secret("wrong password"))
     assert await stored_hash(logins) == older.reveal()
-    assert await logins.house.passwords.verify(jo.name, Secret(PASSWORD))
+    assert await logins.services.passwords.verify(jo.name, Secret(PASSWORD))
     assert "m=8,t=1" in await stored_hash(logins)
     assert (await logins.store.get(Password, jo.name)).spec.changed == jo.spec.changed, "nobody is logged out by it"
-    assert await logins.house.passwords.verify(jo.name, Secret(PASSWORD))
+    assert await logins.services.passwords.verify(jo.name, Secret(PASSWORD))
 
 
-async def stored_hash(home: Home) -> str:
-    stored = (await home.store.get(Password, user_id(JO))).spec.hash
+async def stored_hash(logins: LoginEnvironment) -> str:
+    stored = (await logins.store.get(Password, user_id(JO))).spec.hash
     assert stored is not None
     return stored.reveal()
 
 
-async def test_no_byte_of_the_store_has_a_password_a_hash_or_a_link(logins: Home) -> None:
-    link = (await logins.house.passwords.make_link(user_id(JO))).secret.reveal()
+async def test_no_byte_of_the_store_has_a_password_a_hash_or_a_link(logins: LoginEnvironment) -> None:
+    link = (await logins.services.passwords.make_link(user_id(JO))).secret.reveal()
     hashed = await stored_hash(logins)
     directory = logins.world.disk.directory
     bytes_ = b"".join(path.read_bytes() for path in directory.iterdir() if path.is_file())
@@ -134,19 +134,19 @@ async def test_no_byte_of_the_store_has_a_password_a_hash_or_a_link(logins: Home
         assert secret.encode() not in bytes_
 
 
-async def link_of(home: Home, subject: str = JO) -> dict[str, str]:
-    before = home.world.clock.now()
-    reply = await home.room.ask(everywhere("root@example.com", "identity:users U")).post(
+async def link_of(logins: LoginEnvironment, subject: str = JO) -> dict[str, str]:
+    before = logins.world.clock.now()
+    reply = await logins.api.ask(everywhere("root@example.com", "identity:users U")).post(
         "/api/v1/passwords", {"subject": subject}
     )
     assert reply.status == 201, reply.body
-    assert before + LINK_LIFE <= datetime.fromisoformat(reply.json["expiry"]) <= home.world.clock.now() + LINK_LIFE
+    assert before + LINK_LIFE <= datetime.fromisoformat(reply.json["expiry"]) <= logins.world.clock.now() + LINK_LIFE
     parts = urlsplit(reply.json["link"])
     assert parts.path.endswith(PATH)
     return dict(parse_qsl(parts.query))
 
 
-async def test_a_link_sets_a_password_once_and_ends_all_sessions(logins: Home) -> None:
+async def test_a_link_sets_a_password_once_and_ends_all_sessions(logins: LoginEnvironment) -> None:
     logged_in = await logins.logged_in()
     link = await link_of(logins)
     browser = logins.browser()
@@ -158,11 +158,11 @@ async def test_a_link_sets_a_password_once_and_ends_all_sessions(logins: Home) -
     assert (await logged_in.authorize()).status == 200
     assert (await browser.submit(page, chosen=PASSWORD, again=PASSWORD)).status == 400
     assert (await browser.get(PATH, link)).status == 400
-    assert not await logins.house.passwords.verify(user_id(JO), Secret(PASSWORD))
+    assert not await logins.services.passwords.verify(user_id(JO), Secret(PASSWORD))
     assert "code" in sent_to(await browser.submit(await browser.authorize(), email=JO, password=NEW))
 
 
-async def test_a_link_is_good_for_a_day_and_the_next_one_takes_its_place(logins: Home) -> None:
+async def test_a_link_is_good_for_a_day_and_the_next_one_takes_its_place(logins: LoginEnvironment) -> None:
     first, second = await link_of(logins), await link_of(logins)
     browser = logins.browser()
     assert (await browser.get(PATH, first)).status == 400
@@ -171,13 +171,13 @@ async def test_a_link_is_good_for_a_day_and_the_next_one_takes_its_place(logins:
     assert page.status == 200
     await logins.world.clock.sleep(1)
     assert (await browser.submit(page, chosen=NEW, again=NEW)).status == 400
-    assert await logins.house.passwords.verify(user_id(JO), Secret(PASSWORD))
+    assert await logins.services.passwords.verify(user_id(JO), Secret(PASSWORD))
 
 
-async def test_of_two_who_use_a_link_at_once_one_sets_the_password(logins: Home) -> None:
+async def test_of_two_who_use_a_link_at_once_one_sets_the_password(logins: LoginEnvironment) -> None:
     link = (await link_of(logins))["link"]
     chosen = ["the first new password", "the second new password"]
-    passwords = logins.house.passwords
+    passwords = logins.services.passwords
     ends = await asyncio.gather(*(passwords.set_by_link(link, Secret(each)) for each in chosen), return_exceptions=True)
     assert sorted(type(end).__name__ for end in ends) == ["Malformed", "NoneType"]
     (won,) = (each for each, end in zip(chosen, ends, strict=True) if end is None)
@@ -185,17 +185,17 @@ async def test_of_two_who_use_a_link_at_once_one_sets_the_password(logins: Home)
 
 
 @pytest.mark.parametrize("link", ["x", "A" * 43, "../../etc/passwd", "\N{SNOWMAN}"])
-async def test_a_link_that_never_was_is_refused(logins: Home, link: str) -> None:
+async def test_a_link_that_never_was_is_refused(logins: LoginEnvironment, link: str) -> None:
     assert (await logins.browser().get(PATH, {"link": link})).status == 400
     reply = await logins.browser().post(PATH, {"link": link, "chosen": NEW, "again": NEW})
     assert reply.status == 400
     with pytest.raises(Malformed):
-        await logins.house.passwords.set_by_link(link, Secret(NEW))
+        await logins.services.passwords.set_by_link(link, Secret(NEW))
 
 
 @pytest.mark.parametrize(("chosen", "again"), [("short", "short"), (NEW, f"{NEW}!"), ("", ""), (JO, JO)])
 async def test_a_password_that_will_not_do_is_asked_for_again_and_the_link_stays_good(
-    logins: Home, chosen: str, again: str
+    logins: LoginEnvironment, chosen: str, again: str
 ) -> None:
     link = await link_of(logins)
     browser = logins.browser()
@@ -203,11 +203,11 @@ async def test_a_password_that_will_not_do_is_asked_for_again_and_the_link_stays
     assert reply.status == 400
     assert 'role="alert"' in reply.body.decode()
     assert not {"chosen", "again"} & {name for name, value in Forms.of(reply)[0].fields.items() if value}
-    assert await logins.house.passwords.verify(user_id(JO), Secret(PASSWORD))
+    assert await logins.services.passwords.verify(user_id(JO), Secret(PASSWORD))
     assert (await browser.submit(reply, chosen=NEW, again=NEW)).status == 200
 
 
-async def test_a_user_who_knows_the_present_password_changes_it(logins: Home) -> None:
+async def test_a_user_who_knows_the_present_password_changes_it(logins: LoginEnvironment) -> None:
     await logins.logged_in()
     browser = logins.browser()
     page = await browser.get(PATH)
@@ -218,7 +218,7 @@ async def test_a_user_who_knows_the_present_password_changes_it(logins: Home) ->
     assert len((await logins.store.list(Session)).items) == 1
     assert (await browser.submit(page, email=JO, password=PASSWORD, chosen=NEW, again=NEW)).status == 200
     assert not (await logins.store.list(Session)).items
-    assert await logins.house.passwords.verify(user_id(JO), Secret(NEW))
+    assert await logins.services.passwords.verify(user_id(JO), Secret(NEW))
     entries = (await logins.store.read("audit", "system")).entries
     read = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in entries]
     told = [(each.actor.subject, each.result.status) for each in read if each.operation.route == PATH]
@@ -226,7 +226,7 @@ async def test_a_user_who_knows_the_present_password_changes_it(logins: Home) ->
 
 
 @options(logins_per_minute=2)
-async def test_guessing_the_present_password_is_limited_together_with_logging_in(logins: Home) -> None:
+async def test_guessing_the_present_password_is_limited_together_with_logging_in(logins: LoginEnvironment) -> None:
     browser = logins.browser()
     form = {"email": JO, "password": "wrong password", "chosen": NEW, "again": NEW}
     statuses = [(await browser.post(PATH, form)).status for _ in range(3)]
@@ -234,25 +234,25 @@ async def test_guessing_the_present_password_is_limited_together_with_logging_in
     assert (await browser.submit(await browser.authorize(), email=JO, password=PASSWORD)).status == 429
 
 
-async def test_only_who_may_change_users_everywhere_makes_a_link(logins: Home) -> None:
+async def test_only_who_may_change_users_everywhere_makes_a_link(logins: LoginEnvironment) -> None:
     body = {"subject": JO}
-    administrator = logins.room.ask(member("admin@example.com", ORG, "identity:users CRUD"))
+    administrator = logins.api.ask(member("admin@example.com", ORG, "identity:users CRUD"))
     assert (await administrator.post("/api/v1/passwords", body)).status == 403
-    reader = logins.room.ask(everywhere("reader@example.com", "identity:users R"))
+    reader = logins.api.ask(everywhere("reader@example.com", "identity:users R"))
     assert (await reader.post("/api/v1/passwords", body)).status == 403
-    assert (await logins.room.ask(None).post("/api/v1/passwords", body)).status == 401
-    root = logins.room.ask(everywhere("root@example.com", "identity:users U"))
+    assert (await logins.api.ask(None).post("/api/v1/passwords", body)).status == 401
+    root = logins.api.ask(everywhere("root@example.com", "identity:users U"))
     assert (await root.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
     assert (await root.post("/api/v1/passwords", {"subject": ""})).status == 400
 
 
 async def test_a_link_is_told_to_the_system_and_where_its_user_is_a_member_and_not_where_its_maker_is(
-    logins: Home,
+    logins: LoginEnvironment,
 ) -> None:
     await logins.organization(OTHER_ORG)
     await logins.member(OTHER_ORG, user_id(JO))
     root = everywhere("root@example.com", "identity:users U")
-    client = logins.room.ask(msgspec.structs.replace(root, organization=ORG, organizations=(ORG,)))
+    client = logins.api.ask(msgspec.structs.replace(root, organization=ORG, organizations=(ORG,)))
     assert (await client.post("/api/v1/passwords", {"subject": JO})).status == 201
     assert (await client.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
 
@@ -267,7 +267,7 @@ async def test_a_link_is_told_to_the_system_and_where_its_user_is_a_member_and_n
     assert await told(f"organization/{ORG}") == []
 
 
-async def test_a_link_for_somebody_without_a_password_gives_them_one(logins: Home) -> None:
+async def test_a_link_for_somebody_without_a_password_gives_them_one(logins: LoginEnvironment) -> None:
     await logins.user("new@example.com")
     browser = logins.browser()
     page = await browser.get(PATH, await link_of(logins, "New@Example.com"))
@@ -277,10 +277,10 @@ async def test_a_link_for_somebody_without_a_password_gives_them_one(logins: Hom
 
 
 async def test_setting_a_password_ends_sessions_before_it_is_written_so_that_a_break_leaves_none_alive(
-    logins: Home,
+    logins: LoginEnvironment,
 ) -> None:
     order: list[str] = []
-    passwords = logins.house.passwords
+    passwords = logins.services.passwords
 
     class Noting:
         async def end_all(self, user: str) -> None:
@@ -293,8 +293,8 @@ async def test_setting_a_password_ends_sessions_before_it_is_written_so_that_a_b
     assert order == ["before", "after"]
 
 
-async def test_there_is_no_password_for_a_user_who_is_not_there(logins: Home) -> None:
+async def test_there_is_no_password_for_a_user_who_is_not_there(logins: LoginEnvironment) -> None:
     with pytest.raises(Exception, match="There is no User"):
-        await logins.house.passwords.set_password(user_id("nobody@example.com"), Secret(NEW))
+        await logins.services.passwords.set_password(user_id("nobody@example.com"), Secret(NEW))
     assert [each.name for each in (await logins.store.list(Password)).items] == [user_id(JO)]
     assert [each.name for each in (await logins.store.list(User)).items] == [user_id(JO)]

@@ -8,9 +8,7 @@ from remuda.identity.kinds.quotas import Allocation, QuotaMetadata
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.ledger import seed_quota_metadata
 from remuda.identity.quotas.schema import UsageQuery
-from tests.kit.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
-from tests.linearizability.desks import Quotas
-from tests.linearizability.quotaroom import (
+from tests.kit.identity.quotas import (
     ALL,
     BASE,
     NOWHERE,
@@ -22,9 +20,11 @@ from tests.linearizability.quotaroom import (
     made,
     quota,
 )
+from tests.kit.identity.resource_api import ORG, OTHER_ORG, PROJECT, IdentityApi, member
+from tests.kit.proofs.linearizability.quota_clients import Quotas
 
 
-async def test_what_is_not_there_is_not_found(quotas: Room[Quotas]) -> None:
+async def test_what_is_not_there_is_not_found(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = await made(client, asked(servers=1))
     nowhere = f"/api/v1/organizations/{NOWHERE}"
@@ -47,7 +47,7 @@ async def test_what_is_not_there_is_not_found(quotas: Room[Quotas]) -> None:
     assert (await client.get(f"{ROWS}/{row}")).status == 200
 
 
-async def test_a_project_that_is_being_deleted_keeps_its_ledger_until_the_end(quotas: Room[Quotas]) -> None:
+async def test_a_project_that_is_being_deleted_keeps_its_ledger_until_the_end(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     project = await quotas.store.get(Project, PROJECT)
     kept = msgspec.structs.replace(
@@ -80,7 +80,7 @@ async def test_a_project_that_is_being_deleted_keeps_its_ledger_until_the_end(qu
     ],
 )
 async def test_each_operation_asks_for_its_right_and_no_other(
-    quotas: Room[Quotas], method: str, path: str, right: str
+    quotas: IdentityApi[Quotas], method: str, path: str, right: str
 ) -> None:
     row = await made(quotas.ask(SERVICE), asked(servers=1))
     body = limits(servers=5) if path.endswith("quotas") else asked("owner-2" if method == "POST" else "owner-1")
@@ -107,7 +107,7 @@ READER = member("reader", ORG, "identity:quotas R", **{PROJECT.replace("-", "_")
 """As the role `reader` has it, in one project."""
 
 
-async def test_usage_shows_what_is_in_the_projects_that_one_may_read(quotas: Room[Quotas]) -> None:
+async def test_usage_shows_what_is_in_the_projects_that_one_may_read(quotas: IdentityApi[Quotas]) -> None:
     client, clock = quotas.ask(SERVICE), quotas.world.clock
     before = clock.now().isoformat()
     await made(client, asked("owner-1", servers=1))
@@ -129,7 +129,7 @@ async def test_usage_shows_what_is_in_the_projects_that_one_may_read(quotas: Roo
         assert await owners(auditor, **query) == (["owner-2"] if is_there else ["owner-1", "owner-2"])
 
 
-async def test_the_limits_of_a_project_are_for_who_may_read_it(quotas: Room[Quotas]) -> None:
+async def test_the_limits_of_a_project_are_for_who_may_read_it(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(READER)
     assert (await client.get(f"{BASE}/projects/{PROJECT}/quotas")).status == 200
     refused = await client.get(f"{BASE}/projects/{OTHER_PROJECT}/quotas")
@@ -137,7 +137,7 @@ async def test_the_limits_of_a_project_are_for_who_may_read_it(quotas: Room[Quot
     assert "'read' on endpoint 'identity:projects'" in refused.json["error_description"]
 
 
-async def test_who_uses_what_since_when_can_be_listed_now_and_later(quotas: Room[Quotas]) -> None:
+async def test_who_uses_what_since_when_can_be_listed_now_and_later(quotas: IdentityApi[Quotas]) -> None:
     client, clock = quotas.ask(SERVICE), quotas.world.clock
     path = f"{BASE}/allocations"
 
@@ -184,7 +184,7 @@ async def test_who_uses_what_since_when_can_be_listed_now_and_later(quotas: Room
     assert (await client.get(path, {"at": "yesterday"})).status == 400
 
 
-async def test_what_a_project_used_that_is_gone_can_be_listed(quotas: Room[Quotas]) -> None:
+async def test_what_a_project_used_that_is_gone_can_be_listed(quotas: IdentityApi[Quotas]) -> None:
     client, clock = quotas.ask(SERVICE), quotas.world.clock
     before = clock.now().isoformat()
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
@@ -198,7 +198,7 @@ async def test_what_a_project_used_that_is_gone_can_be_listed(quotas: Room[Quota
     assert (await client.get(f"{BASE}/allocations", {"projectID": PROJECT})).json == []
 
 
-async def test_what_is_used_now_is_found_without_going_through_the_past(quotas: Room[Quotas]) -> None:
+async def test_what_is_used_now_is_found_without_going_through_the_past(quotas: IdentityApi[Quotas]) -> None:
     context = Context(principal=SERVICE, operation=NOWHERE, trace_id="trace")
     for project, value in ((None, ORG), (PROJECT, PROJECT)):
         query = UsageQuery(kind="servers", project=project)
@@ -206,7 +206,7 @@ async def test_what_is_used_now_is_found_without_going_through_the_past(quotas: 
         assert found.index == ("living", value)
 
 
-async def test_a_default_that_an_operator_lowers_stops_growth_and_nothing_else(quotas: Room[Quotas]) -> None:
+async def test_a_default_that_an_operator_lowers_stops_growth_and_nothing_else(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=8))}"
     metadata = await quotas.store.get(QuotaMetadata, "servers")

@@ -3,10 +3,7 @@
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.room import ORG, PROJECT, Room, member
-from tests.linearizability.desks import OWNERS, Quotas
-from tests.linearizability.laws import settle
-from tests.linearizability.quotaroom import (
+from tests.kit.identity.quotas import (
     BASE,
     LIFE,
     OTHER_PROJECT,
@@ -17,9 +14,12 @@ from tests.linearizability.quotaroom import (
     made,
     quota,
 )
+from tests.kit.identity.resource_api import ORG, PROJECT, IdentityApi, member
+from tests.kit.proofs.linearizability.invariants import settle
+from tests.kit.proofs.linearizability.quota_clients import OWNERS, Quotas
 
 
-async def test_without_a_word_everybody_has_the_defaults_in_the_order_of_kinds(quotas: Room[Quotas]) -> None:
+async def test_without_a_word_everybody_has_the_defaults_in_the_order_of_kinds(quotas: IdentityApi[Quotas]) -> None:
     reply = await quotas.ask(member("reader", text="identity:quotas R")).get(f"{BASE}/quotas")
     assert reply.status == 200
     assert [(each["kind"], each["quantity"], each["format"]) for each in reply.json["quotas"]] == [
@@ -41,13 +41,15 @@ async def test_without_a_word_everybody_has_the_defaults_in_the_order_of_kinds(q
     assert not (await quotas.store.list(Quota)).items, "a read makes nothing"
 
 
-async def test_the_first_limits_of_an_organization_can_be_set_on_what_was_read_before(quotas: Room[Quotas]) -> None:
+async def test_the_first_limits_of_an_organization_can_be_set_on_what_was_read_before(
+    quotas: IdentityApi[Quotas],
+) -> None:
     client = quotas.ask(SERVICE)
     seen = (await client.get(f"{BASE}/quotas")).headers["etag"]
     assert (await client.put(f"{BASE}/quotas", limits(servers=9), if_match=seen)).status == 200
 
 
-async def test_m27_an_allocation_has_a_life_from_post_to_delete(quotas: Room[Quotas]) -> None:
+async def test_m27_an_allocation_has_a_life_from_post_to_delete(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     created = await client.post(ROWS, asked(servers=(2, 1), gpus=8))
     assert created.status == 201
@@ -86,7 +88,7 @@ async def test_m27_an_allocation_has_a_life_from_post_to_delete(quotas: Room[Quo
     assert (await client.delete(row)).status == 202, "deleting twice is fine"
 
 
-async def test_what_exceeds_a_quota_is_refused_in_the_words_of_the_reference(quotas: Room[Quotas]) -> None:
+async def test_what_exceeds_a_quota_is_refused_in_the_words_of_the_reference(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = await made(client, asked(servers=10))
     reply = await client.post(ROWS, asked("owner-2", servers=1, gpus=41))
@@ -105,7 +107,7 @@ async def test_what_exceeds_a_quota_is_refused_in_the_words_of_the_reference(quo
     assert len((await quotas.store.list(Allocation)).items) == 1
 
 
-async def test_every_kind_that_a_service_charges_can_be_limited(quotas: Room[Quotas]) -> None:
+async def test_every_kind_that_a_service_charges_can_be_limited(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     kinds = ("servers", "gpus", "floatingips", "networks", "loadbalancers", "publicips", "filestorage")
     assert (await client.put(f"{BASE}/quotas", limits(**dict.fromkeys(kinds, 1)))).status == 200
@@ -117,7 +119,7 @@ async def test_every_kind_that_a_service_charges_can_be_limited(quotas: Room[Quo
     await made(client, asked("stranger", unicorns=1_000_000))
 
 
-async def test_a_quota_is_replaced_as_a_whole_and_never_below_what_is_used(quotas: Room[Quotas]) -> None:
+async def test_a_quota_is_replaced_as_a_whole_and_never_below_what_is_used(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     await made(client, asked(servers=6))
     path = f"{BASE}/quotas"
@@ -136,7 +138,7 @@ async def test_a_quota_is_replaced_as_a_whole_and_never_below_what_is_used(quota
     assert (await quota(client, "gpus"))["quantity"] == 40
 
 
-async def test_a_state_that_was_seen_can_be_demanded(quotas: Room[Quotas]) -> None:
+async def test_a_state_that_was_seen_can_be_demanded(quotas: IdentityApi[Quotas]) -> None:
     client, path = quotas.ask(SERVICE), f"{BASE}/quotas"
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     seen, seen_row = (await client.get(path)).headers["etag"], (await client.get(row)).headers["etag"]
@@ -149,7 +151,9 @@ async def test_a_state_that_was_seen_can_be_demanded(quotas: Room[Quotas]) -> No
     assert (await client.delete(row, if_match=(await client.get(row)).headers["etag"])).status == 202
 
 
-async def test_under_a_key_the_same_request_is_one_allocation_that_has_to_be_confirmed(quotas: Room[Quotas]) -> None:
+async def test_under_a_key_the_same_request_is_one_allocation_that_has_to_be_confirmed(
+    quotas: IdentityApi[Quotas],
+) -> None:
     client = quotas.ask(SERVICE)
     first = await client.post(ROWS, asked(servers=2), idempotency_key="operation-1")
     again = await client.post(ROWS, asked(servers=2), idempotency_key="operation-1")
@@ -165,7 +169,7 @@ async def test_under_a_key_the_same_request_is_one_allocation_that_has_to_be_con
     assert (await client.get(row)).json["status"]["life"] == "confirmed"
 
 
-async def test_what_is_not_confirmed_in_time_is_taken_back_and_can_be_renewed(quotas: Room[Quotas]) -> None:
+async def test_what_is_not_confirmed_in_time_is_taken_back_and_can_be_renewed(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=6), idempotency_key='operation-1')}"
     await settle(quotas.world, quotas.store, quotas.service, LIFE)
@@ -184,7 +188,7 @@ async def test_what_is_not_confirmed_in_time_is_taken_back_and_can_be_renewed(qu
     assert (await quota(client))["used"] == 6
 
 
-async def test_a_repeat_under_a_key_tells_how_things_stand_now(quotas: Room[Quotas]) -> None:
+async def test_a_repeat_under_a_key_tells_how_things_stand_now(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
 
     async def again(owner: str = "owner-1", **amounts: int) -> Reply:
@@ -206,7 +210,7 @@ async def test_a_repeat_under_a_key_tells_how_things_stand_now(quotas: Room[Quot
     assert (await quota(client))["used"] == 0
 
 
-async def test_one_owner_has_one_allocation(quotas: Room[Quotas]) -> None:
+async def test_one_owner_has_one_allocation(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = await made(client, asked(servers=1), idempotency_key="operation-1")
     assert (await client.post(ROWS, asked(servers=1), idempotency_key="operation-2")).status == 409
@@ -220,7 +224,7 @@ async def test_one_owner_has_one_allocation(quotas: Room[Quotas]) -> None:
     await made(client, asked(servers=1))
 
 
-async def test_what_a_project_has_free_is_free_in_its_organization_too(quotas: Room[Quotas]) -> None:
+async def test_what_a_project_has_free_is_free_in_its_organization_too(quotas: IdentityApi[Quotas]) -> None:
     client, path = quotas.ask(SERVICE), f"{BASE}/projects/{PROJECT}/quotas"
     other = f"{BASE}/projects/{OTHER_PROJECT}"
     assert (await client.put(path, limits(servers=9))).status == 200
@@ -232,7 +236,7 @@ async def test_what_a_project_has_free_is_free_in_its_organization_too(quotas: R
     assert (await quota(client, path=path))["free"] == 3, "its own limit is the closer one"
 
 
-async def test_projects_divide_what_their_organization_has(quotas: Room[Quotas]) -> None:
+async def test_projects_divide_what_their_organization_has(quotas: IdentityApi[Quotas]) -> None:
     client, path = quotas.ask(SERVICE), f"{BASE}/projects/{PROJECT}/quotas"
     assert (await quota(client, path=path))["quantity"] == 10, "without a limit of its own, the organization's"
     assert (await client.put(path, limits(servers=3))).status == 200

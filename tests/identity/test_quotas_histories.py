@@ -8,14 +8,14 @@ from itertools import count
 from remuda.identity.kinds.quotas import Quota
 from remuda.identity.quotas.routes import ROUTES
 from remuda.store.contract import Store
-from tests.kit.identity.room import ORG, PROJECT, Room, in_a_room, registry
+from tests.kit.identity.resource_api import ORG, PROJECT, IdentityApi, registry, run_identity_api
+from tests.kit.proofs.crashing_store import Fuse, FusedStore
+from tests.kit.proofs.linearizability.histories import Caller, History, crowd
+from tests.kit.proofs.linearizability.invariants import check_invariant, check_rest, invariant_of, settle
+from tests.kit.proofs.linearizability.paused_store import SleepyStore
+from tests.kit.proofs.linearizability.quota_clients import TELLER, OverHttp, Quotas, furnish, quota_client, service
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
-from tests.linearizability.desks import TELLER, OverHttp, Quotas, desk, furnish, service
-from tests.linearizability.histories import Caller, History, crowd
-from tests.linearizability.laws import check_law, check_rest, law_of, settle
-from tests.linearizability.sleeping import SleepyStore
-from tests.operations.fuse import Fuse, FusedStore
 
 SEEDS = 40
 LIFE = timedelta(minutes=10)
@@ -34,9 +34,9 @@ def test_callers_of_two_processes_see_one_ledger() -> None:
         store = open_simulated(world, registry())
         await furnish(store, ORG, PROJECT)
         history = History()
-        world.invariants.append(law_of(store, ORG))
+        world.invariants.append(invariant_of(store, ORG))
         processes = [service(store, world.clock, world.randomness, intent_life=LIFE) for _ in range(2)]
-        desks = [desk(processes[number % 2], world.randomness, ORG, PROJECT) for number in range(5)]
+        desks = [quota_client(processes[number % 2], world.randomness, ORG, PROJECT) for number in range(5)]
         callers = [
             Caller(f"caller-{number}", each, history, world.clock, world.randomness)
             for number, each in enumerate(desks)
@@ -63,7 +63,7 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
         store = open_simulated(world, registry())
         await furnish(store, ORG, PROJECT)
         history = History()
-        world.invariants.append(law_of(store, ORG))
+        world.invariants.append(invariant_of(store, ORG))
         moment = "before" if world.randomness.randrange(2) else "after"
         dying = FusedStore(store, Fuse(1 + world.randomness.randrange(40), moment))  # type: ignore[arg-type]  # one of the moments
         stores: list[Store] = [store, dying]
@@ -71,7 +71,7 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
         callers = [
             Caller(
                 f"caller-{number}",
-                desk(processes[number % 2], world.randomness, ORG, PROJECT),
+                quota_client(processes[number % 2], world.randomness, ORG, PROJECT),
                 history,
                 world.clock,
                 world.randomness,
@@ -79,7 +79,7 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
             for number in range(4)
         ]
         await crowd(callers, 10)
-        survivor = Caller("late", desk(processes[0], world.randomness, ORG, PROJECT), history, world.clock,
+        survivor = Caller("late", quota_client(processes[0], world.randomness, ORG, PROJECT), history, world.clock,
                           world.randomness)  # fmt: skip
         await survivor.ask(3, pause_s=1)
         await survivor.confirm_all()
@@ -88,7 +88,7 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
         await survivor.ask(3, pause_s=1)
         history.check(LIMIT)
         outcomes.update(history.outcomes)
-        await check_law(store, ORG)
+        await check_invariant(store, ORG)
         await store.close()
 
     simulate(scenario, SEEDS)
@@ -105,7 +105,7 @@ def test_callers_of_a_process_that_falls_asleep_collide_with_what_was_decided_wi
         store = open_simulated(world, registry())
         await furnish(store, ORG, PROJECT)
         history = History()
-        world.invariants.append(law_of(store, ORG))
+        world.invariants.append(invariant_of(store, ORG))
         draw = world.randomness.randrange
         sleepy = SleepyStore(
             store,
@@ -119,7 +119,7 @@ def test_callers_of_a_process_that_falls_asleep_collide_with_what_was_decided_wi
         callers = [
             Caller(
                 f"caller-{number}",
-                desk(processes[number % 2], world.randomness, ORG, PROJECT),
+                quota_client(processes[number % 2], world.randomness, ORG, PROJECT),
                 history,
                 world.clock,
                 world.randomness,
@@ -127,7 +127,7 @@ def test_callers_of_a_process_that_falls_asleep_collide_with_what_was_decided_wi
             for number in range(4)
         ]
         asking = asyncio.ensure_future(crowd(callers, 10))
-        late = Caller("late", callers[0].desk, history, world.clock, world.randomness)
+        late = Caller("late", callers[0].quotas, history, world.clock, world.randomness)
         await settle(world, store, processes[0], LIFE)
         await late.ask(4, pause_s=1)
         await asking
@@ -137,7 +137,7 @@ def test_callers_of_a_process_that_falls_asleep_collide_with_what_was_decided_wi
         outcomes.update(history.outcomes)
         head = await store.get(Quota, ORG)
         assert not head.spec.intents
-        await check_law(store, ORG)
+        await check_invariant(store, ORG)
         await store.close()
 
     simulate(scenario, SEEDS)
@@ -148,17 +148,17 @@ def test_callers_of_a_process_that_falls_asleep_collide_with_what_was_decided_wi
 def test_callers_over_http_see_one_ledger() -> None:
     outcomes: Counter[str] = Counter()
 
-    async def scenario(room: Room[Quotas]) -> None:
-        await furnish(room.store, ORG, PROJECT)
-        history, client = History(), room.ask(TELLER)
-        room.world.invariants.append(law_of(room.store, ORG))
+    async def scenario(api: IdentityApi[Quotas]) -> None:
+        await furnish(api.store, ORG, PROJECT)
+        history, client = History(), api.ask(TELLER)
+        api.world.invariants.append(invariant_of(api.store, ORG))
         callers = [
             Caller(
                 f"caller-{number}",
                 OverHttp(client=client, organization=ORG, project=PROJECT, keys=count(number)),
                 history,
-                room.world.clock,
-                room.world.randomness,
+                api.world.clock,
+                api.world.randomness,
             )
             for number in range(4)
         ]
@@ -166,9 +166,9 @@ def test_callers_over_http_see_one_ledger() -> None:
         history.check(LIMIT)
         outcomes.update(history.outcomes)
         held = {name: amount for caller in callers for name, (_, amount) in caller.held.items()}
-        await check_rest(room.store, ORG, held=held, kind="servers")
+        await check_rest(api.store, ORG, held=held, kind="servers")
 
-    in_a_room(
+    run_identity_api(
         lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE),
         ROUTES,
         scenario,

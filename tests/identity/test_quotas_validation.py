@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from tests.kit.identity.room import PROJECT, Room
-from tests.linearizability.desks import Quotas
-from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, limits, made
+from tests.kit.identity.quotas import BASE, ROWS, SERVICE, asked, limits, made
+from tests.kit.identity.resource_api import PROJECT, IdentityApi
+from tests.kit.proofs.linearizability.quota_clients import Quotas
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, limits, 
 )
 @pytest.mark.parametrize("path", [f"{BASE}/quotas", f"{BASE}/projects/{PROJECT}/quotas"])
 async def test_limits_that_make_no_sense_are_refused(
-    quotas: Room[Quotas], body: dict[str, Any], field: str, path: str
+    quotas: IdentityApi[Quotas], body: dict[str, Any], field: str, path: str
 ) -> None:
     reply = await quotas.ask(SERVICE).put(path, body)
     assert reply.status == 422, reply
@@ -56,7 +56,7 @@ MANY = {f"kind-{number}": 1 for number in range(51)}
     ],
 )
 async def test_allocations_that_make_no_sense_are_refused(
-    quotas: Room[Quotas], body: dict[str, Any], field: str
+    quotas: IdentityApi[Quotas], body: dict[str, Any], field: str
 ) -> None:
     client = quotas.ask(SERVICE)
     reply = await client.post(ROWS, body)
@@ -71,7 +71,7 @@ async def test_allocations_that_make_no_sense_are_refused(
     assert await quotas.store.get(Allocation, row) == before
 
 
-async def test_bodies_that_are_not_what_the_contract_says_are_malformed(quotas: Room[Quotas]) -> None:
+async def test_bodies_that_are_not_what_the_contract_says_are_malformed(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     wrong: list[Any] = [{}, {"quotas": [{}]}, {"quotas": [{"kind": "servers", "quantity": "1"}]}, b"[", b"1e999"]
     for body in wrong:
@@ -83,7 +83,7 @@ async def test_bodies_that_are_not_what_the_contract_says_are_malformed(quotas: 
         assert (await client.post(ROWS, body)).status == 400
 
 
-async def test_an_allocation_stays_its_owners(quotas: Room[Quotas]) -> None:
+async def test_an_allocation_stays_its_owners(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = await made(client, asked(servers=1))
     reply = await client.put(f"{ROWS}/{row}", asked("owner-2", servers=1))

@@ -16,7 +16,8 @@ from remuda.kernel.errors import Conflict
 from remuda.kernel.tags import Tag
 from remuda.store.objects import Resource
 from tests.kit.asgi.client import Client
-from tests.kit.identity.house import ORGANIZATIONS, House, running, told
+from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment, expect
+from tests.kit.identity.launch import running
 
 RESERVED = {"name": "compute.unikorn-cloud.org/instance", "value": "i-1"}
 PLANTED = Tag(RESERVED["name"], RESERVED["value"])
@@ -42,30 +43,32 @@ class Tagged:
         return {"metadata": {"name": "one", "tags": tags}, "spec": dict(self.spec)}
 
 
-def _in_organization(kind: type[Resource], path: str, **spec: Any) -> Callable[[House], Coroutine[Any, Any, Tagged]]:
-    async def make(house: House) -> Tagged:
-        return Tagged(kind=kind, path=f"{ORGANIZATIONS}/{await house.organization()}/{path}", spec=spec)
+def _in_organization(
+    kind: type[Resource], path: str, **spec: Any
+) -> Callable[[IdentityEnvironment], Coroutine[Any, Any, Tagged]]:
+    async def make(identity: IdentityEnvironment) -> Tagged:
+        return Tagged(kind=kind, path=f"{ORGANIZATIONS}/{await identity.organization()}/{path}", spec=spec)
 
     return make
 
 
-async def _organizations(_: House) -> Tagged:
+async def _organizations(_: IdentityEnvironment) -> Tagged:
     return Tagged(kind=Organization, path=ORGANIZATIONS, spec={"organizationType": "adhoc"})
 
 
-async def _clients(_: House) -> Tagged:
+async def _clients(_: IdentityEnvironment) -> Tagged:
     return Tagged(kind=OAuth2Client, path="/api/v1/oauth2clients", spec={"redirectUris": [REDIRECT]})
 
 
-async def _users(house: House) -> Tagged:
-    path = f"{ORGANIZATIONS}/{await house.organization()}/users"
+async def _users(identity: IdentityEnvironment) -> Tagged:
+    path = f"{ORGANIZATIONS}/{await identity.organization()}/users"
     spec = {"subject": "ann@example.com", "state": "active", "groupIDs": []}
     return Tagged(kind=User, path=path, spec=spec, stored=lambda _: user_id("ann@example.com"))
 
 
-async def _allocations(house: House) -> Tagged:
-    organization = await house.organization()
-    path = f"{ORGANIZATIONS}/{organization}/projects/{await house.project(organization)}/allocations"
+async def _allocations(identity: IdentityEnvironment) -> Tagged:
+    organization = await identity.organization()
+    path = f"{ORGANIZATIONS}/{organization}/projects/{await identity.project(organization)}/allocations"
     spec = {"kind": "server", "id": "one", "allocations": [{"kind": "servers", "committed": 1, "reserved": 0}]}
     return Tagged(kind=Allocation, path=path, spec=spec)
 
@@ -89,62 +92,62 @@ def _is_refused(reply: Any) -> bool:
 
 @pytest.mark.parametrize("name", SUBJECTS)
 async def test_nobody_sets_a_services_tag_or_takes_it_away(name: str, tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        subject, root = await SUBJECTS[name](house), house.client(house.root)
-        before = (await house.store.list(subject.kind)).items
+    async with running(tmp_path) as identity:
+        subject, root = await SUBJECTS[name](identity), identity.client(identity.root)
+        before = (await identity.store.list(subject.kind)).items
         assert _is_refused(await root.post(subject.path, subject.body(PLAIN, RESERVED)))
-        assert {each.name for each in (await house.store.list(subject.kind)).items} == {each.name for each in before}
+        assert {each.name for each in (await identity.store.list(subject.kind)).items} == {each.name for each in before}
 
-        made = told(await root.post(subject.path, subject.body(PLAIN)), _status(subject))
+        made = expect(await root.post(subject.path, subject.body(PLAIN)), _status(subject))
         path = f"{subject.path}/{made['metadata']['id']}"
         stored = subject.stored(made["metadata"]["id"])
         assert _is_refused(await root.put(path, subject.body(RESERVED)))
-        assert await _tags(house, subject, stored) == {(PLAIN["name"], PLAIN["value"])}
+        assert await _tags(identity, subject, stored) == {(PLAIN["name"], PLAIN["value"])}
 
-        await _plant(house, subject, stored)
+        await _plant(identity, subject, stored)
         both = {(PLANTED.name, PLANTED.value), (PLAIN["name"], PLAIN["value"])}
         assert (await root.put(path, subject.body(PLAIN))).status in MADE, "what is left out stays"
-        assert await _tags(house, subject, stored) == both
+        assert await _tags(identity, subject, stored) == both
         assert (await root.put(path, subject.body(PLAIN, RESERVED))).status in MADE, "as it was read"
-        assert await _tags(house, subject, stored) == both
+        assert await _tags(identity, subject, stored) == both
         assert _is_refused(await root.put(path, subject.body({**RESERVED, "value": "i-2"})))
         assert (await root.put(path, subject.body(OTHER))).status in MADE
         own = PLAIN if name == "users" else OTHER
-        assert await _tags(house, subject, stored) == {(PLANTED.name, PLANTED.value), (own["name"], own["value"])}
+        assert await _tags(identity, subject, stored) == {(PLANTED.name, PLANTED.value), (own["name"], own["value"])}
 
 
 async def test_a_service_sets_its_own_tag_and_takes_it_away(tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        subject = await _allocations(house)
+    async with running(tmp_path) as identity:
+        subject = await _allocations(identity)
         theirs = {"name": "region.unikorn-cloud.org/server", "value": "s-1"}
-        compute: Client = house.service(COMPUTE, actor="ann@example.com")
+        compute: Client = identity.service(COMPUTE, actor="ann@example.com")
         assert (await compute.post(subject.path, subject.body(theirs))).status == 422
-        made = told(await compute.post(subject.path, subject.body(RESERVED)), 201)
+        made = expect(await compute.post(subject.path, subject.body(RESERVED)), 201)
         path, name = f"{subject.path}/{made['metadata']['id']}", made["metadata"]["id"]
-        assert await _tags(house, subject, name) == {(PLANTED.name, PLANTED.value)}
+        assert await _tags(identity, subject, name) == {(PLANTED.name, PLANTED.value)}
         assert (await compute.put(path, subject.body(PLAIN))).status in MADE
-        assert await _tags(house, subject, name) == {(PLAIN["name"], PLAIN["value"])}
+        assert await _tags(identity, subject, name) == {(PLAIN["name"], PLAIN["value"])}
 
 
 def _status(subject: Tagged) -> int:
     return 202 if subject.kind in {Organization, Project} else 201
 
 
-async def _tags(house: House, subject: Tagged, name: str) -> set[tuple[str, str]]:
-    spec: Any = (await house.store.get(subject.kind, name)).spec  # type: ignore[attr-defined]  # all of these have one
+async def _tags(identity: IdentityEnvironment, subject: Tagged, name: str) -> set[tuple[str, str]]:
+    spec: Any = (await identity.store.get(subject.kind, name)).spec  # type: ignore[attr-defined]  # all of these have one
     return {(tag.name, tag.value) for tag in spec.tags}
 
 
-async def _plant(house: House, subject: Tagged, name: str) -> None:
+async def _plant(identity: IdentityEnvironment, subject: Tagged, name: str) -> None:
     """Give something a tag of a service's, as that service would have."""
 
     async def planted() -> bool:
-        found: Any = await house.store.get(subject.kind, name)
+        found: Any = await identity.store.get(subject.kind, name)
         spec = msgspec.structs.replace(found.spec, tags=(*found.spec.tags, PLANTED))
         try:
-            await house.store.update(msgspec.structs.replace(found, spec=spec))
+            await identity.store.update(msgspec.structs.replace(found, spec=spec))
         except Conflict:
             return False
         return True
 
-    await house.eventually("nobody else is writing", planted)
+    await identity.eventually("nobody else is writing", planted)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.tenancy.domains import organization_of_domain
 from tests.kit.environment import provided_by
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.tenancy import (
     ORGANIZATIONS,
     PLATFORM,
     made,
@@ -18,24 +18,26 @@ from tests.kit.identity.tenancy_room import (
     provider,
     with_domain,
 )
-from tests.kit.identity.tenancy_stage import Stage, stage
+from tests.kit.identity.tenancy_controllers import TenancyControllers, tenancy_controllers
 from tests.kit.simulation.runner import World, simulate
 
 GOES = ": what is there goes by itself; if it does not, it says itself what keeps it, and an operator can let go of it"
 
 
-def on_stage(scenario: Callable[[Stage], Coroutine[Any, Any, None]], seeds: int = 5) -> None:
+def run_tenancy_controllers(
+    scenario: Callable[[TenancyControllers], Coroutine[Any, Any, None]], seeds: int = 5
+) -> None:
     async def run(world: World) -> None:
-        async with stage(world) as here:
-            await scenario(here)
+        async with tenancy_controllers(world) as farm:
+            await scenario(farm)
 
     simulate(run, seeds)
 
 
-tenancy = provided_by(on_stage)
+tenancy = provided_by(run_tenancy_controllers)
 
 
-async def test_organizations_and_projects_become_provisioned_and_healthy(tenancy: Stage) -> None:
+async def test_organizations_and_projects_become_provisioned_and_healthy(tenancy: TenancyControllers) -> None:
     home, inside = await tenancy.make()
     for path in (f"{ORGANIZATIONS}/{home}", f"{ORGANIZATIONS}/{home}/projects/{inside}"):
         metadata = await tenancy.read(path)
@@ -45,10 +47,10 @@ async def test_organizations_and_projects_become_provisioned_and_healthy(tenancy
     await tenancy.look_again()
 
 
-async def test_both_are_provisioned_again_in_no_time_after_a_put(tenancy: Stage) -> None:
+async def test_both_are_provisioned_again_in_no_time_after_a_put(tenancy: TenancyControllers) -> None:
     await make_platform_provider(tenancy.store)
     home, inside = await tenancy.make(with_domain())
-    client, path = tenancy.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
+    client, path = tenancy.api.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
     changes = {
         path: [organization("new"), with_domain("other.example"), organization("newer")],
         f"{path}/projects/{inside}": [project(name="new"), project(name="newer")],
@@ -68,12 +70,12 @@ async def test_both_are_provisioned_again_in_no_time_after_a_put(tenancy: Stage)
     await tenancy.look_again()
 
 
-async def test_a_project_goes_when_the_last_reference_does(tenancy: Stage) -> None:
+async def test_a_project_goes_when_the_last_reference_does(tenancy: TenancyControllers) -> None:
     home, inside = await tenancy.make()
     path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
     for name in ("one", "two"):
         assert (await tenancy.put_reference(path, name)).status == 201
-    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    assert (await tenancy.api.ask(PLATFORM).delete(path)).status == 202
     await tenancy.rest()
     metadata = await tenancy.read(path)
     assert metadata["provisioningStatus"] == "deprovisioning"
@@ -91,12 +93,12 @@ async def test_a_project_goes_when_the_last_reference_does(tenancy: Stage) -> No
     await tenancy.look_again()
 
 
-async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: Stage) -> None:
+async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: TenancyControllers) -> None:
     home, inside = await tenancy.make()
     path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
     for name in ("a-row", "b-row", "c-row", "d-row"):
         await tenancy.allocate(home, inside, name)
-    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    assert (await tenancy.api.ask(PLATFORM).delete(path)).status == 202
     await tenancy.rest()
     condition = await tenancy.available(Project, inside)
     named = "4 things: server a-row of region; server b-row of region; server c-row of region; and more"
@@ -114,23 +116,25 @@ async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: 
     assert await tenancy.is_gone(path)
 
 
-async def test_rows_of_other_projects_keep_nobody(tenancy: Stage) -> None:
+async def test_rows_of_other_projects_keep_nobody(tenancy: TenancyControllers) -> None:
     home, inside = await tenancy.make()
     _, other = await tenancy.make()
     await tenancy.allocate(home, other, "row")
     path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
-    await tenancy.room.ask(PLATFORM).delete(path)
+    await tenancy.api.ask(PLATFORM).delete(path)
     await tenancy.rest()
     assert await tenancy.is_gone(path)
 
 
-async def test_an_organization_goes_with_everything_in_it_and_says_what_it_waits_for(tenancy: Stage) -> None:
+async def test_an_organization_goes_with_everything_in_it_and_says_what_it_waits_for(
+    tenancy: TenancyControllers,
+) -> None:
     home, inside = await tenancy.make()
     path = f"{ORGANIZATIONS}/{home}"
-    await made(tenancy.room, f"{path}/oauth2providers", provider())
-    await made(tenancy.room, f"{path}/projects", project(name="free"))
+    await made(tenancy.api, f"{path}/oauth2providers", provider())
+    await made(tenancy.api, f"{path}/projects", project(name="free"))
     await tenancy.put_reference(f"{path}/projects/{inside}", "one")
-    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    assert (await tenancy.api.ask(PLATFORM).delete(path)).status == 202
     await tenancy.rest()
     metadata = await tenancy.read(path)
     assert metadata["provisioningStatus"] == "deprovisioning"
@@ -146,7 +150,7 @@ async def test_an_organization_goes_with_everything_in_it_and_says_what_it_waits
     await tenancy.look_again()
 
 
-async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy: Stage) -> None:
+async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy: TenancyControllers) -> None:
     home, inside = await tenancy.make()
     path = f"{ORGANIZATIONS}/{home}"
     found = await tenancy.store.get(Organization, home)
@@ -154,13 +158,13 @@ async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy
     held = await tenancy.store.get(Project, inside)
     await tenancy.store.update(replace(held, spec=replace(held.spec, pause=True)))
     await make_platform_provider(tenancy.store)
-    assert (await tenancy.room.ask(PLATFORM).put(path, with_domain())).status == 200
-    assert (await tenancy.room.ask(PLATFORM).put(f"{path}/projects/{inside}", project())).status == 200
+    assert (await tenancy.api.ask(PLATFORM).put(path, with_domain())).status == 200
+    assert (await tenancy.api.ask(PLATFORM).put(f"{path}/projects/{inside}", project())).status == 200
     await tenancy.rest()
     assert (await tenancy.store.get(Organization, home)).spec.pause
     assert (await tenancy.store.get(Project, inside)).spec.pause
     assert await organization_of_domain(tenancy.store, "acme.example") is None
-    assert (await tenancy.room.ask(PLATFORM).delete(path)).status == 202
+    assert (await tenancy.api.ask(PLATFORM).delete(path)).status == 202
     await tenancy.rest()
     assert await tenancy.is_gone(path)
 
@@ -168,13 +172,13 @@ async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy
 # Domains.
 
 
-async def test_an_organization_gets_its_domain_and_gives_it_up_again(tenancy: Stage) -> None:
+async def test_an_organization_gets_its_domain_and_gives_it_up_again(tenancy: TenancyControllers) -> None:
     await make_platform_provider(tenancy.store)
     home, _ = await tenancy.make(with_domain("ACME.example"))
     found = await organization_of_domain(tenancy.store, "Acme.Example")
     assert found is not None
     assert found.name == home
-    client, path = tenancy.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
+    client, path = tenancy.api.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
     assert (await client.put(path, with_domain("next.example"))).status == 200
     await tenancy.rest()
     assert await organization_of_domain(tenancy.store, "acme.example") is None
@@ -185,7 +189,9 @@ async def test_an_organization_gets_its_domain_and_gives_it_up_again(tenancy: St
     await tenancy.look_again()
 
 
-async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told(tenancy: Stage) -> None:
+async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told(
+    tenancy: TenancyControllers,
+) -> None:
     await make_platform_provider(tenancy.store)
     (one, _), (two, _) = await tenancy.make(with_domain("one.example")), await tenancy.make(with_domain("two.example"))
     # Past the check of the service, as in a race.
@@ -204,7 +210,7 @@ async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is
         f"another organization has the domain {wish}",
     )
     await tenancy.look_again()
-    assert (await tenancy.room.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202
+    assert (await tenancy.api.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202
     await tenancy.rest()
     heir = await organization_of_domain(tenancy.store, "acme.example")
     assert heir is not None

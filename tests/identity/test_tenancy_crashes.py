@@ -14,20 +14,20 @@ from remuda.kernel.errors import RemudaError
 from remuda.resources.schema import MetadataWrite
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.tenancy import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,
     PLATFORM_PROVIDER,
-    TenancyRoom,
-    in_tenancy,
+    TenancyApi,
     make_organization,
     make_platform_provider,
     project,
     provider,
+    run_tenancy,
     with_domain,
 )
-from tests.kit.identity.tenancy_stage import SERVERS, Stage, stage
+from tests.kit.identity.tenancy_controllers import SERVERS, TenancyControllers, tenancy_controllers
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 
@@ -45,9 +45,9 @@ class Story:
         self.told = 0
         """How many of its requests were acknowledged at most."""
 
-    async def tell(self, here: Stage) -> None:
+    async def tell(self, tenancy: TenancyControllers) -> None:
         """Go on until the end, or until somebody says that it cannot be done now."""
-        client = here.room.ask(PLATFORM)
+        client = tenancy.api.ask(PLATFORM)
         for number, step in enumerate(self._steps()):
             reply = await step(client, f"step-{number}")
             if reply.status == 503:
@@ -55,7 +55,7 @@ class Story:
             is_done_before = number >= FIRST_DELETE and reply.status == 404
             assert reply.status < 300 or is_done_before, reply
             self.told = max(self.told, number + 1)
-            await here.world.clock.sleep(1)
+            await tenancy.world.clock.sleep(1)
 
     def _steps(self) -> Iterator[Step]:
         yield self._make_home
@@ -86,20 +86,20 @@ class Story:
         return f"{self._path}/projects/{self.inside}/references/{SERVERS}%252Fone"
 
 
-async def names(here: Stage) -> list[str]:
+async def names(tenancy: TenancyControllers) -> list[str]:
     kinds = (Organization, Project, OAuth2Provider, Domain)
-    return [each.name for kind in kinds for each in (await here.store.list(kind)).items]
+    return [each.name for kind in kinds for each in (await tenancy.store.list(kind)).items]
 
 
-async def check_kept(here: Stage, story: Story) -> None:
+async def check_kept(tenancy: TenancyControllers, story: Story) -> None:
     """What was acknowledged is there. What was asked next may be as well: nobody knows."""
     if story.told >= STEPS - 1:
         return
     if story.told >= 1:
-        home = await here.store.get(Organization, story.home)
+        home = await tenancy.store.get(Organization, story.home)
         assert home.is_deleting or story.told <= FIRST_DELETE
     if story.told >= 2:
-        inside = await here.store.get(Project, story.inside)
+        inside = await tenancy.store.get(Project, story.inside)
         assert f"{SERVERS}/one" in inside.metadata.finalizers or story.told < 5
 
 
@@ -109,24 +109,24 @@ def lose_power(sync: int, keep: Keep) -> bool:
 
     async def scenario(world: World) -> None:
         story = Story()
-        async with stage(world) as here:
-            await make_platform_provider(here.store)
+        async with tenancy_controllers(world) as farm:
+            await make_platform_provider(farm.store)
         world.plan_power_cut(sync, keep=keep)
         try:
-            async with stage(world) as here:
-                await story.tell(here)
+            async with tenancy_controllers(world) as farm:
+                await story.tell(farm)
         except (RemudaError, apsw.Error):
             pass
         reached.append(world.disk.is_cut)
         world.power_cut(keep)
-        async with stage(world) as here:
-            await check_kept(here, story)
-            await here.rest()
-            await story.tell(here)
+        async with tenancy_controllers(world) as farm:
+            await check_kept(farm, story)
+            await farm.rest()
+            await story.tell(farm)
             assert story.told == STEPS
-            await here.rest()
-            assert await names(here) == [PLATFORM_PROVIDER]
-            await here.look_again()
+            await farm.rest()
+            assert await names(farm) == [PLATFORM_PROVIDER]
+            await farm.look_again()
 
     with capture_logs():
         simulate(scenario, [sync])
@@ -140,9 +140,9 @@ def test_a_loss_of_power_at_any_write_leaves_nothing_lost_and_nothing_over() -> 
 
 
 def test_a_request_whose_answer_was_lost_makes_nothing_twice() -> None:
-    async def scenario(room: TenancyRoom) -> None:
-        home = await make_organization(room)
-        tenancy, context = room.service, Context(principal=PLATFORM, operation=ABSENT)
+    async def scenario(environment: TenancyApi) -> None:
+        home = await make_organization(environment)
+        tenancy, context = environment.service, Context(principal=PLATFORM, operation=ABSENT)
         name = MetadataWrite(name="same")
         adhoc = wire.OrganizationWrite(metadata=name, spec=wire.OrganizationSpecWire(organization_type="adhoc"))
         empty = wire.ProjectWrite(metadata=name, spec=wire.ProjectSpecWire(group_ids=()))
@@ -152,6 +152,10 @@ def test_a_request_whose_answer_was_lost_makes_nothing_twice() -> None:
             assert (await tenancy.organizations.create(context, adhoc)).name == ABSENT
             assert (await tenancy.projects.create(context, home, empty)).name == ABSENT
             assert (await tenancy.providers.create(context, home, login)).name == ABSENT
-        assert len((await room.store.list(Project)).items) == len((await room.store.list(OAuth2Provider)).items) == 1
+        assert (
+            len((await environment.store.list(Project)).items)
+            == len((await environment.store.list(OAuth2Provider)).items)
+            == 1
+        )
 
-    in_tenancy(scenario)
+    run_tenancy(scenario)

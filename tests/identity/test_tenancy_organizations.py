@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.tenancy import Organization
-from tests.kit.identity.room import everywhere, member
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.resource_api import everywhere, member
+from tests.kit.identity.tenancy import (
     ABSENT,
     NOWHERE,
     ORGANIZATIONS,
     PLATFORM,
     PLATFORM_PROVIDER,
     STRANGE_ORGANIZATION,
-    TenancyRoom,
+    TenancyApi,
     administrator,
     forbidden,
     ids,
@@ -38,10 +38,10 @@ from tests.kit.identity.tenancy_room import (
 READS_ALL = everywhere("reader@example.com", "identity:organizations R")
 
 
-async def first_events(room: TenancyRoom, who: Principal, query: dict[str, str], count: int) -> list[Received]:
+async def first_events(tenancy: TenancyApi, who: Principal, query: dict[str, str], count: int) -> list[Received]:
     """Return the first events of a watch of organizations."""
     found: list[Received] = []
-    async with room.ask(who).stream(ORGANIZATIONS, query) as stream, asyncio.timeout(60):
+    async with tenancy.ask(who).stream(ORGANIZATIONS, query) as stream, asyncio.timeout(60):
         reader = EventReader()
         async for chunk in stream.chunks():
             found += reader.feed(chunk)
@@ -50,7 +50,7 @@ async def first_events(room: TenancyRoom, who: Principal, query: dict[str, str],
     return found
 
 
-async def test_a_new_organization_is_pending_and_says_who_made_it(tenancy: TenancyRoom) -> None:
+async def test_a_new_organization_is_pending_and_says_who_made_it(tenancy: TenancyApi) -> None:
     body = organization(name="acme")
     body["metadata"] |= {"description": "ours", "tags": [{"name": "tier", "value": "gold"}]}
     reply = await tenancy.ask(PLATFORM).post(ORGANIZATIONS, body)
@@ -65,7 +65,7 @@ async def test_a_new_organization_is_pending_and_says_who_made_it(tenancy: Tenan
     assert (await tenancy.ask(PLATFORM).get(f"{ORGANIZATIONS}/{metadata['id']}")).json == reply.json
 
 
-async def test_the_same_request_under_its_key_makes_one_organization(tenancy: TenancyRoom) -> None:
+async def test_the_same_request_under_its_key_makes_one_organization(tenancy: TenancyApi) -> None:
     client = tenancy.ask(PLATFORM)
     replies = [await client.post(ORGANIZATIONS, organization(), idempotency_key="once") for _ in range(2)]
     assert [reply.status for reply in replies] == [202, 202]
@@ -73,11 +73,11 @@ async def test_the_same_request_under_its_key_makes_one_organization(tenancy: Te
     assert len(ids(await client.get(ORGANIZATIONS))) == 1
 
 
-async def test_names_need_not_be_unique(tenancy: TenancyRoom) -> None:
+async def test_names_need_not_be_unique(tenancy: TenancyApi) -> None:
     assert await make_organization(tenancy, "acme") != await make_organization(tenancy, "acme")
 
 
-async def test_making_and_removing_organizations_takes_the_right_everywhere(tenancy: TenancyRoom) -> None:
+async def test_making_and_removing_organizations_takes_the_right_everywhere(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     local = member("boss@example.com", home, "identity:organizations CRUD")
     assert refusal(await tenancy.ask(local).post(ORGANIZATIONS, organization())) == forbidden(
@@ -89,7 +89,7 @@ async def test_making_and_removing_organizations_takes_the_right_everywhere(tena
         )
 
 
-async def test_an_organization_is_read_and_changed_by_those_who_may(tenancy: TenancyRoom) -> None:
+async def test_an_organization_is_read_and_changed_by_those_who_may(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     path = f"{ORGANIZATIONS}/{home}"
     boss = tenancy.ask(administrator(home))
@@ -105,7 +105,7 @@ async def test_an_organization_is_read_and_changed_by_those_who_may(tenancy: Ten
     assert (await plain.put(path, organization())).status == 403
 
 
-async def test_a_foreign_organization_is_forbidden_whether_it_exists_or_not(tenancy: TenancyRoom) -> None:
+async def test_a_foreign_organization_is_forbidden_whether_it_exists_or_not(tenancy: TenancyApi) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     boss = tenancy.ask(administrator(home))
     why = forbidden("read", "organizations", STRANGE_ORGANIZATION)
@@ -114,7 +114,7 @@ async def test_a_foreign_organization_is_forbidden_whether_it_exists_or_not(tena
         assert (await boss.put(f"{ORGANIZATIONS}/{name}", organization())).status == 403
 
 
-async def test_an_absent_organization_is_not_found_by_those_who_may_read_all(tenancy: TenancyRoom) -> None:
+async def test_an_absent_organization_is_not_found_by_those_who_may_read_all(tenancy: TenancyApi) -> None:
     client, path = tenancy.ask(PLATFORM), f"{ORGANIZATIONS}/{ABSENT}"
     assert refusal(await client.get(path)) == (404, "resource not found")
     assert (await client.put(path, organization())).status == 404
@@ -122,7 +122,7 @@ async def test_an_absent_organization_is_not_found_by_those_who_may_read_all(ten
     assert (await client.get(f"{ORGANIZATIONS}/nonsense")).status == 400
 
 
-async def test_nobody_in_particular_sees_nothing(tenancy: TenancyRoom) -> None:
+async def test_nobody_in_particular_sees_nothing(tenancy: TenancyApi) -> None:
     nobody = tenancy.ask(None)
     assert (await nobody.get(ORGANIZATIONS)).status == 401
     assert (await nobody.post(ORGANIZATIONS, organization())).status == 401
@@ -132,7 +132,7 @@ async def test_nobody_in_particular_sees_nothing(tenancy: TenancyRoom) -> None:
 # Lists.
 
 
-async def test_whoever_may_read_all_sees_all_sorted_by_id(tenancy: TenancyRoom) -> None:
+async def test_whoever_may_read_all_sees_all_sorted_by_id(tenancy: TenancyApi) -> None:
     there = sorted([await make_organization(tenancy, name) for name in ("a", "b", "c")])
     assert ids(await tenancy.ask(READS_ALL).get(ORGANIZATIONS)) == there
     page = await tenancy.ask(READS_ALL).get(ORGANIZATIONS, {"limit": "2"})
@@ -141,7 +141,7 @@ async def test_whoever_may_read_all_sees_all_sorted_by_id(tenancy: TenancyRoom) 
     assert ids(await tenancy.ask(READS_ALL).get(ORGANIZATIONS, more)) == there[2:]
 
 
-async def test_a_user_sees_where_it_is_a_member_even_where_that_is_suspended(tenancy: TenancyRoom) -> None:
+async def test_a_user_sees_where_it_is_a_member_even_where_that_is_suspended(tenancy: TenancyApi) -> None:
     one, two, _ = [await make_organization(tenancy, name) for name in ("a", "b", "c")]
     await make_user(tenancy.store, "me@example.com")
     await join(tenancy.store, "me@example.com", one)
@@ -154,7 +154,7 @@ async def test_a_user_sees_where_it_is_a_member_even_where_that_is_suspended(ten
     assert ids(await tenancy.ask(stranger()).get(ORGANIZATIONS)) == []
 
 
-async def test_one_dangling_membership_does_not_break_the_list(tenancy: TenancyRoom) -> None:
+async def test_one_dangling_membership_does_not_break_the_list(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     await make_user(tenancy.store, "me@example.com")
     await join(tenancy.store, "me@example.com", home)
@@ -164,7 +164,7 @@ async def test_one_dangling_membership_does_not_break_the_list(tenancy: TenancyR
     assert ids(await me.get(ORGANIZATIONS, {"limit": "10"})) == [home]
 
 
-async def test_a_user_for_whom_one_organization_vouches_sees_no_other(tenancy: TenancyRoom) -> None:
+async def test_a_user_for_whom_one_organization_vouches_sees_no_other(tenancy: TenancyApi) -> None:
     one, two = await make_organization(tenancy, "one"), await make_organization(tenancy, "two")
     await make_user(tenancy.store, "me@example.com")
     for each in (one, two):
@@ -177,7 +177,7 @@ async def test_a_user_for_whom_one_organization_vouches_sees_no_other(tenancy: T
             assert ids(await tenancy.ask(vouched).get(ORGANIZATIONS, query)) == seen
 
 
-async def test_a_service_account_sees_its_one_home_whatever_email_it_names(tenancy: TenancyRoom) -> None:
+async def test_a_service_account_sees_its_one_home_whatever_email_it_names(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     await make_organization(tenancy, "other")
     account = tenancy.ask(service_account(home))
@@ -185,13 +185,13 @@ async def test_a_service_account_sees_its_one_home_whatever_email_it_names(tenan
     assert ids(await account.get(ORGANIZATIONS, {"email": "somebody@example.com"})) == [home]
 
 
-async def test_a_system_account_that_may_not_read_organizations_is_no_member_of_any(tenancy: TenancyRoom) -> None:
+async def test_a_system_account_that_may_not_read_organizations_is_no_member_of_any(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     assert (await tenancy.ask(system("identity:projects R")).get(ORGANIZATIONS)).status == 404
     assert ids(await tenancy.ask(system("identity:organizations R")).get(ORGANIZATIONS)) == [home]
 
 
-async def test_organizations_of_somebody_else_take_the_right_to_read_all_users(tenancy: TenancyRoom) -> None:
+async def test_organizations_of_somebody_else_take_the_right_to_read_all_users(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     await make_organization(tenancy, "other")
     await make_user(tenancy.store, "me@example.com")
@@ -209,7 +209,7 @@ async def test_organizations_of_somebody_else_take_the_right_to_read_all_users(t
         assert (await tenancy.ask(PLATFORM).get(ORGANIZATIONS, {"email": unknown})).status == 404
 
 
-async def test_a_member_watches_its_organizations_from_its_list_on_and_no_others(tenancy: TenancyRoom) -> None:
+async def test_a_member_watches_its_organizations_from_its_list_on_and_no_others(tenancy: TenancyApi) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     await make_user(tenancy.store, "me@example.com")
     await join(tenancy.store, "me@example.com", home)
@@ -233,7 +233,7 @@ async def test_a_member_watches_its_organizations_from_its_list_on_and_no_others
 
 
 async def test_an_organization_with_a_domain_reads_as_it_was_written_and_adhoc_clears_all_of_it(
-    tenancy: TenancyRoom,
+    tenancy: TenancyApi,
 ) -> None:
     await make_platform_provider(tenancy.store)
     client = tenancy.ask(PLATFORM)
@@ -270,7 +270,7 @@ async def test_an_organization_with_a_domain_reads_as_it_was_written_and_adhoc_c
     ],
 )
 async def test_a_domain_without_what_it_needs_is_refused_and_changes_nothing(
-    tenancy: TenancyRoom, spec: dict[str, Any], field: str
+    tenancy: TenancyApi, spec: dict[str, Any], field: str
 ) -> None:
     await make_platform_provider(tenancy.store)
     home = await make_organization(tenancy)
@@ -287,7 +287,7 @@ async def test_a_domain_without_what_it_needs_is_refused_and_changes_nothing(
 
 
 async def test_a_provider_of_the_organization_serves_its_domain_and_no_other_organizations(
-    tenancy: TenancyRoom,
+    tenancy: TenancyApi,
 ) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     own = await made(tenancy, f"{ORGANIZATIONS}/{home}/oauth2providers", provider())
@@ -299,7 +299,7 @@ async def test_a_provider_of_the_organization_serves_its_domain_and_no_other_org
     assert (await client.get(f"{ORGANIZATIONS}/{home}")).json["spec"]["providerID"] == own
 
 
-async def test_a_domain_that_another_organization_has_is_refused(tenancy: TenancyRoom) -> None:
+async def test_a_domain_that_another_organization_has_is_refused(tenancy: TenancyApi) -> None:
     await make_platform_provider(tenancy.store)
     client = tenancy.ask(PLATFORM)
     first = await made(tenancy, ORGANIZATIONS, with_domain())
@@ -320,7 +320,7 @@ async def test_a_domain_that_another_organization_has_is_refused(tenancy: Tenanc
 # What every write has.
 
 
-async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyRoom) -> None:
+async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyApi) -> None:
     path = f"{ORGANIZATIONS}/{await make_organization(tenancy)}"
     client = tenancy.ask(PLATFORM)
     seen = (await client.get(path)).headers["etag"]
@@ -331,7 +331,7 @@ async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: Tenan
     assert (await client.delete(path, if_match=now)).status == 202
 
 
-async def test_a_bad_body_is_refused_before_rights_are_asked(tenancy: TenancyRoom) -> None:
+async def test_a_bad_body_is_refused_before_rights_are_asked(tenancy: TenancyApi) -> None:
     anybody = tenancy.ask(stranger())
     assert (await anybody.post(ORGANIZATIONS, {"metadata": {"name": "acme"}})).status == 400
     assert (await anybody.post(ORGANIZATIONS, organization("-bad-"))).status == 400
@@ -341,7 +341,7 @@ async def test_a_bad_body_is_refused_before_rights_are_asked(tenancy: TenancyRoo
     assert (await tenancy.ask(PLATFORM).post(ORGANIZATIONS, twice)).status == 422
 
 
-async def test_deleting_an_organization_is_asked_for_once_and_readable_meanwhile(tenancy: TenancyRoom) -> None:
+async def test_deleting_an_organization_is_asked_for_once_and_readable_meanwhile(tenancy: TenancyApi) -> None:
     path = f"{ORGANIZATIONS}/{await make_organization(tenancy)}"
     client = tenancy.ask(PLATFORM)
     for _ in range(2):
@@ -352,7 +352,7 @@ async def test_deleting_an_organization_is_asked_for_once_and_readable_meanwhile
     assert metadata["deletionTime"]
 
 
-async def test_the_audit_of_an_organization_has_what_was_done_to_it(tenancy: TenancyRoom) -> None:
+async def test_the_audit_of_an_organization_has_what_was_done_to_it(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     await tenancy.ask(PLATFORM).put(f"{ORGANIZATIONS}/{home}", organization("new"))
     entries = (await tenancy.store.read("audit", f"organization/{home}", after=0)).entries
@@ -360,6 +360,6 @@ async def test_the_audit_of_an_organization_has_what_was_done_to_it(tenancy: Ten
     assert all(home.encode() in bytes(each.data) for each in entries)
 
 
-async def test_the_service_says_which_release_it_is(tenancy: TenancyRoom) -> None:
+async def test_the_service_says_which_release_it_is(tenancy: TenancyApi) -> None:
     reply = await tenancy.ask(stranger()).get("/api/version")
     assert reply.json == {"name": "unikorn-identity", "version": "1.2.3"}

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.tenancy import IN_CARE, Project
-from tests.kit.identity.room import everywhere, member
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.resource_api import everywhere, member
+from tests.kit.identity.tenancy import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,
     STRANGE_ORGANIZATION,
     STRANGE_PROJECT,
-    TenancyRoom,
+    TenancyApi,
     administrator,
     forbidden,
     ids,
@@ -40,11 +40,11 @@ def reference_at(path: str, reference: str = REFERENCE) -> str:
     return f"{path}/references/{reference.replace('/', '%252F')}"
 
 
-async def make_project(room: TenancyRoom, home: str, *groups: str, name: str = "prod") -> str:
-    return await made(room, projects_of(home), project(*groups, name=name))
+async def make_project(tenancy: TenancyApi, home: str, *groups: str, name: str = "prod") -> str:
+    return await made(tenancy, projects_of(home), project(*groups, name=name))
 
 
-async def test_a_new_project_is_pending_belongs_to_its_organization_and_is_owned_by_it(tenancy: TenancyRoom) -> None:
+async def test_a_new_project_is_pending_belongs_to_its_organization_and_is_owned_by_it(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     await make_group(tenancy.store, home, GROUP)
     boss = tenancy.ask(administrator(home))
@@ -62,7 +62,7 @@ async def test_a_new_project_is_pending_belongs_to_its_organization_and_is_owned
     assert stored.finalizers == (IN_CARE,)
 
 
-async def test_the_same_request_under_its_key_makes_one_project(tenancy: TenancyRoom) -> None:
+async def test_the_same_request_under_its_key_makes_one_project(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     client = tenancy.ask(administrator(home))
     replies = [await client.post(projects_of(home), project(), idempotency_key="once") for _ in range(2)]
@@ -70,7 +70,7 @@ async def test_the_same_request_under_its_key_makes_one_project(tenancy: Tenancy
     assert len(ids(await client.get(projects_of(home)))) == 1
 
 
-async def test_a_project_takes_the_right_in_the_whole_organization(tenancy: TenancyRoom) -> None:
+async def test_a_project_takes_the_right_in_the_whole_organization(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     local = member("local@example.com", home, "", **{ABSENT.replace("-", "_"): "identity:projects CRUD"})
     assert refusal(await tenancy.ask(local).post(projects_of(home), project())) == forbidden("create", "projects")
@@ -79,7 +79,7 @@ async def test_a_project_takes_the_right_in_the_whole_organization(tenancy: Tena
     assert (await tenancy.ask(None).post(projects_of(home), project())).status == 401
 
 
-async def test_groups_that_are_not_there_or_somebody_elses_are_refused(tenancy: TenancyRoom) -> None:
+async def test_groups_that_are_not_there_or_somebody_elses_are_refused(tenancy: TenancyApi) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     await make_group(tenancy.store, other, OTHER_GROUP)
     made_before = await make_project(tenancy, home)
@@ -93,7 +93,7 @@ async def test_groups_that_are_not_there_or_somebody_elses_are_refused(tenancy: 
     assert (await boss.post(projects_of(home), {"metadata": {"name": "prod"}, "spec": {}})).status == 400
 
 
-async def test_a_project_is_changed_whole(tenancy: TenancyRoom) -> None:
+async def test_a_project_is_changed_whole(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     await make_group(tenancy.store, home, GROUP)
     path = f"{projects_of(home)}/{await make_project(tenancy, home, GROUP)}"
@@ -111,7 +111,7 @@ async def test_a_project_is_changed_whole(tenancy: TenancyRoom) -> None:
     assert read["spec"] == {"groupIDs": [GROUP]}
 
 
-async def test_a_list_shows_the_projects_that_the_caller_may_read(tenancy: TenancyRoom) -> None:
+async def test_a_list_shows_the_projects_that_the_caller_may_read(tenancy: TenancyApi) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     there = sorted([await make_project(tenancy, home, name=name) for name in ("a", "b", "c")])
     await make_project(tenancy, other)
@@ -124,7 +124,7 @@ async def test_a_list_shows_the_projects_that_the_caller_may_read(tenancy: Tenan
 
 
 async def test_projects_of_a_foreign_organization_are_forbidden_and_those_of_an_absent_one_not_found(
-    tenancy: TenancyRoom,
+    tenancy: TenancyApi,
 ) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     inside = await make_project(tenancy, other)
@@ -139,7 +139,7 @@ async def test_projects_of_a_foreign_organization_are_forbidden_and_those_of_an_
     assert (await tenancy.ask(None).get(projects_of(home))).status == 401
 
 
-async def test_a_project_of_another_organization_is_not_found_in_ones_own(tenancy: TenancyRoom) -> None:
+async def test_a_project_of_another_organization_is_not_found_in_ones_own(tenancy: TenancyApi) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     foreign = f"{projects_of(home)}/{await make_project(tenancy, other)}"
     boss = tenancy.ask(administrator(home))
@@ -148,7 +148,7 @@ async def test_a_project_of_another_organization_is_not_found_in_ones_own(tenanc
     assert (await boss.delete(foreign)).status == 404
 
 
-async def test_what_may_be_done_to_a_project_is_asked_in_that_project(tenancy: TenancyRoom) -> None:
+async def test_what_may_be_done_to_a_project_is_asked_in_that_project(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     mine, other = await make_project(tenancy, home), await make_project(tenancy, home)
     one = {mine.replace("-", "_"): "identity:projects RU"}
@@ -160,7 +160,7 @@ async def test_what_may_be_done_to_a_project_is_asked_in_that_project(tenancy: T
     assert refusal(await me.get(f"{projects_of(home)}/{other}")) == forbidden("read", "projects", STRANGE_PROJECT)
 
 
-async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyRoom) -> None:
+async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     path = f"{projects_of(home)}/{await make_project(tenancy, home)}"
     boss = tenancy.ask(administrator(home))
@@ -173,7 +173,7 @@ async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: Tenan
     assert (await boss.delete(path, if_match=now)).status == 202
 
 
-async def test_nothing_is_made_in_an_organization_that_goes(tenancy: TenancyRoom) -> None:
+async def test_nothing_is_made_in_an_organization_that_goes(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     kept = await make_project(tenancy, home)
     assert (await tenancy.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{home}")).status == 202
@@ -185,7 +185,7 @@ async def test_nothing_is_made_in_an_organization_that_goes(tenancy: TenancyRoom
 # References.
 
 
-async def test_a_reference_is_put_and_taken_away_as_often_as_one_likes(tenancy: TenancyRoom) -> None:
+async def test_a_reference_is_put_and_taken_away_as_often_as_one_likes(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     name = await make_project(tenancy, home)
     region, path = tenancy.ask(REGION), reference_at(f"{projects_of(home)}/{name}")
@@ -200,7 +200,7 @@ async def test_a_reference_is_put_and_taken_away_as_often_as_one_likes(tenancy: 
 
 
 async def test_references_are_for_those_who_have_the_right_and_for_projects_that_are_there(
-    tenancy: TenancyRoom,
+    tenancy: TenancyApi,
 ) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     path = reference_at(f"{projects_of(home)}/{await make_project(tenancy, home)}")
@@ -229,7 +229,7 @@ async def test_references_are_for_those_who_have_the_right_and_for_projects_that
         f"servers.region.unikorn-cloud.org/{'x' * 64}",
     ],
 )
-async def test_what_is_no_reference_of_another_services_is_refused(tenancy: TenancyRoom, reference: str) -> None:
+async def test_what_is_no_reference_of_another_services_is_refused(tenancy: TenancyApi, reference: str) -> None:
     home = await make_organization(tenancy)
     name = await make_project(tenancy, home)
     path = reference_at(f"{projects_of(home)}/{name}", reference.replace(" ", "%2520"))
@@ -238,7 +238,7 @@ async def test_what_is_no_reference_of_another_services_is_refused(tenancy: Tena
     assert (await tenancy.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
 
 
-async def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_one(tenancy: TenancyRoom) -> None:
+async def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_one(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     path = f"{projects_of(home)}/{await make_project(tenancy, home)}"
     region = tenancy.ask(REGION)
@@ -254,7 +254,7 @@ async def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_
     assert (await region.delete(reference_at(path))).status == 204
 
 
-async def test_a_right_everywhere_to_something_else_shows_no_projects(tenancy: TenancyRoom) -> None:
+async def test_a_right_everywhere_to_something_else_shows_no_projects(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     reader = everywhere("reader@example.com", "identity:organizations R")
     assert (await tenancy.ask(reader).get(projects_of(home))).status == 403

@@ -4,13 +4,13 @@ import pytest
 
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.kernel.secrets import Secret
-from tests.kit.identity.room import member
-from tests.kit.identity.tenancy_room import (
+from tests.kit.identity.resource_api import member
+from tests.kit.identity.tenancy import (
     ABSENT,
     ORGANIZATIONS,
     PLATFORM,
     PLATFORM_PROVIDER,
-    TenancyRoom,
+    TenancyApi,
     administrator,
     forbidden,
     ids,
@@ -28,12 +28,12 @@ def providers_of(home: str) -> str:
     return f"{ORGANIZATIONS}/{home}/oauth2providers"
 
 
-async def secret_of(room: TenancyRoom, name: str) -> Secret | None:
-    return (await room.store.get(OAuth2Provider, name)).spec.client_secret
+async def secret_of(tenancy: TenancyApi, name: str) -> Secret | None:
+    return (await tenancy.store.get(OAuth2Provider, name)).spec.client_secret
 
 
 async def test_everybody_who_is_somebody_reads_the_providers_of_the_platform_without_their_secrets(
-    tenancy: TenancyRoom,
+    tenancy: TenancyApi,
 ) -> None:
     await make_platform_provider(tenancy.store)
     await made(tenancy, providers_of(await make_organization(tenancy)), provider())
@@ -46,7 +46,7 @@ async def test_everybody_who_is_somebody_reads_the_providers_of_the_platform_wit
     assert (await tenancy.ask(None).get("/api/v1/oauth2providers")).status == 401
 
 
-async def test_a_provider_of_an_organization_is_made_read_changed_and_removed(tenancy: TenancyRoom) -> None:
+async def test_a_provider_of_an_organization_is_made_read_changed_and_removed(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     boss, path = tenancy.ask(administrator(home)), providers_of(home)
     reply = await boss.post(path, provider(type="microsoft"))
@@ -74,7 +74,7 @@ async def test_a_provider_of_an_organization_is_made_read_changed_and_removed(te
     assert (await boss.put(one, provider())).status == 404
 
 
-async def test_a_secret_stays_until_another_comes_and_goes_with_an_empty_one(tenancy: TenancyRoom) -> None:
+async def test_a_secret_stays_until_another_comes_and_goes_with_an_empty_one(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     name = await made(tenancy, providers_of(home), provider())
     boss, path = tenancy.ask(administrator(home)), f"{providers_of(home)}/{name}"
@@ -89,7 +89,7 @@ async def test_a_secret_stays_until_another_comes_and_goes_with_an_empty_one(ten
     assert await secret_of(tenancy, name) is None
 
 
-async def test_a_secret_goes_to_no_other_issuer(tenancy: TenancyRoom) -> None:
+async def test_a_secret_goes_to_no_other_issuer(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     name = await made(tenancy, providers_of(home), provider())
     elsewhere = provider(issuer="https://elsewhere.example/")
@@ -99,7 +99,7 @@ async def test_a_secret_goes_to_no_other_issuer(tenancy: TenancyRoom) -> None:
     assert await secret_of(tenancy, name) is None
 
 
-async def test_a_secret_is_in_no_byte_of_the_disk(tenancy: TenancyRoom) -> None:
+async def test_a_secret_is_in_no_byte_of_the_disk(tenancy: TenancyApi) -> None:
     await made(tenancy, providers_of(await make_organization(tenancy)), provider())
     files = [path for path in tenancy.world.disk.directory.iterdir() if path.is_file()]
     assert files
@@ -122,7 +122,7 @@ async def test_a_secret_is_in_no_byte_of_the_disk(tenancy: TenancyRoom) -> None:
         "javascript:alert(1)",
     ],
 )
-async def test_an_issuer_that_cannot_be_trusted_is_refused(tenancy: TenancyRoom, issuer: str) -> None:
+async def test_an_issuer_that_cannot_be_trusted_is_refused(tenancy: TenancyApi, issuer: str) -> None:
     home = await make_organization(tenancy)
     boss = tenancy.ask(administrator(home))
     status, why = refusal(await boss.post(providers_of(home), provider(issuer=issuer)))
@@ -141,12 +141,12 @@ async def test_an_issuer_that_cannot_be_trusted_is_refused(tenancy: TenancyRoom,
         "http://[::1]",
     ],
 )
-async def test_an_issuer_is_asked_over_https_or_on_this_machine(tenancy: TenancyRoom, issuer: str) -> None:
+async def test_an_issuer_is_asked_over_https_or_on_this_machine(tenancy: TenancyApi, issuer: str) -> None:
     home = await make_organization(tenancy)
     assert await made(tenancy, providers_of(home), provider(issuer=issuer), administrator(home))
 
 
-async def test_providers_take_rights_in_their_organization(tenancy: TenancyRoom) -> None:
+async def test_providers_take_rights_in_their_organization(tenancy: TenancyApi) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     foreign = await made(tenancy, providers_of(other), provider())
     boss = tenancy.ask(administrator(home))
@@ -168,7 +168,7 @@ async def test_providers_take_rights_in_their_organization(tenancy: TenancyRoom)
     assert (await tenancy.ask(None).get(path)).status == 401
 
 
-async def test_a_provider_of_the_platform_is_nobodys_to_change(tenancy: TenancyRoom) -> None:
+async def test_a_provider_of_the_platform_is_nobodys_to_change(tenancy: TenancyApi) -> None:
     await make_platform_provider(tenancy.store)
     home = await make_organization(tenancy)
     path = f"{providers_of(home)}/{PLATFORM_PROVIDER}"
@@ -176,7 +176,7 @@ async def test_a_provider_of_the_platform_is_nobodys_to_change(tenancy: TenancyR
     assert (await tenancy.ask(PLATFORM).delete(path)).status == 404
 
 
-async def test_a_provider_that_a_domain_needs_goes_when_the_domain_does(tenancy: TenancyRoom) -> None:
+async def test_a_provider_that_a_domain_needs_goes_when_the_domain_does(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     own = await made(tenancy, providers_of(home), provider())
     boss, path = tenancy.ask(administrator(home)), f"{ORGANIZATIONS}/{home}"
@@ -190,7 +190,7 @@ async def test_a_provider_that_a_domain_needs_goes_when_the_domain_does(tenancy:
     assert (await boss.put(path, wanted)).status == 422
 
 
-async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyRoom) -> None:
+async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     boss = tenancy.ask(administrator(home))
     made_now = await boss.post(providers_of(home), provider())
@@ -200,7 +200,7 @@ async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: Tenan
     assert (await boss.delete(path, if_match=seen)).status == 412
 
 
-async def test_the_same_request_under_its_key_makes_one_provider(tenancy: TenancyRoom) -> None:
+async def test_the_same_request_under_its_key_makes_one_provider(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     boss = tenancy.ask(administrator(home))
     replies = [await boss.post(providers_of(home), provider(), idempotency_key="once") for _ in range(2)]

@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey
 
 from remuda.identity.tokens.jwt import ACCESS, ID, MAX_TOKEN_BYTES, PASSPORT, Purpose
 from remuda.kernel.errors import Unauthenticated
-from tests.kit.identity.tokens_desk import ISSUER, Desk, answer, said
+from tests.kit.identity.oauth import ISSUER, OAuthEnvironment, answer, said
 
 Forge = Callable[[dict[str, Any], dict[str, Any], ECKey], str]
 """Makes a token of the header and claims of a good one, and the key that signed it."""
@@ -97,29 +97,29 @@ FORGERIES: dict[str, Forge] = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-async def test_a_forged_token_is_refused(oauth: Desk, what: str) -> None:
-    good = (await oauth.room.tokens.issue_for_service("unikorn-region")).token.reveal()
+async def test_a_forged_token_is_refused(oauth: OAuthEnvironment, what: str) -> None:
+    good = (await oauth.api.tokens.issue_for_service("unikorn-region")).token.reveal()
     header, claims = said(good)
-    key = (await oauth.room.keys.current()).key
-    assert (await oauth.room.tokens.verify(signed(header, claims, key))).sub == "unikorn-region"
+    key = (await oauth.api.keys.current()).key
+    assert (await oauth.api.tokens.verify(signed(header, claims, key))).sub == "unikorn-region"
     forged = FORGERIES[what](header, claims, key)
     with pytest.raises(Unauthenticated) as refused:
-        await oauth.room.tokens.verify(forged)
+        await oauth.api.tokens.verify(forged)
     assert not forged or forged not in refused.value.message
 
 
-async def test_a_token_is_good_until_it_ends_and_no_longer(oauth: Desk) -> None:
-    token = (await oauth.room.tokens.issue_for_service("unikorn-region")).token.reveal()
-    claims = await oauth.room.tokens.verify(token)
+async def test_a_token_is_good_until_it_ends_and_no_longer(oauth: OAuthEnvironment) -> None:
+    token = (await oauth.api.tokens.issue_for_service("unikorn-region")).token.reveal()
+    claims = await oauth.api.tokens.verify(token)
     assert (claims.iss, claims.aud, claims.typ) == (ISSUER, ("identity.example.com",), "svc")
     oauth.clock.move(timedelta(hours=1, seconds=-1))
-    await oauth.room.tokens.verify(token)
+    await oauth.api.tokens.verify(token)
     oauth.clock.move(timedelta(seconds=1))
     with pytest.raises(Unauthenticated):
-        await oauth.room.tokens.verify(token)
+        await oauth.api.tokens.verify(token)
 
 
-async def test_what_was_made_for_one_purpose_is_refused_for_every_other(oauth: Desk) -> None:
+async def test_what_was_made_for_one_purpose_is_refused_for_every_other(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     tokens = await oauth.log_in(ann, app)
     exchanged = await oauth.token(
@@ -135,18 +135,18 @@ async def test_what_was_made_for_one_purpose_is_refused_for_every_other(oauth: D
     for purpose in purposes:
         for typ, token in made.items():
             if typ == purpose.typ:
-                await oauth.room.tokens.read(token, purpose)
+                await oauth.api.tokens.read(token, purpose)
                 continue
             with pytest.raises(Unauthenticated):
-                await oauth.room.tokens.read(token, purpose)
+                await oauth.api.tokens.read(token, purpose)
     for token in (tokens["id_token"], made[PASSPORT.typ], tokens["refresh_token"]):
         assert not await oauth.is_good(token)
 
 
-async def test_a_service_account_has_the_one_token_that_is_stored_with_it(oauth: Desk) -> None:
+async def test_a_service_account_has_the_one_token_that_is_stored_with_it(oauth: OAuthEnvironment) -> None:
     org = await oauth.organization()
     robot = await oauth.account(org)
-    first, second = [await oauth.room.tokens.issue_for_account(robot.name, org) for _ in range(2)]
+    first, second = [await oauth.api.tokens.issue_for_account(robot.name, org) for _ in range(2)]
     replace = msgspec.structs.replace
     spec = replace(robot.spec, access_token=first.hash, token_id=first.id, expiry=first.expires)
     robot = await oauth.store.update(replace(robot, spec=spec))
@@ -159,19 +159,19 @@ async def test_a_service_account_has_the_one_token_that_is_stored_with_it(oauth:
     assert not await oauth.is_good(second.token.reveal())
 
 
-async def test_a_revoked_token_is_refused_at_once(oauth: Desk) -> None:
-    issued = await oauth.room.tokens.issue_for_service("unikorn-region")
+async def test_a_revoked_token_is_refused_at_once(oauth: OAuthEnvironment) -> None:
+    issued = await oauth.api.tokens.issue_for_service("unikorn-region")
     assert await oauth.is_good(issued.token.reveal())
-    await oauth.room.tokens.revoke(issued.id, expires=issued.expires)
-    await oauth.room.tokens.revoke(issued.id, expires=issued.expires)
+    await oauth.api.tokens.revoke(issued.id, expires=issued.expires)
+    await oauth.api.tokens.revoke(issued.id, expires=issued.expires)
     assert not await oauth.is_good(issued.token.reveal())
 
 
-async def test_an_operators_token_is_short_and_falls_with_its_user(oauth: Desk) -> None:
+async def test_an_operators_token_is_short_and_falls_with_its_user(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
-    issued = await oauth.room.tokens.issue_for_operator(ann, operator="root@machine", life=timedelta(days=9))
+    issued = await oauth.api.tokens.issue_for_operator(ann, operator="root@machine", life=timedelta(days=9))
     assert issued.expires - oauth.clock.now() <= timedelta(hours=1)
-    claims = await oauth.room.tokens.verify(issued.token.reveal())
+    claims = await oauth.api.tokens.verify(issued.token.reveal())
     assert (claims.typ, claims.sub, claims.act) == ("op", "ann@example.com", "root@machine")
     assert await oauth.is_good(issued.token.reveal())
     await oauth.suspend(ann)

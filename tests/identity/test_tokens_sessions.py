@@ -16,52 +16,52 @@ from remuda.kernel.errors import NotFound
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.store.objects import Metadata, Resource
 from tests.kit.environment import options
-from tests.kit.identity.tokens_desk import Desk
+from tests.kit.identity.oauth import OAuthEnvironment
 
 
-async def is_there(desk: Desk, kind: type[Resource], name: str) -> bool:
+async def is_there(oauth: OAuthEnvironment, kind: type[Resource], name: str) -> bool:
     try:
-        await desk.store.get(kind, name)
+        await oauth.store.get(kind, name)
     except NotFound:
         return False
     return True
 
 
-async def began(desk: Desk, user: User, client: str = "cli") -> tuple[Session, RefreshToken]:
-    refresh = desk.room.sessions.new_refresh()
-    return await desk.room.sessions.begin(user=user, client=client, refresh=refresh), refresh
+async def began(oauth: OAuthEnvironment, user: User, client: str = "cli") -> tuple[Session, RefreshToken]:
+    refresh = oauth.api.sessions.new_refresh()
+    return await oauth.api.sessions.begin(user=user, client=client, refresh=refresh), refresh
 
 
-async def access_token(desk: Desk, user: User, session: Session) -> str:
-    return (await desk.room.tokens.issue_for_session(user, session)).token.reveal()
+async def access_token(oauth: OAuthEnvironment, user: User, session: Session) -> str:
+    return (await oauth.api.tokens.issue_for_session(user, session)).token.reveal()
 
 
-async def settle(desk: Desk, *, seconds: float) -> None:
+async def settle(oauth: OAuthEnvironment, *, seconds: float) -> None:
     """Let the controllers work for a while."""
-    ports = ReconcilePorts(store=desk.store, clock=desk.clock, randomness=desk.world.randomness, log=desk.store)
-    working = drivers(ports, desk.room.sessions, desk.room.keys)
+    ports = ReconcilePorts(store=oauth.store, clock=oauth.clock, randomness=oauth.world.randomness, log=oauth.store)
+    working = drivers(ports, oauth.api.sessions, oauth.api.keys)
     for driver in working:
         await driver.start()
-    await desk.clock.sleep(seconds)
+    await oauth.clock.sleep(seconds)
     for driver in working:
         await driver.stop()
 
 
-async def test_two_logins_of_one_user_through_one_client_stand_side_by_side(oauth: Desk) -> None:
+async def test_two_logins_of_one_user_through_one_client_stand_side_by_side(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
     (laptop, _), (desktop, _) = await began(oauth, ann), await began(oauth, ann)
     tokens = [await access_token(oauth, ann, each) for each in (laptop, desktop)]
-    await oauth.room.sessions.end(laptop)
+    await oauth.api.sessions.end(laptop)
     assert [await oauth.is_good(token) for token in tokens] == [False, True]
 
 
-async def test_a_login_is_noted_with_its_user_and_a_refresh_is_none(oauth: Desk) -> None:
+async def test_a_login_is_noted_with_its_user_and_a_refresh_is_none(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
     when = oauth.clock.now()
     session, refresh = await began(oauth, ann)
     await began(oauth, ann, client="console")
     oauth.clock.move(timedelta(minutes=5))
-    await oauth.room.sessions.refresh(session, refresh)
+    await oauth.api.sessions.refresh(session, refresh)
     noted = (await oauth.store.get(User, ann.name)).spec.sessions
     assert {each.client_id for each in noted} == {"cli", "console"}
     for each in noted:
@@ -70,8 +70,8 @@ async def test_a_login_is_noted_with_its_user_and_a_refresh_is_none(oauth: Desk)
         assert (each.access_token, each.refresh_token) == ("", "")
 
 
-async def test_an_earlier_refresh_token_ends_the_session(oauth: Desk) -> None:
-    ann, sessions = await oauth.user("ann@example.com"), oauth.room.sessions
+async def test_an_earlier_refresh_token_ends_the_session(oauth: OAuthEnvironment) -> None:
+    ann, sessions = await oauth.user("ann@example.com"), oauth.api.sessions
     session, first = await began(oauth, ann)
     token = await access_token(oauth, ann, session)
     session, second = await sessions.refresh(session, first)
@@ -84,8 +84,8 @@ async def test_an_earlier_refresh_token_ends_the_session(oauth: Desk) -> None:
     assert await is_there(oauth, Revocation, session.name)
 
 
-async def test_a_guess_at_a_refresh_token_ends_nothing(oauth: Desk) -> None:
-    ann, sessions = await oauth.user("ann@example.com"), oauth.room.sessions
+async def test_a_guess_at_a_refresh_token_ends_nothing(oauth: OAuthEnvironment) -> None:
+    ann, sessions = await oauth.user("ann@example.com"), oauth.api.sessions
     session, _ = await began(oauth, ann)
     guess = RefreshToken.new(session.name, oauth.world.randomness)
     assert await sessions.of_refresh(guess) is None
@@ -93,39 +93,43 @@ async def test_a_guess_at_a_refresh_token_ends_nothing(oauth: Desk) -> None:
 
 
 @options(seeds=20)
-async def test_of_many_who_refresh_at_once_at_most_one_succeeds_and_the_session_is_over(oauth: Desk) -> None:
+async def test_of_many_who_refresh_at_once_at_most_one_succeeds_and_the_session_is_over(
+    oauth: OAuthEnvironment,
+) -> None:
     ann = await oauth.user("ann@example.com")
     session, refresh = await began(oauth, ann)
-    rooms = [oauth.room, *(oauth.new_room() for _ in range(3))]
-    ends = await asyncio.gather(*(room.sessions.refresh(session, refresh) for room in rooms), return_exceptions=True)
+    rooms = [oauth.api, *(oauth.new_api() for _ in range(3))]
+    ends = await asyncio.gather(
+        *(tokens.sessions.refresh(session, refresh) for tokens in rooms), return_exceptions=True
+    )
     assert [type(end) for end in ends].count(ReusedError) == len(rooms) - 1
     (won,) = (end for end in ends if isinstance(end, tuple))
-    assert await oauth.room.sessions.of_refresh(won[1]) is None
+    assert await oauth.api.sessions.of_refresh(won[1]) is None
 
 
-async def test_even_refreshing_ends_with_the_session(oauth: Desk) -> None:
+async def test_even_refreshing_ends_with_the_session(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
     session, refresh = await began(oauth, ann)
     oauth.clock.move(timedelta(days=89, hours=23, minutes=30))
-    session, refresh = await oauth.room.sessions.refresh(session, refresh)
-    issued = await oauth.room.tokens.issue_for_session(ann, session)
+    session, refresh = await oauth.api.sessions.refresh(session, refresh)
+    issued = await oauth.api.tokens.issue_for_session(ann, session)
     assert issued.expires <= session.spec.expires  # type: ignore[operator]  # it has one
     oauth.clock.move(timedelta(minutes=30))
-    assert await oauth.room.sessions.of_refresh(refresh) is None
+    assert await oauth.api.sessions.of_refresh(refresh) is None
     assert not await oauth.is_good(issued.token.reveal())
 
 
-async def test_all_sessions_of_a_user_end_at_once_and_nobody_elses(oauth: Desk) -> None:
+async def test_all_sessions_of_a_user_end_at_once_and_nobody_elses(oauth: OAuthEnvironment) -> None:
     ann, bob = await oauth.user("ann@example.com"), await oauth.user("bob@example.com")
     hers = [(await began(oauth, ann))[0] for _ in range(3)]
     his, _ = await began(oauth, bob)
-    assert await oauth.room.sessions.end_all(ann.name) == 3
-    assert [await oauth.room.sessions.find(each.name) for each in hers] == [None] * 3
-    assert await oauth.room.sessions.find(his.name) is not None
-    assert await oauth.room.sessions.end_all(ann.name) == 0
+    assert await oauth.api.sessions.end_all(ann.name) == 3
+    assert [await oauth.api.sessions.find(each.name) for each in hers] == [None] * 3
+    assert await oauth.api.sessions.find(his.name) is not None
+    assert await oauth.api.sessions.end_all(ann.name) == 0
 
 
-async def test_a_suspended_user_has_no_good_token(oauth: Desk) -> None:
+async def test_a_suspended_user_has_no_good_token(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
     session, _ = await began(oauth, ann)
     token = await access_token(oauth, ann, session)
@@ -134,7 +138,7 @@ async def test_a_suspended_user_has_no_good_token(oauth: Desk) -> None:
     assert not await oauth.is_good(token)
 
 
-async def test_a_deleted_user_leaves_no_session_behind(oauth: Desk) -> None:
+async def test_a_deleted_user_leaves_no_session_behind(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
     session, _ = await began(oauth, ann)
     token = await access_token(oauth, ann, session)
@@ -144,24 +148,26 @@ async def test_a_deleted_user_leaves_no_session_behind(oauth: Desk) -> None:
     assert not await oauth.is_good(token)
 
 
-async def test_a_session_that_was_ended_just_before_a_crash_is_over_and_is_cleared_away_later(oauth: Desk) -> None:
+async def test_a_session_that_was_ended_just_before_a_crash_is_over_and_is_cleared_away_later(
+    oauth: OAuthEnvironment,
+) -> None:
     ann = await oauth.user("ann@example.com")
     session, refresh = await began(oauth, ann)
     token = await access_token(oauth, ann, session)
     marked = replace(session, spec=replace(session.spec, ended=oauth.clock.now()))
     await oauth.store.update(marked)  # the first write of ending it, and the process is gone
-    assert await oauth.room.sessions.of_refresh(refresh) is None
+    assert await oauth.api.sessions.of_refresh(refresh) is None
     assert not await oauth.is_good(token)
     await settle(oauth, seconds=5)
     assert not await is_there(oauth, Session, session.name)
     assert await is_there(oauth, Revocation, session.name)
 
 
-async def test_what_has_had_its_time_is_forgotten_and_nothing_else(oauth: Desk) -> None:
+async def test_what_has_had_its_time_is_forgotten_and_nothing_else(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     session, _ = await began(oauth, ann)
-    revoked = await oauth.room.tokens.issue_for_service("unikorn-region")
-    await oauth.room.tokens.revoke(revoked.id, expires=revoked.expires)
+    revoked = await oauth.api.tokens.issue_for_service("unikorn-region")
+    await oauth.api.tokens.revoke(revoked.id, expires=revoked.expires)
     code = token_hash(await oauth.code(ann, app))
     device = token_hash((await oauth.oauth.devices.begin(app.id, "")).device_code.reveal())
     used = UsedAssertionSpec(expires=oauth.clock.now() + timedelta(minutes=5))
@@ -188,20 +194,20 @@ async def test_what_has_had_its_time_is_forgotten_and_nothing_else(oauth: Desk) 
     assert not await is_there(oauth, Session, session.name)
 
 
-async def test_a_clock_that_is_put_back_revives_nothing_that_was_revoked_or_used(oauth: Desk) -> None:
+async def test_a_clock_that_is_put_back_revives_nothing_that_was_revoked_or_used(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
     session, _ = await began(oauth, ann)
     of_session, alone = await access_token(oauth, ann, session), await began(oauth, ann)
     token = await access_token(oauth, ann, alone[0])
-    claims = await oauth.room.tokens.verify(token)
-    await oauth.room.tokens.revoke(claims.jti, expires=claims.expires)
-    await oauth.room.sessions.end(session)
+    claims = await oauth.api.tokens.verify(token)
+    await oauth.api.tokens.revoke(claims.jti, expires=claims.expires)
+    await oauth.api.sessions.end(session)
     used = UsedAssertionSpec(expires=oauth.clock.now() + timedelta(minutes=5))
     await oauth.store.create(UsedAssertion(metadata=Metadata(name="used"), spec=used))
     oauth.clock.move(timedelta(hours=23))
     await settle(oauth, seconds=5)
     oauth.clock.move(timedelta(hours=-23))
-    assert (await oauth.room.tokens.verify(token)).jti == claims.jti, "by its times alone it would be good again"
+    assert (await oauth.api.tokens.verify(token)).jti == claims.jti, "by its times alone it would be good again"
     assert not await oauth.is_good(token)
     assert not await oauth.is_good(of_session)
     assert await is_there(oauth, Revocation, session.name), "other services know of it, too"
@@ -209,8 +215,8 @@ async def test_a_clock_that_is_put_back_revives_nothing_that_was_revoked_or_used
 
 
 @options(signing_key_life=timedelta(seconds=70))
-async def test_the_signing_key_is_renewed_by_itself(oauth: Desk) -> None:
-    await oauth.room.keys.current()
+async def test_the_signing_key_is_renewed_by_itself(oauth: OAuthEnvironment) -> None:
+    await oauth.api.keys.current()
     await settle(oauth, seconds=30)
     assert len((await oauth.store.list(SigningKey)).items[0].spec.private_keys) == 1
     await settle(oauth, seconds=90)

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,7 @@ from remuda.kernel.errors import (
     StoreInaccessible,
     StoreLocked,
     StoreTooNew,
+    StoreTooOld,
     TimedOut,
     TooLarge,
     TooMany,
@@ -51,25 +53,30 @@ WIRE: list[tuple[RemudaError, str, int, bool]] = [
     (Unauthenticated("authorization header missing"), "unauthenticated", 401, False),
     (Forbidden("operation is not allowed by rbac"), "forbidden", 403, False),
     (NotAllowed(["GET"]), "method_not_allowed", 405, False),
-    (OAuthError("invalid_grant", "code is not valid"), "oauth_refused", 400, False),
-    (OAuthError("invalid_client", "client is not known", 401), "oauth_refused", 401, False),
+    (OAuthError("invalid_grant", "code is not valid"), "oauth_error", 400, False),
+    (OAuthError("invalid_client", "client is not known", 401), "oauth_error", 401, False),
 ]
 """Errors whose sentences are the wire contract's, and not for us to choose."""
 
 EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     *WIRE,
     (Invalid("spec.size", "is negative", remedy="use zero or more"), "invalid", 422, False),
-    (InsufficientCapacity("flavorId", "has no free place", remedy="choose another"), "no_room", 422, False),
+    (
+        InsufficientCapacity("flavorId", "has no free place", remedy="choose another"),
+        "insufficient_capacity",
+        422,
+        False,
+    ),
     (NotFound("Network", "n1"), "not_found", 404, False),
     (AlreadyExists("Network", "n1"), "already_exists", 409, False),
     (Conflict("Network", "n1"), "conflict", 409, True),
     (
         ReferenceRejected("Server", "s1", target_kind="Network", target="n1"),
-        "reference_refused",
+        "reference_rejected",
         409,
         False,
     ),
-    (OwnerRejected("Server", "s1", owner="i1"), "owner_refused", 409, False),
+    (OwnerRejected("Server", "s1", owner="i1"), "owner_rejected", 409, False),
     (Gone("Network", "17"), "gone", 410, False),
     (Unavailable("The store is starting: try again in a moment."), "unavailable", 503, True),
     (StorageFull("/data/a.db"), "storage_full", 503, True),
@@ -78,7 +85,7 @@ EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     (OutcomeUnknown("the create of Network n1"), "outcome_unknown", 503, True),
     (TooSlow(10), "too_slow", 408, True),
     (InFlight(1), "in_flight", 409, True),
-    (ResponseNotStored(), "answer_not_kept", 409, False),
+    (ResponseNotStored(), "response_not_stored", 409, False),
     (PlanRequired({}), "plan_required", 409, False),
     (PlanChanged({}), "plan_changed", 409, False),
     (PreconditionFailed("Network", "n1"), "precondition_failed", 412, False),
@@ -90,7 +97,8 @@ EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     (StoreLocked("/data/a.db"), "store_locked", 503, False),
     (StoreClosed("/data/a.db"), "store_closed", 503, False),
     (StoreDamaged("/data/a.db", "page 3"), "store_damaged", 503, False),
-    (StoreTooNew("/data/a.db", found=9, known=2), "store_too_new", 503, False),
+    (StoreTooOld(Path("/data/a.db"), found=1, known=2), "store_too_old", 503, False),
+    (StoreTooNew(Path("/data/a.db"), found=9, known=2), "store_too_new", 503, False),
     (StoreForeign("/data/a.db"), "store_foreign", 503, False),
     (StoreInaccessible("/data/a.db", "permission denied"), "store_inaccessible", 503, False),
     (Unreadable("Server", "s1", cause="Expected `str`"), "unreadable", 500, False),

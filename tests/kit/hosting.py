@@ -18,18 +18,18 @@ def hosted(pasture: Callable[[ProcessPorts], Pasture], **ports: Any) -> Services
     """Return what mounts the livery; `ports` are those of `Ports` that a test wants otherwise."""
 
     @asynccontextmanager
-    async def services(ground: ProcessPorts) -> AsyncIterator[ProcessServices]:
+    async def services(environment: ProcessPorts) -> AsyncIterator[ProcessServices]:
         app = build(
             Ports(
-                store=ground.store,
-                log=ground.store,
-                clock=ground.clock,
-                randomness=ground.randomness,
-                sealer=ground.sealer,
-                metrics=ground.metrics,
-                closing=ground.closing,
-                reporter=PrometheusReporter(ground.metrics),
-                pasture=pasture(ground),
+                store=environment.store,
+                log=environment.store,
+                clock=environment.clock,
+                randomness=environment.randomness,
+                sealer=environment.sealer,
+                metrics=environment.metrics,
+                closing=environment.closing,
+                reporter=PrometheusReporter(environment.metrics),
+                pasture=pasture(environment),
                 **ports,
             )
         )

@@ -14,7 +14,7 @@ from lightkube.config.client_adapter import Client, ConnectionParams
 from remuda.store.kinds import Registry
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.kinds import definitions
-from tests.contract.harness import UNKNOWN_FIELD
+from tests.kit.proofs.store_contract.harness import UNKNOWN_FIELD
 from tests.kubernetes.plane.plane import Plane
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from remuda.providers.kubernetes.provider import NODE_CLASS
-from tests.contract.kinds import REGISTRY
+from tests.kit.sample_kinds import REGISTRY
 from tests.kubernetes.cluster import Cluster, OwnCluster, given_cluster, own_cluster
 
 NODES = "/api/v1/nodes"

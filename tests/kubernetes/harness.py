@@ -16,8 +16,8 @@ from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
-from tests.contract.harness import Harness, eventually
-from tests.contract.kinds import REGISTRY
+from tests.kit.proofs.store_contract.harness import Harness, eventually
+from tests.kit.sample_kinds import REGISTRY
 from tests.kit.simulation.store import SEALER
 from tests.kubernetes.cluster import Cluster
 

@@ -107,8 +107,8 @@ async def proxied(plane: Plane) -> AsyncIterator[Proxy]:
         server = web.Server(proxy.handle)
         runner = web.ServerRunner(server)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        region_storage = web.TCPSite(runner, "127.0.0.1", 0)
+        await region_storage.start()
         proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield proxy

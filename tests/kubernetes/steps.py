@@ -12,7 +12,7 @@ from remuda.kernel.errors import Gone
 from remuda.store.contract import Change
 from remuda.store.kinds import Kind
 from remuda.store.kubernetes.store import KubernetesStore
-from tests.contract.kinds import Horse
+from tests.kit.sample_kinds import Horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.proxy import Proxy, proxied, write_plain_kubeconfig

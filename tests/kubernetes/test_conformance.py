@@ -14,14 +14,14 @@ from remuda.kernel.errors import Malformed
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.catalogue.provider_registry import need
 from remuda.region.filestorage.classes import class_id
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, running
-from tests.kit.region.images_ground import image
+from tests.kit.providers.candidates import EVERYTHING, Part, Scenario, scenarios, through_calls
+from tests.kit.providers.conformance import Bench
+from tests.kit.providers.protocols import verbs_of
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, running
+from tests.kit.region.images import image
+from tests.kit.resource_api import refusal
+from tests.kubernetes.cloud import SMALL, cloud_at
 from tests.kubernetes.cluster import OwnCluster
-from tests.kubernetes.test_provider import SMALL, cloud_at
-from tests.providers.conformance.bench import Bench
-from tests.providers.conformance.candidates import EVERYTHING, Part, Scenario, scenarios, through_calls
-from tests.providers.conformance.test_declared import verbs_of
-from tests.resources.room import refusal
 
 pytestmark = pytest.mark.kubernetes
 
@@ -97,17 +97,17 @@ async def test_every_verb_that_it_lacks_is_refused_over_http(
 ) -> None:
     """Of a region that had all of it when things were made there, and is a cluster now."""
     node("a", "small")
-    async with cloud_at(proxied_cluster.kubeconfig, SMALL) as cloud, running(tmp_path) as house:
-        network = await house.network()
-        server = await house.server(network)
-        await house.until(f"/api/v2/servers/{server}", "provisioned")
-        clouds: Any = house.clouds.clouds
+    async with cloud_at(proxied_cluster.kubeconfig, SMALL) as cloud, running(tmp_path) as compute:
+        network = await compute.network()
+        server = await compute.server(network)
+        await compute.until(f"/api/v2/servers/{server}", "provisioned")
+        clouds: Any = compute.clouds.clouds
         simulated, clouds[NORTH] = clouds[NORTH], SimpleNamespace(provider=cloud.provider)
-        region = await house.root.get(f"/api/v2/regions/{NORTH}")
-        flavors = await house.root.get(f"/api/v2/regions/{NORTH}/flavors")
+        region = await compute.root.get(f"/api/v2/regions/{NORTH}")
+        flavors = await compute.root.get(f"/api/v2/regions/{NORTH}/flavors")
         refused = {
-            f"{method} {path}": refusal(await house.root.send(method, path, body=body))
-            for method, path, body in _needing(house.organization, house.project, network, server)
+            f"{method} {path}": refusal(await compute.root.send(method, path, body=body))
+            for method, path, body in _needing(compute.organization, compute.project, network, server)
         }
         clouds[NORTH] = simulated
     assert region.json["spec"]["features"]["capabilities"] == ["catalogue"]
@@ -117,7 +117,7 @@ async def test_every_verb_that_it_lacks_is_refused_over_http(
 
 def _needing(organization: str, project: str, network: str, server: str) -> list[tuple[str, str, Any]]:
     """Return a request for each verb that a cluster lacks."""
-    here = f"/api/v1/organizations/{organization}/regions/{NORTH}"
+    farm = f"/api/v1/organizations/{organization}/regions/{NORTH}"
     place = {"organizationId": organization, "projectId": project}
     listener = {"name": "web", "protocol": "tcp", "port": 80, "pool": {"members": []}}
     in_region = place | {"regionId": NORTH}
@@ -130,9 +130,9 @@ def _needing(organization: str, project: str, network: str, server: str) -> list
     }
     return [
         *[("GET", f"/api/v2/regions/{NORTH}/{what}", None) for what in ("images", "externalnetworks")],
-        *[("GET", f"{here}/{what}", None) for what in ("images", "externalnetworks")],
-        ("POST", f"{here}/images", image()),
-        ("DELETE", f"{here}/images/{UBUNTU}", None),
+        *[("GET", f"{farm}/{what}", None) for what in ("images", "externalnetworks")],
+        ("POST", f"{farm}/images", image()),
+        ("DELETE", f"{farm}/images/{UBUNTU}", None),
         *[("POST", f"/api/v2/{kind}", {"metadata": {"name": "new"}, "spec": spec}) for kind, spec in wanted.items()],
         *[("POST", f"/api/v2/servers/{server}/{verb}", None) for verb in ("start", "stop", "softreboot", "hardreboot")],
         ("POST", f"/api/v2/servers/{server}/snapshot", {"metadata": {"name": "new"}, "spec": {}}),

@@ -90,25 +90,25 @@ async def trouble(house: House, machine: ApiServer, watchdog: Watchdog) -> None:
 async def live(cluster: Cluster, seed: int, outcomes: Counter[str]) -> FaultMenu:
     """Serve, be killed, serve again, and come to rest; count what customers were told."""
     machine = ApiServer(cluster, seed)
-    house = House(machine, PACE)
-    watchdog = Watchdog(house)
-    house.after_act = watchdog.check
+    compute = House(machine, PACE)
+    watchdog = Watchdog(compute)
+    compute.after_act = watchdog.check
     with capture_logs() as lines:
         for _ in range(BOOTS):
-            await house.boot(processes=2 if machine.faults.fires("leader.two") else 1)
-            await house.serve(customers=2, acts=6, trouble=lambda: trouble(house, machine, watchdog))
+            await compute.boot(processes=2 if machine.faults.fires("leader.two") else 1)
+            await compute.serve(customers=2, acts=6, trouble=lambda: trouble(compute, machine, watchdog))
             machine.is_down = machine.faults.fires("process.killed")
-            await house.halt()
+            await compute.halt()
         machine.faults.stop()
-        await house.boot(is_calm=True)
-        await house.come_to_rest()
-        house.lose_a_mount()
-        await house.come_to_rest()
+        await compute.boot(is_calm=True)
+        await compute.come_to_rest()
+        compute.lose_a_mount()
+        await compute.come_to_rest()
         watchdog.check()
-        await house.halt()
+        await compute.halt()
     check_log(lines)
     assert watchdog.looks > LOOKS, "the laws were held against what went on"
-    outcomes.update(house.book.outcomes)
+    outcomes.update(compute.book.outcomes)
     return machine.faults
 
 

@@ -25,14 +25,14 @@ from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.asgi.judge import judge_of
+from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
-from tests.kit.identity.login_ground import ISSUER, nobody_answers
-from tests.kit.identity.room import registry
+from tests.kit.identity.login import ISSUER, nobody_answers
+from tests.kit.identity.resource_api import registry
 from tests.kit.sim_identity.guests import Guests
-from tests.kit.sim_identity.house import House
-from tests.kit.sim_identity.laws import check_always
-from tests.kit.sim_identity.stage import CROWD, ROOT, Pace
+from tests.kit.sim_identity.invariants import check_always
+from tests.kit.sim_identity.setup import CROWD, ROOT, Pace
+from tests.kit.sim_identity.system import IdentitySystem
 from tests.kit.simulation.faults import FaultMenu, assert_all_fired
 from tests.kit.simulation.store import SEALER
 from tests.kit.watchdog import check_log
@@ -120,9 +120,9 @@ async def process(cluster: Cluster, namespace: str) -> AsyncIterator[Process]:
     app = IdentityApp(ports)
     await app.start()
     try:
-        door = Validated(app.api, judge_of(TABLE))
-        yield Process(app, door)
-        door.assert_documented()
+        transport = Validated(app.api, response_contract(TABLE))
+        yield Process(app, transport)
+        transport.assert_documented()
     finally:
         await app.stop()
         await store.close()
@@ -215,37 +215,37 @@ class ApiServer:
         await store.close()
 
 
-async def trouble(house: House, machine: ApiServer) -> None:
+async def trouble(system: IdentitySystem, machine: ApiServer) -> None:
     """Let things happen, each as the menu says."""
-    while house.is_serving:
+    while system.is_serving:
         await machine.clock.sleep(0.3)
         if machine.faults.fires("control.restart"):
-            await house.restart_control()
+            await system.restart_control()
 
 
-async def live(cluster: Cluster, seed: int) -> House:
+async def live(cluster: Cluster, seed: int) -> IdentitySystem:
     """Serve, come again, and come to rest."""
     machine = ApiServer(cluster, seed)
     crowd = {role: share for role, share in CROWD.items() if role is not Guests}
-    house = House(machine, PACE, settings=SETTINGS, crowd=crowd)
+    system = IdentitySystem(machine, PACE, settings=SETTINGS, crowd=crowd)
     with capture_logs() as lines:
         for _ in range(BOOTS):
-            await house.boot(processes=2 if machine.faults.fires("leader.two") else 1)
-            await house.serve(customers=CUSTOMERS, acts=ACTS, trouble=lambda: trouble(house, machine))
-            await house.halt()
+            await system.boot(processes=2 if machine.faults.fires("leader.two") else 1)
+            await system.serve(customers=CUSTOMERS, acts=ACTS, trouble=lambda: trouble(system, machine))
+            await system.halt()
         machine.faults.stop()
-        await house.boot(is_calm=True)
-        await house.come_to_rest()
-        check_always(await house.see(), house.book)
-        await house.try_all_tokens()
-        await house.clear_the_way()
-        await house.come_to_rest(is_cleared=True)
-        await house.halt()
+        await system.boot(is_calm=True)
+        await system.come_to_rest()
+        check_always(await system.see(), system.history)
+        await system.try_all_tokens()
+        await system.clear_the_way()
+        await system.come_to_rest(is_cleared=True)
+        await system.halt()
     check_log(lines)
-    return house
+    return system
 
 
 async def test_identity_keeps_its_promises_on_an_api_server(identity_cluster: Cluster) -> None:
     houses = [await live(identity_cluster, seed) for seed in range(SEEDS)]
-    assert_all_fired([house.machine.faults for house in houses])  # type: ignore[misc]  # ours are menus
-    assert all(house.book.tokens for house in houses), "somebody was given a token"
+    assert_all_fired([system.machine.faults for system in houses])  # type: ignore[misc]  # ours are menus
+    assert all(system.history.tokens for system in houses), "somebody was given a token"

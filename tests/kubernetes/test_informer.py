@@ -14,7 +14,7 @@ from msgspec import structs
 from remuda.store.contract import Change
 from remuda.store.readside.index import NumberedEntry
 from remuda.store.readside.tables import Tables
-from tests.contract.kinds import HORSE, REGISTRY, Corral, Horse, HorseSpec, corral, horse
+from tests.kit.sample_kinds import HORSE, REGISTRY, Corral, Horse, HorseSpec, corral, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster, own_cluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.steps import following, path_of, troubled, until

@@ -14,7 +14,7 @@ from remuda.store.kubernetes.journal import journal_name
 from remuda.store.kubernetes.kinds import JOURNAL
 from remuda.store.kubernetes.store import KubernetesStore
 from remuda.store.logs import Record
-from tests.contract.kinds import HORSE, Horse, horse
+from tests.kit.sample_kinds import HORSE, Horse, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.steps import path_of, refusing, troubled, until

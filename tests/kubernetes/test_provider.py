@@ -1,19 +1,15 @@
 """A cluster as a provider, on a real API server: its nodes are flavors, and it says what it lacks."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remuda.app.kubernetes import cluster_of
-from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable
-from remuda.kernel.secrets import Secret
-from remuda.providers.kubernetes.provider import KubernetesCloud
 from remuda.region.kinds.common import Cpu, Gpu
-from remuda.region.kinds.regions import KubernetesNode, RegionKubernetes, RegionSpec
+from remuda.region.kinds.regions import KubernetesNode
+from tests.kubernetes.cloud import SMALL, cloud_at
 from tests.kubernetes.cluster import OwnCluster
 from tests.kubernetes.plane.certificates import bearer, write_kubeconfig
 from tests.kubernetes.proxy import write_plain_kubeconfig
@@ -22,7 +18,6 @@ pytestmark = pytest.mark.kubernetes
 
 MANY = 230
 """So many nodes come in several parts."""
-SMALL = KubernetesNode(id="small", name="Small", cpu=Cpu(count=4, family="EPYC"), memory=8 << 30, disk=10**11)
 OPEN = KubernetesNode(id="open", name="Open", cpu=Cpu(), memory=16 << 30, disk=10**11)
 GRAPHIC = KubernetesNode(
     id="graphic",
@@ -33,22 +28,6 @@ GRAPHIC = KubernetesNode(
     gpu=Gpu(vendor="NVIDIA", model="H100", physical_count=8, logical_count=8, memory=80 << 30),
 )
 LACKING = KubernetesNode(id="lacking", name="Lacking", cpu=Cpu(count=1), memory=1 << 30, disk=10**9)
-
-
-def region_at(kubeconfig: Path | str, *nodes: KubernetesNode) -> RegionSpec:
-    """Return a region that stands for a cluster."""
-    kubernetes = RegionKubernetes(kube_config=Secret(Path(kubeconfig).read_text()), nodes=nodes)
-    return RegionSpec(provider="kubernetes", kubernetes=kubernetes)
-
-
-@asynccontextmanager
-async def cloud_at(kubeconfig: Path | str, *nodes: KubernetesNode) -> AsyncIterator[KubernetesCloud]:
-    found = cluster_of(region_at(kubeconfig, *nodes), clock=SystemClock())
-    assert found is not None
-    try:
-        yield found
-    finally:
-        await found.close()
 
 
 async def _flavors(cluster: OwnCluster, *nodes: KubernetesNode) -> list[Any]:

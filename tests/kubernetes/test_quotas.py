@@ -20,15 +20,25 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.reconcile.results import ReconcileContext, Requeue
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
-from tests.http.ports import api_ports
+from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.client import Client
-from tests.kit.identity.room import ORG, PROJECT, ByName, registry
+from tests.kit.identity.resource_api import ORG, PROJECT, ByName, registry
+from tests.kit.proofs.linearizability.histories import Caller, History, crowd
+from tests.kit.proofs.linearizability.invariants import check_invariant
+from tests.kit.proofs.linearizability.quota_clients import (
+    TELLER,
+    OverHttp,
+    QuotaClient,
+    Quotas,
+    asking,
+    furnish,
+    quota_client,
+    service,
+    used_in,
+)
 from tests.kit.simulation.store import SEALER
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import settings_for
-from tests.linearizability.desks import TELLER, Desk, OverHttp, Quotas, asking, desk, furnish, service, used_in
-from tests.linearizability.histories import Caller, History, crowd
-from tests.linearizability.laws import check_law
 
 pytestmark = pytest.mark.kubernetes
 
@@ -70,7 +80,9 @@ def quotas_of(store: KubernetesStore, seed: int) -> Quotas:
     return service(store, CLOCK, SeededRandomness(seed), intent_life=LIFE)
 
 
-async def hold_court(stores: list[KubernetesStore], desks: list[Desk], *, seed: int, reads: bool) -> Counter[str]:
+async def hold_court(
+    stores: list[KubernetesStore], desks: list[QuotaClient], *, seed: int, reads: bool
+) -> Counter[str]:
     """Let callers ask at these desks, hold what they were told against the ledger, and return it."""
     history = History()
     callers = [
@@ -82,7 +94,7 @@ async def hold_court(stores: list[KubernetesStore], desks: list[Desk], *, seed: 
     held = {name: amount for caller in callers for name, (_, amount) in caller.held.items()}
     for store in stores:
         await has_heard(store, held)
-        await check_law(store, ORG)
+        await check_invariant(store, ORG)
         head = await store.get(Quota, ORG)
         assert (used_in(head), head.spec.intents) == (sum(held.values()), ())
     return history.outcomes
@@ -103,7 +115,7 @@ async def test_callers_of_one_process_see_one_ledger(quota_cluster: Cluster) -> 
     for seed in range(ROUNDS):
         async with processes(quota_cluster, 1) as stores:
             quotas = quotas_of(stores[0], seed)
-            desks: list[Desk] = [desk(quotas, SeededRandomness(number), *WHERE) for number in range(5)]
+            desks: list[QuotaClient] = [quota_client(quotas, SeededRandomness(number), *WHERE) for number in range(5)]
             outcomes += await hold_court(stores, desks, seed=seed, reads=True)
     assert outcomes.keys() >= EXPECTED, outcomes
 
@@ -114,7 +126,9 @@ async def test_callers_of_several_processes_share_one_ledger(quota_cluster: Clus
     for seed in range(ROUNDS):
         async with processes(quota_cluster, 3) as stores:
             ledgers = [quotas_of(store, number) for number, store in enumerate(stores)]
-            desks: list[Desk] = [desk(ledgers[number % 3], SeededRandomness(number), *WHERE) for number in range(6)]
+            desks: list[QuotaClient] = [
+                quota_client(ledgers[number % 3], SeededRandomness(number), *WHERE) for number in range(6)
+            ]
             outcomes += await hold_court(stores, desks, seed=seed, reads=False)
     assert outcomes.keys() >= EXPECTED, outcomes
 
@@ -124,10 +138,10 @@ async def test_callers_over_http_see_one_ledger(quota_cluster: Cluster) -> None:
     for seed in range(ROUNDS):
         async with processes(quota_cluster, 1) as stores:
             table = Table("identity", title="Identity", description="Quotas.", routes=ROUTES)
-            door = ByName({TELLER.subject: TELLER})
-            ports = api_ports(stores[0], door, clock=CLOCK, randomness=SeededRandomness(seed))  # type: ignore[arg-type]  # this backend is a store and a log too
+            transport = ByName({TELLER.subject: TELLER})
+            ports = api_ports(stores[0], transport, clock=CLOCK, randomness=SeededRandomness(seed))  # type: ignore[arg-type]  # this backend is a store and a log too
             client = Client(app=Api(table, quotas_of(stores[0], seed), ports), token=TELLER.subject)
-            desks: list[Desk] = [
+            desks: list[QuotaClient] = [
                 OverHttp(client=client, organization=ORG, project=PROJECT, keys=count(number)) for number in range(4)
             ]
             outcomes += await hold_court(stores, desks, seed=seed, reads=True)
@@ -137,7 +151,7 @@ async def test_callers_over_http_see_one_ledger(quota_cluster: Cluster) -> None:
 async def test_64_callers_who_want_10_get_exactly_10(quota_cluster: Cluster) -> None:
     async with processes(quota_cluster, 2) as stores:
         desks = [
-            desk(quotas, SeededRandomness(number), *WHERE)
+            quota_client(quotas, SeededRandomness(number), *WHERE)
             for number, quotas in enumerate([quotas_of(store, number) for number, store in enumerate(stores)])
         ]
         told = await asyncio.gather(*[desks[number % 2].allocate(f"owner-{number}", 1) for number in range(64)])
@@ -150,7 +164,7 @@ async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> Non
     async with processes(quota_cluster, 1) as stores:
         (store,), randomness = stores, SeededRandomness(3)
         quotas = service(store, CLOCK, randomness, intent_life=timedelta(seconds=1))
-        there = desk(quotas, randomness, *WHERE)
+        there = quota_client(quotas, randomness, *WHERE)
         context = there.context("operation-1")
         row = await quotas.allocations.allocate(context, *WHERE, asking("owner-1", servers=2))
         await asyncio.sleep(1.1)
@@ -164,4 +178,4 @@ async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> Non
         renewed = await quotas.allocations.renew(there.context(), *WHERE, row.name)
         assert renewed.spec.life == "unconfirmed"
         assert (await quotas.allocations.confirm(there.context(), *WHERE, row.name)).spec.life == "confirmed"
-        await check_law(store, ORG)
+        await check_invariant(store, ORG)

@@ -16,12 +16,12 @@ from remuda.region.kinds import KINDS
 from remuda.region.kinds.servers import Server
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import open_kubernetes_store
-from tests.kit.region.house import RegionHouse, housed
+from tests.kit.region.environment import RegionEnvironment, region_environment
+from tests.kit.region.project_deletion import end_project, furnish, left_of, until_project_is_gone
 from tests.kit.simulation.store import SEALER
 from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
-from tests.region.ending import end_project, furnish, left_of, until_project_is_gone
 
 pytestmark = pytest.mark.kubernetes
 
@@ -43,17 +43,17 @@ def region_cluster(cluster: Cluster) -> Cluster:
 
 
 @asynccontextmanager
-async def on_cluster(cluster: Cluster) -> AsyncIterator[RegionHouse]:
+async def on_cluster(cluster: Cluster) -> AsyncIterator[RegionEnvironment]:
     """Run both services in a namespace of their own."""
     settings = settings_for(cluster.namespace())
     at_once = replace(settings, reader=replace(settings.reader, slice_objects=1000))
     store: Any = await open_kubernetes_store(kubeconfig(cluster.kubeconfig), REGISTRY, SEALER, settings=at_once)
     others: dict[str, Any] = {"is_only_process": False}
     with capture_logs() as lines:
-        async with housed(
+        async with region_environment(
             store, SystemClock(), SystemRandomness(), directory=None, is_instant=True, aside=others, more=others
-        ) as house:
-            yield house
+        ) as region:
+            yield region
     check_log(lines)
 
 
@@ -64,27 +64,27 @@ def test_an_api_server_accepts_every_kind_of_region(region_cluster: Cluster) -> 
 
 
 async def test_a_server_comes_up_and_goes(region_cluster: Cluster) -> None:
-    async with on_cluster(region_cluster) as house:
-        network = await house.network()
-        server = await house.server(network, networking={"publicIP": True})
+    async with on_cluster(region_cluster) as region:
+        network = await region.network()
+        server = await region.server(network, networking={"publicIP": True})
         path = f"/api/v2/servers/{server}"
-        read = await house.until(path, "provisioned")
+        read = await region.until(path, "provisioned")
         assert read["status"]["powerState"] == "Running"
         assert read["status"]["privateIP"].startswith("10.0.")
-        assert (await house.root.delete(f"/api/v2/networks/{network}")).status == 403
-        assert (await house.root.delete(path)).status == 202
-        await house.until_gone(path)
-        assert (await house.root.delete(f"/api/v2/networks/{network}")).status == 202
-        await house.until_gone(f"/api/v2/networks/{network}")
+        assert (await region.root.delete(f"/api/v2/networks/{network}")).status == 403
+        assert (await region.root.delete(path)).status == 202
+        await region.until_gone(path)
+        assert (await region.root.delete(f"/api/v2/networks/{network}")).status == 202
+        await region.until_gone(f"/api/v2/networks/{network}")
 
 
 async def test_the_end_of_a_project_is_the_end_of_everything_in_it(region_cluster: Cluster) -> None:
-    async with on_cluster(region_cluster) as house:
-        network = await house.network()
-        servers = await furnish(house, network, servers=range(SERVERS), parts=PARTS, at_once=CUSTOMERS)
+    async with on_cluster(region_cluster) as region:
+        network = await region.network()
+        servers = await furnish(region, network, servers=range(SERVERS), parts=PARTS, at_once=CUSTOMERS)
         for server in servers[: SERVERS // 2]:
-            await house.until(f"/api/v2/servers/{server}", "provisioned")
-        assert len((await house.store.list_names(Server)).items) == SERVERS
-        await end_project(house)
-        await until_project_is_gone(house, within_s=WITHIN_S)
-        assert await left_of(house) == {}
+            await region.until(f"/api/v2/servers/{server}", "provisioned")
+        assert len((await region.store.list_names(Server)).items) == SERVERS
+        await end_project(region)
+        await until_project_is_gone(region, within_s=WITHIN_S)
+        assert await left_of(region) == {}

@@ -13,7 +13,7 @@ from remuda.store.kubernetes.client import ApiClient, Login, kubeconfig
 from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.store import open_kubernetes_store
 from remuda.store.readside.reads import MaintenanceSettings
-from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
+from tests.kit.sample_kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.kit.simulation.store import SEALER
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import opened, settings_for

@@ -13,7 +13,7 @@ from remuda.kernel.secrets import Secret
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.reseal import reseal
-from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, HorseStatus, horse
+from tests.kit.sample_kinds import HORSE, REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import settings_for
 

@@ -8,7 +8,7 @@ from remuda.kernel.errors import NotFound, Unsealable
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.contract import named
-from tests.contract.kinds import HORSE, Corral, Horse, HorseSpec, corral, horse
+from tests.kit.sample_kinds import HORSE, Corral, Horse, HorseSpec, corral, horse
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.steps import following, path_of, until

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from tests.linearizability.checker import UNKNOWN, Call, linearize
-from tests.linearizability.ledgers import (
+from tests.kit.proofs.linearizability.checker import UNKNOWN, Call, linearize
+from tests.kit.proofs.linearizability.model import (
     OK,
     REFUSED,
     Allocate,

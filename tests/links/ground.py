@@ -28,8 +28,8 @@ from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.app import TABLE as REGION
-from tests.kit.identity.proving import certified
-from tests.kit.region.house import RegionHouse, running
+from tests.kit.identity.service_credentials import certified
+from tests.kit.region.environment import RegionEnvironment, running
 
 SERVICE = "unikorn-compute"
 WAYS = ("here", "there")
@@ -108,7 +108,7 @@ class Following:
 class Ground:
     """What a test is given."""
 
-    house: RegionHouse
+    house: RegionEnvironment
     identity: Watch
     region: Watch
     send: Send
@@ -168,7 +168,7 @@ async def followed(directory: Path, way: str, *, service: str = SERVICE) -> Asyn
 
 
 @asynccontextmanager
-async def _followed(house: RegionHouse, way: str, service: str) -> AsyncIterator[Ground]:
+async def _followed(house: RegionEnvironment, way: str, service: str) -> AsyncIterator[Ground]:
     common: dict[str, Any] = {"clock": SystemClock(), "randomness": SystemRandomness()}
     if way == "here":
         reader = _reader(house, service)
@@ -207,9 +207,9 @@ def there(table: Table, client: Client) -> WatchThere:
     return WatchThere(table, client, clock=SystemClock(), randomness=SystemRandomness())
 
 
-def _reader(house: RegionHouse, service: str) -> ServiceNow:
+def _reader(house: RegionEnvironment, service: str) -> ServiceNow:
     async def reader() -> Principal:
-        standing = await house.identity.app.services.rights.of_system(service)
+        standing = await house.identity.app.services.permissions.of_system(service)
         return Principal(subject=service, type="system", access=standing.access)
 
     return reader

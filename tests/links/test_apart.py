@@ -8,9 +8,9 @@ from remuda.clients.identity import IdentityLink, watch_projects
 from remuda.clients.transport import There
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.randomness import SystemRandomness
-from tests.kit.region.house import running
+from tests.kit.region.environment import running
+from tests.kit.region.project_deletion import end_project, left_of, until_project_is_gone
 from tests.links.ground import Serving, client_of, free_port, there
-from tests.region.ending import end_project, left_of, until_project_is_gone
 
 REGION = Principal(subject="unikorn-region", type="system")
 WITHIN_S = 60.0

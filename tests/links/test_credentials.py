@@ -11,7 +11,7 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.region.app import TABLE as REGION
-from tests.cli.answering import Answer, Server, refusal, told
+from tests.kit.scripted_server import Answer, Server, refusal, told
 
 CONTEXT = Context(principal=Principal(subject="unikorn-compute", type="system"), operation="op")
 GOOD_FOR = timedelta(seconds=30)

@@ -14,7 +14,7 @@ from remuda.clients.identity import IdentityLink
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
 from remuda.quota.ports import Amount, Charge, ProjectRef, StaleTokenError
-from tests.kit.identity.household import ORGANIZATIONS, told
+from tests.kit.identity.environment import ORGANIZATIONS, expect
 from tests.links.ground import WAYS, Ground, followed, link_of
 
 ABSENT = "f0000000-0000-4000-8000-0000000000ff"
@@ -61,7 +61,7 @@ async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path
 
         client = ground.house.identity.client(ground.house.identity.root)
         path = f"{ORGANIZATIONS}/{place.organization}/projects/{place.project}"
-        told(await client.delete(path), 202)
+        expect(await client.delete(path), 202)
         with pytest.raises(Malformed, match="being deleted"):
             await link.refer(place, f"{REFERENCE}0")
         assert await link.has_project(place.organization, place.project), "it is kept"
@@ -125,7 +125,7 @@ async def test_no_more_is_held_than_there_may_be(tmp_path: Path, way: str) -> No
     async with asked(tmp_path, way) as (ground, link, place):
         root = ground.house.identity.client(ground.house.identity.root)
         limits = {"quotas": [{"kind": "networks", "quantity": 2}]}
-        told(await root.put(f"{ORGANIZATIONS}/{place.organization}/quotas", limits), 200)
+        expect(await root.put(f"{ORGANIZATIONS}/{place.organization}/quotas", limits), 200)
         await link.allocate(charge(place))
         asker = Principal(subject="ann@example.com", type="user")
         with pytest.raises(Forbidden):
@@ -157,5 +157,5 @@ async def _lacks(link: IdentityLink, place: ProjectRef) -> bool:
 
 async def _used(ground: Ground, place: ProjectRef) -> int:
     root = ground.house.identity.client(ground.house.identity.root)
-    quotas: Any = told(await root.get(f"{ORGANIZATIONS}/{place.organization}/quotas"), 200)
+    quotas: Any = expect(await root.get(f"{ORGANIZATIONS}/{place.organization}/quotas"), 200)
     return next(int(each["used"]) for each in quotas["quotas"] if each["kind"] == "networks")

@@ -16,7 +16,7 @@ from remuda.http.client import Client
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from tests.cli.running import Running, running
+from tests.kit.processes.program import Running, running
 from tests.links.ground import QUICK, Certified, Following, free_port
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}

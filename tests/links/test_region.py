@@ -13,8 +13,8 @@ from remuda.clients.watch import Anew, Synced, Told, Watch
 from remuda.compute.names import INSTANCE_TAG
 from remuda.compute.ports import AllTold
 from remuda.kernel.randomness import SystemRandomness
-from tests.kit.identity.household import told
-from tests.kit.region.house import STANDARD, UBUNTU, RegionHouse
+from tests.kit.identity.environment import expect
+from tests.kit.region.environment import STANDARD, UBUNTU, RegionEnvironment
 from tests.links.ground import SERVICE, WAYS, Ground, followed
 
 OWNER = "f0000000-0000-4000-8000-0000000000aa"
@@ -63,14 +63,14 @@ async def _servers(ground: Ground) -> list[Any]:
     return [known[each] for each in ids]
 
 
-async def _tagged(house: RegionHouse, network: str, name: str) -> str:
+async def _tagged(house: RegionEnvironment, network: str, name: str) -> str:
     """Make a server that says it belongs to an instance."""
     body = {
         "metadata": {"name": name, "tags": [{"name": INSTANCE_TAG, "value": OWNER}]},
         "spec": {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU},
     }
     service = house.service(SERVICE, actor="ann@example.com", organization=house.organization, project=house.project)
-    return str(told(await service.post("/api/v2/servers", body), 201)["metadata"]["id"])
+    return str(expect(await service.post("/api/v2/servers", body), 201)["metadata"]["id"])
 
 
 async def _heard(watch: Watch, count: int) -> list[Any]:

@@ -22,7 +22,7 @@ from remuda.region.securitygroups.rules import GROUP_VIEW
 from remuda.region.securitygroups.schema import GroupRead
 from remuda.region.servers.rules import SERVER_VIEW
 from remuda.region.servers.schema import ServerRead
-from tests.kit.region.house import RegionHouse, running
+from tests.kit.region.environment import RegionEnvironment, running
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzjZlJ6T4hVwDSmNkNWJvBKMQxsGn3ktnTZk8qBBYJN ca"
 
@@ -49,7 +49,7 @@ async def test_what_is_read_here_is_what_is_read_there(
             assert shown.schema() == msgspec.json.decode(shown.rendered().body, type=read_as)
 
 
-async def _all_sorts(house: RegionHouse) -> None:
+async def _all_sorts(house: RegionEnvironment) -> None:
     routes = [{"prefix": "10.9.0.0/16", "nexthop": "10.0.0.9"}]
     network = await house.network(dnsNameservers=["9.9.9.9"], routes=routes)
     rule = {"direction": "ingress", "protocol": "tcp", "port": 22, "prefix": "10.0.0.0/8"}

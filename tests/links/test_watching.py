@@ -18,11 +18,11 @@ from remuda.identity.kinds.tenancy import Project
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Forbidden
 from remuda.region.kinds.networks import Network
-from tests.http.ranch_api import LIST, HorseRead
-from tests.http.riding import client_of
-from tests.http.test_calling import Scripted, answering
-from tests.kit.identity.household import ORGANIZATIONS, told
-from tests.kit.region.house import NORTH, RegionHouse
+from tests.kit.identity.environment import ORGANIZATIONS, expect
+from tests.kit.region.environment import NORTH, RegionEnvironment
+from tests.kit.sample_api.client import client_of
+from tests.kit.sample_api.service import LIST, HorseRead
+from tests.kit.scripted_transport import Scripted, answering
 from tests.links.ground import WAYS, Following, Ground, followed, there
 
 each_way = pytest.mark.parametrize("way", WAYS)
@@ -167,24 +167,24 @@ async def test_a_connection_that_was_broken_for_too_long_is_told_anew_what_is_th
         assert following.anew == 2
 
 
-async def _end(house: RegionHouse, organization: str, project: str) -> None:
+async def _end(house: RegionEnvironment, organization: str, project: str) -> None:
     path = f"{ORGANIZATIONS}/{organization}/projects/{project}"
-    told(await house.identity.client(house.identity.root).delete(path), 202)
+    expect(await house.identity.client(house.identity.root).delete(path), 202)
 
 
-async def _until_gone(house: RegionHouse, project: str) -> None:
+async def _until_gone(house: RegionEnvironment, project: str) -> None:
     async def is_gone() -> bool:
         return project not in (await house.store.list_names(Project)).items
 
     await house.identity.eventually("the project is gone", is_gone)
 
 
-def _forget_changes(house: RegionHouse) -> None:
+def _forget_changes(house: RegionEnvironment) -> None:
     feed = house.store._reader.feed(house.store.registry.of(Project))
     feed.lose_history(feed.reached)
 
 
-async def _network_of_others(house: RegionHouse) -> str:
+async def _network_of_others(house: RegionEnvironment) -> str:
     other = await house.identity.organization("other")
     project = await house.identity.project(other)
     return await house.network("theirs", organizationId=other, projectId=project, regionId=NORTH)

@@ -1,6 +1,6 @@
 """Fixtures of operations."""
 
 from tests.kit.environment import provided_by
-from tests.operations.toy import on_stage
+from tests.kit.sample_farm.saga import run_saga
 
-stage = provided_by(on_stage)
+sagas = provided_by(run_saga)

@@ -9,8 +9,8 @@ from remuda.kernel.errors import KeyReused
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work, read_input, stored_input
-from tests.operations.stage import FIRST, Stage
-from tests.operations.toy import TENT, Outfit
+from tests.kit.proofs.saga_environment import FIRST, SagaEnvironment
+from tests.kit.sample_farm.saga import TENT, Outfit
 
 WORD = Secret("hunter2")
 
@@ -38,18 +38,18 @@ WHISPER: Saga[Outfit, Whisper] = Saga(
 )
 
 
-async def test_an_input_that_holds_a_secret_is_sealed_and_read_back(stage: Stage) -> None:
-    done = await stage.start(WHISPER).operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
+async def test_an_input_that_holds_a_secret_is_sealed_and_read_back(sagas: SagaEnvironment) -> None:
+    done = await sagas.start(WHISPER).operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
     assert done.spec.input == ""
-    found = await stage.store.get(Operation, FIRST)
+    found = await sagas.store.get(Operation, FIRST)
     assert read_input(WHISPER, found.spec) == Whisper("blue", WORD)
-    raw = b"".join(path.read_bytes() for path in stage.world.disk.directory.rglob("*") if path.is_file())
+    raw = b"".join(path.read_bytes() for path in sagas.world.disk.directory.rglob("*") if path.is_file())
     assert b"hunter2" not in raw
     assert b"tent.whisper" in raw, "the record is among what was looked at"
 
 
-async def test_the_same_secret_is_the_same_request_and_another_one_is_not(stage: Stage) -> None:
-    operations = stage.start(WHISPER).operations
+async def test_the_same_secret_is_the_same_request_and_another_one_is_not(sagas: SagaEnvironment) -> None:
+    operations = sagas.start(WHISPER).operations
     first = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
     again = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
     assert again.uid == first.uid

@@ -9,8 +9,8 @@ import pytest
 from remuda.kernel.errors import NotFound
 from remuda.operations.saga import Sagas, Work
 from remuda.store.objects import Metadata
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.operations.toy import PITCH, PITCH_PROOF, Outfit, Pitch, Tent, TentSpec
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
+from tests.kit.sample_farm.saga import PITCH, PITCH_PROOF, Outfit, Pitch, Tent, TentSpec
 
 PROOFS = [PITCH_PROOF]
 

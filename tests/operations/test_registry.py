@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remuda.operations.saga import Sagas
-from tests.operations.toy import PITCH
+from tests.kit.sample_farm.saga import PITCH
 
 
 def test_a_registry_refuses_what_could_not_be_told_apart() -> None:

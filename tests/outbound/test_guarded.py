@@ -9,7 +9,7 @@ import pytest
 
 from remuda.outbound.addresses import AddressPolicy, SystemResolver
 from remuda.outbound.fetch import GuardedFetcher
-from tests.outbound.servers import HERE, Names, certified, fetched, redirecting, refusal_of, saying, serving
+from tests.kit.outbound_servers import HERE, Names, certified, fetched, redirecting, refusal_of, saying, serving
 
 NO_NAMES = Names({})
 NOT_PUBLIC = ("it is not on the public Internet", False)

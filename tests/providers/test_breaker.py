@@ -9,8 +9,8 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.providers.calls import CallRejected
 from remuda.providers.circuit_breaker import BREAKER_STATES, CallSettings, CircuitBreaker, CircuitBreakerSettings
 from tests.kit.environment import options
-from tests.providers.cloud import Cloud
-from tests.providers.test_properties import Hands
+from tests.kit.providers.manual_time import ManualTime
+from tests.kit.providers.slow_provider import Cloud
 
 SETTINGS = CircuitBreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40)
 QUICK = CallSettings(breaker=SETTINGS, unresponsive_after_s=2)
@@ -21,8 +21,8 @@ class Breakable:
     """A breaker with a clock moved by hand."""
 
     def __init__(self) -> None:
-        self.hands = Hands()
-        self.breaker = CircuitBreaker(self.hands, SeededRandomness(0), SETTINGS)
+        self.time = ManualTime()
+        self.breaker = CircuitBreaker(self.time, SeededRandomness(0), SETTINGS)
 
     def admit(self) -> int:
         epoch = self.breaker.admit()
@@ -40,7 +40,7 @@ def test_a_failure_of_a_call_that_began_before_the_breaker_opened_does_not_hold_
     it.fail(*others)
     left_s = it.breaker.retry_after_s
     assert left_s > 0
-    it.hands.time += left_s / 2
+    it.time.time += left_s / 2
     it.fail(late)
     assert it.breaker.retry_after_s == pytest.approx(left_s / 2)
 
@@ -49,7 +49,7 @@ def test_failures_of_calls_that_began_before_the_breaker_opened_do_not_open_it_a
     it = Breakable()
     late = [it.admit() for _ in range(3)]
     it.fail(*(it.admit() for _ in range(3)))
-    it.hands.time += SETTINGS.open_s
+    it.time.time += SETTINGS.open_s
     it.breaker.record_success(it.admit())
     assert it.breaker.state == "closed"
     it.fail(*late)
@@ -61,7 +61,7 @@ def test_each_probe_that_fails_leaves_the_provider_alone_for_longer() -> None:
     it.fail(*(it.admit() for _ in range(3)))
     for longest_s in (10, 20, 40, 40):
         assert longest_s / 2 <= it.breaker.retry_after_s <= longest_s
-        it.hands.time += longest_s
+        it.time.time += longest_s
         it.fail(it.admit())
 
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, TimedOut, Unavailable
 from remuda.providers.circuit_breaker import CallSettings, is_unhealthy
 from tests.kit.environment import options
-from tests.providers.cloud import NEVER_BREAKS, Cloud
+from tests.kit.providers.slow_provider import NEVER_BREAKS, Cloud
 
 ILL = ServerUnreachable("cloud", "cable")
 TWO_SLOTS = CallSettings(slots=2, queue=2, breaker=NEVER_BREAKS)

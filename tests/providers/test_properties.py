@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
@@ -11,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from remuda.kernel.errors import NotFound, ServerUnreachable, Unavailable
 from remuda.kernel.randomness import SeededRandomness
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreaker, CircuitBreakerSettings, RetryBudget
+from tests.kit.providers.manual_time import ManualTime
+from tests.kit.providers.slow_provider import Cloud
 from tests.kit.simulation.runner import World, simulate
-from tests.providers.cloud import Cloud
 
 BUSY = CallSettings(slots=3, queue=4, breaker=CircuitBreakerSettings(failures_in_a_row=4, open_s=3), retries=2)
 
@@ -52,26 +52,10 @@ def test_never_two_effects_on_a_key_and_never_more_calls_than_slots() -> None:
     simulate(storm, 40)
 
 
-class Hands:
-    """A clock moved by hand."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def now(self) -> Any:
-        raise NotImplementedError
-
-    def monotonic(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
-
-
 @given(st.lists(st.one_of(st.just("call"), st.just("retry"), st.floats(0, 10)), max_size=300))
 def test_over_any_time_retries_are_a_share_of_calls_a_trickle_and_the_reserve(events: list[str | float]) -> None:
-    hands = Hands()
-    budget = RetryBudget(hands, share=0.1, floor_per_s=0.5, reserve=3)
+    time = ManualTime()
+    budget = RetryBudget(time, share=0.1, floor_per_s=0.5, reserve=3)
     history = [(0.0, 0, 0)]
     calls = retries = 0
     for event in events:
@@ -81,8 +65,8 @@ def test_over_any_time_retries_are_a_share_of_calls_a_trickle_and_the_reserve(ev
         elif event == "retry":
             retries += budget.take()
         elif isinstance(event, float):
-            hands.time += event
-        history.append((hands.time, calls, retries))
+            time.time += event
+        history.append((time.time, calls, retries))
     for (t0, c0, r0), (t1, c1, r1) in itertools.combinations(history[:: max(1, len(history) // 30)], 2):
         assert r1 - r0 <= 0.1 * (c1 - c0) + 0.5 * (t1 - t0) + 3 + 1e-6
 
@@ -92,11 +76,11 @@ class BreakerMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hands = Hands()
+        self.time = ManualTime()
         self.settings = CircuitBreakerSettings(
             failures_in_a_row=3, failure_share=0.5, window=6, open_s=10, longest_open_s=40
         )
-        self.breaker = CircuitBreaker(self.hands, SeededRandomness(0), self.settings)
+        self.breaker = CircuitBreaker(self.time, SeededRandomness(0), self.settings)
         self.calls: list[tuple[int, int]] = []
         """Those under way: the breaker's epoch, and how often it had changed its mind when they began."""
         self.changes = 0
@@ -108,7 +92,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.floats(0, 50))
     def wait(self, seconds: float) -> None:
-        self.hands.time += seconds
+        self.time.time += seconds
 
     @rule()
     def call(self) -> None:
@@ -145,7 +129,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     def change(self, model: str) -> None:
         self.model, self.changes, self.probes, self.row = model, self.changes + 1, 0, 0
-        self.opened_at = self.hands.time
+        self.opened_at = self.time.time
         if model == "closed":
             self.recent = []
 
@@ -155,7 +139,7 @@ class BreakerMachine(RuleBasedStateMachine):
         if self.model == "closed":
             assert state == "closed"
             return
-        elapsed = self.hands.time - self.opened_at
+        elapsed = self.time.time - self.opened_at
         assert state in {"open", "half_open"}
         if elapsed < self.settings.open_s / 2:
             assert state == "open", "it is left alone for a while"

@@ -12,9 +12,9 @@ from remuda.kernel.errors import Conflict
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
 from remuda.store.objects import Metadata
+from tests.kit.perturbed_watch import Perturbed
+from tests.kit.sample_farm.controller import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.perturbed import Perturbed
-from tests.reconcile.toy import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
 
 names = st.sampled_from(["a", "b", "c"])
 colours = st.sampled_from(["bay", "grey", "white"])
@@ -42,16 +42,16 @@ seeds = st.integers(0, 2**32)
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-async def act_out(here: Farm, script: list[Wish]) -> None:
+async def act_out(environment: Farm, script: list[Wish]) -> None:
     for wish in script:
-        while not await is_done(here, wish):
-            await here.rest(0.1)
-        await here.rest(wish.pause_s)
+        while not await is_done(environment, wish):
+            await environment.rest(0.1)
+        await environment.rest(wish.pause_s)
 
 
-async def is_done(here: Farm, wish: Wish) -> bool:
+async def is_done(environment: Farm, wish: Wish) -> bool:
     """Try something, so that only the script decides what is wanted in the end: what is busy is waited for."""
-    store, current = here.store, (await here.animals()).get(wish.name)
+    store, current = environment.store, (await environment.animals()).get(wish.name)
     try:
         match wish.verb:
             case "create" if current is not None:
@@ -69,28 +69,30 @@ async def is_done(here: Farm, wish: Wish) -> bool:
     return True
 
 
-async def end(here: Farm) -> dict[str, Any]:
+async def end(environment: Farm) -> dict[str, Any]:
     """Return where it ended, without what depends on the way: times, versions and generations."""
     state: dict[str, Any] = {}
-    for name, each in (await here.animals()).items():
+    for name, each in (await environment.animals()).items():
         assert each.status.observed_generation == each.metadata.generation
         said = {c.type: (c.status, c.reason, c.message) for c in each.status.conditions}
         state[name] = (each.spec, each.status.colour, each.metadata.finalizers, said)
-    for name, stall in here.barn.stalls.items():
+    for name, stall in environment.barn.stalls.items():
         state[f"stall of {name}"] = (stall.colour, stall.feed)
     return state
 
 
-async def wanted(here: Farm) -> dict[str, tuple[str, str]]:
+async def wanted(environment: Farm) -> dict[str, tuple[str, str]]:
     """Return what should be in the barn."""
-    feed = (await here.store.get(Trough, "trough")).spec.feed
-    return {name: (each.spec.colour, feed) for name, each in (await here.animals()).items()}
+    feed = (await environment.store.get(Trough, "trough")).spec.feed
+    return {name: (each.spec.colour, feed) for name, each in (await environment.animals()).items()}
 
 
-async def assert_settled(here: Farm) -> None:
+async def assert_settled(environment: Farm) -> None:
     """Fail unless the barn is as wanted, and everything says so."""
-    assert {name: (stall.colour, stall.feed) for name, stall in here.barn.stalls.items()} == await wanted(here)
-    for each in (await here.animals()).values():
+    assert {name: (stall.colour, stall.feed) for name, stall in environment.barn.stalls.items()} == await wanted(
+        environment
+    )
+    for each in (await environment.animals()).values():
         assert not each.is_deleting
         assert {c.type: c.status for c in each.status.conditions}["Available"] == "True"
 
@@ -100,21 +102,21 @@ def ending(seed: int, scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> 
     states: list[dict[str, Any]] = []
 
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await here.store.create(Trough(metadata=Metadata(name="trough")))
-            await scenario(here)
-            await here.rest()
-            await assert_settled(here)
-            states.append(await end(here))
+        async with farm(world) as environment:
+            await environment.store.create(Trough(metadata=Metadata(name="trough")))
+            await scenario(environment)
+            await environment.rest()
+            await assert_settled(environment)
+            states.append(await end(environment))
 
     simulate(run, [seed])
     return states[-1]
 
 
 def without_trouble(script: list[Wish]) -> Callable[[Farm], Coroutine[Any, Any, None]]:
-    async def scenario(here: Farm) -> None:
-        await here.drive()
-        await act_out(here, script)
+    async def scenario(environment: Farm) -> None:
+        await environment.drive()
+        await act_out(environment, script)
 
     return scenario
 
@@ -122,15 +124,15 @@ def without_trouble(script: list[Wish]) -> Callable[[Farm], Coroutine[Any, Any, 
 @given(scripts, seeds)
 @thorough
 def test_doubling_and_shuffling_events_leads_to_the_same_end(script: list[Wish], seed: int) -> None:
-    async def scenario(here: Farm) -> None:
-        await here.drive(store=Perturbed(here.store, seed, double=0.4))
-        await act_out(here, script)
+    async def scenario(environment: Farm) -> None:
+        await environment.drive(store=Perturbed(environment.store, seed, double=0.4))
+        await act_out(environment, script)
 
-    async def shuffled(here: Farm) -> None:
-        store = Perturbed(here.store, seed, shuffle=0.4, double=0.2)
-        driver = await here.drive(store=store)
-        await act_out(here, script)
-        await here.rest()
+    async def shuffled(environment: Farm) -> None:
+        store = Perturbed(environment.store, seed, shuffle=0.4, double=0.2)
+        driver = await environment.drive(store=store)
+        await act_out(environment, script)
+        await environment.rest()
         await driver.resync()  # an event that is kept back until another comes is lost if none does
 
     expected = ending(0, without_trouble(script))
@@ -141,12 +143,12 @@ def test_doubling_and_shuffling_events_leads_to_the_same_end(script: list[Wish],
 @given(scripts, seeds)
 @thorough
 def test_events_that_are_lost_are_made_up_for_by_a_full_scan(script: list[Wish], seed: int) -> None:
-    async def scenario(here: Farm) -> None:
-        driver = await here.drive(store=Perturbed(here.store, seed, drop=0.5))
-        await act_out(here, script)
-        await here.rest()
+    async def scenario(environment: Farm) -> None:
+        driver = await environment.drive(store=Perturbed(environment.store, seed, drop=0.5))
+        await act_out(environment, script)
+        await environment.rest()
         await driver.resync()
-        await here.rest()
+        await environment.rest()
         await driver.resync()
 
     assert ending(seed, scenario) == ending(0, without_trouble(script))
@@ -157,16 +159,20 @@ def test_events_that_are_lost_are_made_up_for_by_a_full_scan(script: list[Wish],
 def test_a_second_pass_over_what_is_settled_writes_nothing_and_a_full_scan_finds_nothing(
     script: list[Wish], seed: int
 ) -> None:
-    async def scenario(here: Farm) -> None:
-        driver = await here.drive(settings=ControllerSettings(resync=ResyncSettings(interval_s=20)))
-        await act_out(here, script)
-        await here.rest()
-        versions, calls, passes = await here.versions(), list(here.barn.calls), len(here.notes.passes)
+    async def scenario(environment: Farm) -> None:
+        driver = await environment.drive(settings=ControllerSettings(resync=ResyncSettings(interval_s=20)))
+        await act_out(environment, script)
+        await environment.rest()
+        versions, calls, passes = (
+            await environment.versions(),
+            list(environment.barn.calls),
+            len(environment.notes.passes),
+        )
         count = await driver.resync()
-        await here.rest(10)
-        assert len(here.notes.passes) >= passes + count
-        assert (await here.versions(), here.barn.calls) == (versions, calls)
-        assert here.notes.finds == []
+        await environment.rest(10)
+        assert len(environment.notes.passes) >= passes + count
+        assert (await environment.versions(), environment.barn.calls) == (versions, calls)
+        assert environment.notes.finds == []
 
     ending(seed, scenario)
 
@@ -177,18 +183,20 @@ def test_the_way_there_does_not_matter(script: list[Wish], seed: int) -> None:
     feeds: list[str] = []
     survivors: list[Animal] = []
 
-    async def the_long_way(here: Farm) -> None:
-        await here.drive()
-        await act_out(here, script)
-        await here.rest()
-        feeds.append((await here.store.get(Trough, "trough")).spec.feed)
-        survivors.extend((await here.animals()).values())
+    async def the_long_way(environment: Farm) -> None:
+        await environment.drive()
+        await act_out(environment, script)
+        await environment.rest()
+        feeds.append((await environment.store.get(Trough, "trough")).spec.feed)
+        survivors.extend((await environment.animals()).values())
 
-    async def the_short_way(here: Farm) -> None:
-        await here.store.update(replace(await here.store.get(Trough, "trough"), spec=TroughSpec(feed=feeds[-1])))
+    async def the_short_way(environment: Farm) -> None:
+        await environment.store.update(
+            replace(await environment.store.get(Trough, "trough"), spec=TroughSpec(feed=feeds[-1]))
+        )
         for survivor in survivors:
-            await here.store.create(Animal(metadata=Metadata(name=survivor.name), spec=survivor.spec))
-        await here.drive()
+            await environment.store.create(Animal(metadata=Metadata(name=survivor.name), spec=survivor.spec))
+        await environment.drive()
 
     assert ending(seed, the_long_way) == ending(seed, the_short_way)
 
@@ -196,13 +204,13 @@ def test_the_way_there_does_not_matter(script: list[Wish], seed: int) -> None:
 @given(scripts, seeds)
 @thorough
 def test_two_that_both_believe_to_lead_do_no_harm(script: list[Wish], seed: int) -> None:
-    async def scenario(here: Farm) -> None:
-        await here.drive()
-        await here.drive()
-        await act_out(here, script)
-        await here.rest()
-        built = [name for verb, name in here.barn.calls if verb == "build"]
-        removed = [name for verb, name in here.barn.calls if verb == "remove"]
+    async def scenario(environment: Farm) -> None:
+        await environment.drive()
+        await environment.drive()
+        await act_out(environment, script)
+        await environment.rest()
+        built = [name for verb, name in environment.barn.calls if verb == "build"]
+        removed = [name for verb, name in environment.barn.calls if verb == "remove"]
         assert all(built.count(name) <= script_creates(script, name) for name in built)
         assert set(removed) <= set(built)
 
@@ -218,16 +226,16 @@ def script_creates(script: list[Wish], name: str) -> int:
 def test_a_controller_that_is_killed_in_the_middle_and_begins_anew_comes_to_the_same_end(
     script: list[Wish], seed: int, lives_s: list[float]
 ) -> None:
-    async def scenario(here: Farm) -> None:
+    async def scenario(environment: Farm) -> None:
         async def restart() -> None:
             for life_s in lives_s:
-                driver = await here.drive(settings=ControllerSettings(grace_s=0))
-                await here.rest(life_s)
+                driver = await environment.drive(settings=ControllerSettings(grace_s=0))
+                await environment.rest(life_s)
                 await driver.stop()
-            await here.drive()
+            await environment.drive()
 
-        restarting = here.world.loop.create_task(restart())
-        await act_out(here, script)
+        restarting = environment.world.loop.create_task(restart())
+        await act_out(environment, script)
         await restarting
 
     assert ending(seed, scenario) == ending(0, without_trouble(script))
@@ -244,16 +252,16 @@ def test_a_barn_that_refuses_and_stays_silent_only_delays_it() -> None:
     ]
 
     async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            await here.store.create(Trough(metadata=Metadata(name="trough")))
-            driver = await here.drive()
-            await act_out(here, script)
-            await here.rest(30)
+        async with farm(world) as environment:
+            await environment.store.create(Trough(metadata=Metadata(name="trough")))
+            driver = await environment.drive()
+            await act_out(environment, script)
+            await environment.rest(30)
             world.faults.stop()
-            await here.rest(1000)
-            await assert_settled(here)
+            await environment.rest(1000)
+            await assert_settled(environment)
             await driver.resync()
-            await here.rest()
-            assert here.notes.finds == []
+            await environment.rest()
+            assert environment.notes.finds == []
 
     simulate(scenario, 20, rates={"barn refuses": 0.3, "barn done but silent": 0.3})

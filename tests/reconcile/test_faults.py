@@ -11,8 +11,8 @@ from remuda.reconcile.leader import SingleProcess
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import provided_by
-from tests.reconcile.test_driver import Script, in_simulation
-from tests.reconcile.toy import Animal, Farm, Notes, animal, recoloured
+from tests.kit.sample_farm.controller import Animal, Farm, Notes, animal, recoloured
+from tests.kit.sample_farm.driver import Script, in_simulation
 
 sample = provided_by(in_simulation)
 
@@ -97,7 +97,7 @@ async def test_a_reporter_that_raises_keeps_nobody_from_anything(sample: Farm) -
 
     async def reconcile(key: str, run: ReconcileContext) -> Result:
         seen.append(key)
-        run.acted = run.cause == "scan"
+        run.acted = run.cause == "resync"
         return Done()
 
     with capture_logs() as logs:

@@ -9,16 +9,16 @@ from remuda.providers.calls import Calls
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import provided_by
+from tests.kit.sample_farm.controller import Animal, Farm, animal, farm
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import Animal, Farm, animal, farm
 
 TAKES_S = 1000.0
 
 
 def in_simulation(scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            await scenario(here)
+        async with farm(world) as environment:
+            await scenario(environment)
 
     with capture_logs():
         simulate(run, 5)

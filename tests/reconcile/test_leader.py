@@ -11,16 +11,16 @@ from remuda.reconcile.kinds import LeaseRecord
 from remuda.reconcile.leader import LeaseSettings, SingleProcess
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import Animal, Farm, animal, farm
+from tests.kit.sample_farm.lease_holders import Node
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.nodes import Node
-from tests.reconcile.toy import Animal, Farm, animal, farm
 
 FAULTS = {"request lost": 0.1, "answer lost": 0.1, "slow way": 0.05}
 
 
-async def compete(world: World, here: Farm, speeds: Sequence[float], *, seconds: float) -> list[Node]:
+async def compete(world: World, environment: Farm, speeds: Sequence[float], *, seconds: float) -> list[Node]:
     """Let some nodes compete while they are frozen now and then."""
-    nodes = [Node(world, here.store, speed=speed) for speed in speeds]
+    nodes = [Node(world, environment.store, speed=speed) for speed in speeds]
 
     def one_at_a_time() -> None:
         assert sum(node.lease.is_leading for node in nodes) <= 1, "two lead at once"
@@ -49,8 +49,8 @@ def test_no_two_lead_at_once_whatever_happens_and_one_leads_when_all_is_well_aga
 
     async def scenario(world: World) -> None:
         nonlocal terms
-        async with farm(world) as here:
-            nodes = await compete(world, here, [1.0, 1.1, 1.2], seconds=600)
+        async with farm(world) as environment:
+            nodes = await compete(world, environment, [1.0, 1.1, 1.2], seconds=600)
             world.faults.stop()
             await leader_of(world, nodes, within_s=60)
             terms += sum(node.notes.terms.count(True) for node in nodes)
@@ -63,8 +63,8 @@ def test_no_two_lead_at_once_whatever_happens_and_one_leads_when_all_is_well_aga
 
 def test_clocks_that_differ_in_speed_by_more_than_the_law_allows_would_be_seen() -> None:
     async def scenario(world: World) -> None:
-        async with farm(world) as here:
-            for node in await compete(world, here, [0.3, 3.0], seconds=3000):
+        async with farm(world) as environment:
+            for node in await compete(world, environment, [0.3, 3.0], seconds=3000):
                 await node.lease.stop()
 
     with pytest.raises(AssertionError, match="two lead at once"):
@@ -73,8 +73,8 @@ def test_clocks_that_differ_in_speed_by_more_than_the_law_allows_would_be_seen()
 
 @options(seeds=3)
 async def test_a_wall_clock_that_jumps_changes_nothing(world: World) -> None:
-    async with farm(world) as here:
-        nodes = [Node(world, here.store) for _ in range(3)]
+    async with farm(world) as environment:
+        nodes = [Node(world, environment.store) for _ in range(3)]
         for node in nodes:
             await node.lease.start()
         first = await leader_of(world, nodes, within_s=20)
@@ -88,8 +88,8 @@ async def test_a_wall_clock_that_jumps_changes_nothing(world: World) -> None:
 
 @options(seeds=5)
 async def test_who_stops_lets_go_and_another_takes_over_soon(world: World) -> None:
-    async with farm(world) as here:
-        nodes = [Node(world, here.store) for _ in range(3)]
+    async with farm(world) as environment:
+        nodes = [Node(world, environment.store) for _ in range(3)]
         for node in nodes:
             await node.lease.start()
         first = await leader_of(world, nodes, within_s=20)
@@ -97,18 +97,18 @@ async def test_who_stops_lets_go_and_another_takes_over_soon(world: World) -> No
         assert not first.lease.is_leading
         rest = [node for node in nodes if node is not first]
         second = await leader_of(world, rest, within_s=3)
-        record = await here.store.get(LeaseRecord, "region")
+        record = await environment.store.get(LeaseRecord, "region")
         assert (record.spec.holder, record.spec.transitions) == (second.lease.identity, 2)
         assert (first.notes.terms, second.notes.terms) == ([False, True, False], [False, True])
         for node in rest:
             await node.lease.stop()
-        assert (await here.store.get(LeaseRecord, "region")).spec.holder == ""
+        assert (await environment.store.get(LeaseRecord, "region")).spec.holder == ""
 
 
 @options(seeds=10)
 async def test_who_loses_the_lease_is_told_before_another_can_have_it(world: World) -> None:
-    async with farm(world) as here:
-        first, second = Node(world, here.store), Node(world, here.store)
+    async with farm(world) as environment:
+        first, second = Node(world, environment.store), Node(world, environment.store)
         await first.lease.start()
         await first.lease.won()
         await second.lease.start()
@@ -127,8 +127,10 @@ async def test_who_loses_the_lease_is_told_before_another_can_have_it(world: Wor
 
 @options(seeds=10)
 async def test_who_did_not_lead_in_between_is_told_although_it_leads_again(world: World) -> None:
-    async with farm(world) as here:
-        node = Node(world, here.store, speed=3)  # its lease is over before the loop's timers, which keep world time
+    async with farm(world) as environment:
+        node = Node(
+            world, environment.store, speed=3
+        )  # its lease is over before the loop's timers, which keep world time
         await node.lease.start()
         await node.lease.won()
         lost = asyncio.create_task(node.lease.lost())
@@ -168,7 +170,7 @@ class Switch:
 
 @options(seeds=5)
 async def test_a_driver_controls_only_while_it_leads(world: World) -> None:
-    async with farm(world) as here:
+    async with farm(world) as environment:
         switch, began, ended = Switch(), [], []
 
         async def reconcile(key: str, _: ReconcileContext) -> Result:
@@ -177,39 +179,39 @@ async def test_a_driver_controls_only_while_it_leads(world: World) -> None:
             ended.append(key)
             return Done()
 
-        driver = Controller("t", reconcile, kind=Animal, ports=here.ports(leader=switch))
+        driver = Controller("t", reconcile, kind=Animal, ports=environment.ports(leader=switch))
         await driver.start()
-        await here.store.create(animal("bella"))
-        await here.rest()
+        await environment.store.create(animal("bella"))
+        await environment.rest()
         assert (began, driver.is_idle, await driver.resync()) == ([], False, 0)
         switch.turn(on=True)
-        await here.rest(2)
+        await environment.rest(2)
         assert began == ["bella"]
         switch.turn(on=False)
-        await here.rest()
+        await environment.rest()
         assert ended == []
         switch.turn(on=True)
-        await here.rest()
+        await environment.rest()
         assert (began, ended) == (["bella", "bella"], ["bella"])
         await driver.stop()
 
 
 @options(seeds=5)
 async def test_when_a_node_freezes_another_goes_on_with_its_work(world: World) -> None:
-    async with farm(world) as here:
-        nodes = [Node(world, here.store) for _ in range(2)]
+    async with farm(world) as environment:
+        nodes = [Node(world, environment.store) for _ in range(2)]
         for node in nodes:
             await node.lease.start()
-            await here.drive(leader=node.lease)
+            await environment.drive(leader=node.lease)
         first = await leader_of(world, nodes, within_s=20)
-        await here.store.create(animal("bella"))
+        await environment.store.create(animal("bella"))
         frozen = asyncio.create_task(first.freeze(200))
-        await here.rest(100)
-        await here.store.create(animal("luna"))
-        await here.rest(60)
-        assert here.barn.stalls.keys() == {"bella", "luna"}
+        await environment.rest(100)
+        await environment.store.create(animal("luna"))
+        await environment.rest(60)
+        assert environment.barn.stalls.keys() == {"bella", "luna"}
         await frozen
-        await here.stop()
+        await environment.stop()
         for node in nodes:
             await node.lease.stop()
 

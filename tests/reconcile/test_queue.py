@@ -1,8 +1,6 @@
 """Which key is looked at next."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
 
 import uvloop
 
@@ -10,23 +8,11 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import SystemClock
 from remuda.reconcile.queue import Queue, Rank
 from tests.kit.environment import options, provided_by
-from tests.kit.simulation.runner import World, simulate
-
-
-def simulated(scenario: Callable[[World, Queue], Awaitable[None]], seeds: int = 20) -> None:
-    async def run(world: World) -> None:
-        await scenario(world, Queue(world.clock))
-
-    simulate(run, seeds)
-
+from tests.kit.sample_farm.queue import key_of, simulated
+from tests.kit.simulation.runner import World
 
 world = provided_by(simulated)
 queue = provided_by(simulated, position=1)
-
-
-async def key_of(taking: Coroutine[Any, Any, Any]) -> str | None:
-    taken = await taking
-    return None if taken is None else str(taken[0])
 
 
 async def test_a_key_that_was_added_often_comes_once(queue: Queue) -> None:
@@ -67,8 +53,8 @@ async def test_a_key_is_never_handed_out_twice_at_the_same_time_and_comes_again_
 
 
 async def test_what_a_user_caused_goes_before_a_scan_that_came_first(world: World, queue: Queue) -> None:
-    queue.add("scanned", "scan", Rank.RESYNC)
-    queue.add("routine", "wake", Rank.ROUTINE)
+    queue.add("scanned", "resync", Rank.RESYNC)
+    queue.add("routine", "requeue", Rank.ROUTINE)
     await world.clock.sleep(1)
     queue.add("wanted")
     assert [await key_of(queue.take()) for _ in range(3)] == ["wanted", "routine", "scanned"]
@@ -76,7 +62,7 @@ async def test_what_a_user_caused_goes_before_a_scan_that_came_first(world: Worl
 
 @options(seeds=2)
 async def test_a_scan_is_late_and_never_starved(world: World, queue: Queue) -> None:
-    queue.add("scanned", "scan", Rank.RESYNC)
+    queue.add("scanned", "resync", Rank.RESYNC)
     for number in range(10_000):
         queue.add(f"new-{number}")
         queue.add(f"newer-{number}")
@@ -89,8 +75,8 @@ async def test_a_scan_is_late_and_never_starved(world: World, queue: Queue) -> N
 
 
 async def test_an_event_lifts_a_key_that_a_scan_has_added(queue: Queue) -> None:
-    queue.add("a", "scan", Rank.RESYNC)
-    queue.add("b", "wake", Rank.ROUTINE)
+    queue.add("a", "resync", Rank.RESYNC)
+    queue.add("b", "requeue", Rank.ROUTINE)
     queue.add("a")
     taken = await queue.take()
     assert taken is not None
@@ -135,7 +121,7 @@ async def test_failures_are_counted_until_a_key_succeeds(queue: Queue) -> None:
 
 async def test_only_a_key_with_which_nothing_is_under_way_counts_as_idle(queue: Queue) -> None:
     async def idleness(key: str) -> bool:
-        queue.add(key, "scan", Rank.RESYNC)
+        queue.add(key, "resync", Rank.RESYNC)
         taken = await queue.take()
         assert taken is not None
         assert taken[0] == key
@@ -180,7 +166,7 @@ async def test_closing_sends_everybody_home_and_lets_workers_finish(world: World
 
 async def test_the_oldest_key_is_known(world: World, queue: Queue) -> None:
     assert queue.oldest_s() == 0
-    queue.add("a", "scan", Rank.RESYNC)
+    queue.add("a", "resync", Rank.RESYNC)
     await world.clock.sleep(5)
     queue.add("b")
     await world.clock.sleep(2)

@@ -27,20 +27,31 @@ from remuda.store.background import BackgroundTasks
 from remuda.store.contract import Event
 from remuda.store.objects import Metadata, Resource
 from tests.kit.environment import options
+from tests.kit.sample_farm.controller import (
+    ANIMAL,
+    HERD,
+    Animal,
+    Farm,
+    Herd,
+    Trough,
+    TroughSpec,
+    animal,
+    farm,
+    recoloured,
+)
 from tests.kit.simulation.runner import World, simulate
-from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, Trough, TroughSpec, animal, farm, recoloured
 
 
 class Ear:
     """A source at work, and what it handed on."""
 
-    def __init__(self, here: Farm, source: Source[Any], store: Any = None) -> None:
-        self.here = here
+    def __init__(self, farm: Farm, source: Source[Any], store: Any = None) -> None:
+        self.farm = farm
         self.heard: list[tuple[str, Cause]] = []
-        self._duties = BackgroundTasks(here.world.clock)
+        self._duties = BackgroundTasks(farm.world.clock)
         self.beginnings = 0
         self._watches = asyncio.Event()
-        self._duties.start("ear", Watcher(source, store or here.store, self._add, began=self._began).run)
+        self._duties.start("ear", Watcher(source, store or farm.store, self._add, began=self._began).run)
 
     def _began(self) -> None:
         self.beginnings += 1
@@ -53,7 +64,7 @@ class Ear:
         await self._watches.wait()
 
     async def keys(self) -> list[str]:
-        await self.here.rest(5)
+        await self.farm.rest(5)
         heard, self.heard = self.heard, []
         return [key for key, _ in heard]
 
@@ -63,10 +74,10 @@ class Ear:
 
 def listening(source: Source[Any], scenario: Callable[[Farm, Ear], Coroutine[Any, Any, None]]) -> None:
     async def run(world: World) -> None:
-        async with farm(world) as here:
-            ear = Ear(here, source)
+        async with farm(world) as environment:
+            ear = Ear(environment, source)
             await ear.listen()
-            await scenario(here, ear)
+            await scenario(environment, ear)
             await ear.stop()
 
     simulate(run, 5)
@@ -89,10 +100,10 @@ def held(resource: Animal, *finalizers: str) -> Animal:
 
 
 def test_coming_and_going_always_count() -> None:
-    async def scenario(here: Farm, ear: Ear) -> None:
-        bella = await here.store.create(animal("bella"))
+    async def scenario(environment: Farm, ear: Ear) -> None:
+        bella = await environment.store.create(animal("bella"))
         assert await ear.keys() == ["bella"]
-        await here.store.delete(Animal, "bella", uid=bella.uid)
+        await environment.store.delete(Animal, "bella", uid=bella.uid)
         assert await ear.keys() == ["bella"]
 
     for when in (generation_changed, intent_changed, version_changed, lambda _: "never"):
@@ -100,12 +111,12 @@ def test_coming_and_going_always_count() -> None:
 
 
 def test_where_arrivals_do_not_count_going_and_changes_still_do() -> None:
-    async def scenario(here: Farm, ear: Ear) -> None:
-        bella = await here.store.create(animal("bella"))
+    async def scenario(environment: Farm, ear: Ear) -> None:
+        bella = await environment.store.create(animal("bella"))
         assert await ear.keys() == []
-        bella = await here.store.update(recoloured(bella, "brown"))
+        bella = await environment.store.update(recoloured(bella, "brown"))
         assert await ear.keys() == ["bella"]
-        await here.store.delete(Animal, "bella", uid=bella.uid)
+        await environment.store.delete(Animal, "bella", uid=bella.uid)
         assert await ear.keys() == ["bella"]
 
     for when in (generation_changed, intent_changed, version_changed):
@@ -113,15 +124,15 @@ def test_where_arrivals_do_not_count_going_and_changes_still_do() -> None:
 
 
 def test_a_generation_moves_by_spec_and_deletion_mark_alone() -> None:
-    async def scenario(here: Farm, ear: Ear) -> None:
-        bella = await here.store.create(animal("bella", finalizers=("a.example.org/x",)))
+    async def scenario(environment: Farm, ear: Ear) -> None:
+        bella = await environment.store.create(animal("bella", finalizers=("a.example.org/x",)))
         await ear.keys()
-        bella = await here.store.update_status(seen(bella, "grey"))
-        bella = await here.store.update(labelled(bella, seen="yes"))
+        bella = await environment.store.update_status(seen(bella, "grey"))
+        bella = await environment.store.update(labelled(bella, seen="yes"))
         assert await ear.keys() == []
-        bella = await here.store.update(recoloured(bella, "grey"))
+        bella = await environment.store.update(recoloured(bella, "grey"))
         assert await ear.keys() == ["bella"]
-        marked = await here.store.delete(Animal, "bella", uid=bella.uid)
+        marked = await environment.store.delete(Animal, "bella", uid=bella.uid)
         assert marked is not None
         assert await ear.keys() == ["bella"]
 
@@ -129,40 +140,40 @@ def test_a_generation_moves_by_spec_and_deletion_mark_alone() -> None:
 
 
 def test_intent_is_all_but_the_status_and_the_finalizers_of_the_living() -> None:
-    async def scenario(here: Farm, ear: Ear) -> None:
-        bella = await here.store.create(animal("bella"))
+    async def scenario(environment: Farm, ear: Ear) -> None:
+        bella = await environment.store.create(animal("bella"))
         await ear.keys()
-        bella = await here.store.update_status(seen(bella, "grey"))
-        bella = await here.store.update(held(bella, "a.example.org/x", "a.example.org/y"))
+        bella = await environment.store.update_status(seen(bella, "grey"))
+        bella = await environment.store.update(held(bella, "a.example.org/x", "a.example.org/y"))
         assert await ear.keys() == []
-        bella = await here.store.update(annotated(bella, "paused"))
+        bella = await environment.store.update(annotated(bella, "paused"))
         assert await ear.keys() == ["bella"]
-        bella = await here.store.update(labelled(bella, project="p"))
+        bella = await environment.store.update(labelled(bella, project="p"))
         assert await ear.keys() == ["bella"]
-        marked = await here.store.delete(Animal, "bella", uid=bella.uid)
+        marked = await environment.store.delete(Animal, "bella", uid=bella.uid)
         assert await ear.keys() == ["bella"]
         assert marked is not None
-        await here.store.update(held(marked, "a.example.org/x"))
+        await environment.store.update(held(marked, "a.example.org/x"))
         assert await ear.keys() == ["bella"]
 
     listening(Source(Animal), scenario)
 
 
 def test_every_version_counts_where_that_is_wanted() -> None:
-    async def scenario(here: Farm, ear: Ear) -> None:
-        bella = await here.store.create(animal("bella"))
-        bella = await here.store.update_status(seen(bella, "grey"))
-        await here.store.update_status(seen(bella, "bay"))
+    async def scenario(environment: Farm, ear: Ear) -> None:
+        bella = await environment.store.create(animal("bella"))
+        bella = await environment.store.update_status(seen(bella, "grey"))
+        await environment.store.update_status(seen(bella, "bay"))
         assert await ear.keys() == ["bella"] * 3
 
     listening(Source(Animal, when=version_changed), scenario)
 
 
 def test_a_child_wakes_its_owner() -> None:
-    async def scenario(here: Farm, ear: Ear) -> None:
-        herd = await here.store.create(Herd(metadata=Metadata(name="herd")))
-        mare = await here.store.create(animal("mare", owner=HERD.owner(herd)))
-        await here.store.create(animal("foal", owner=ANIMAL.owner(mare)))
+    async def scenario(environment: Farm, ear: Ear) -> None:
+        herd = await environment.store.create(Herd(metadata=Metadata(name="herd")))
+        mare = await environment.store.create(animal("mare", owner=HERD.owner(herd)))
+        await environment.store.create(animal("foal", owner=ANIMAL.owner(mare)))
         assert await ear.keys() == ["herd"]
 
     listening(Source(Animal, keys=owner_of(Herd)), scenario)
@@ -170,14 +181,16 @@ def test_a_child_wakes_its_owner() -> None:
 
 @options(seeds=5)
 async def test_a_change_of_one_wakes_all_that_lie_under_it_in_an_index(world: World) -> None:
-    async with farm(world) as here:
-        ear = Ear(here, Source(Trough, keys=through(here.store, Animal, "trough", lambda trough: trough.name)))
+    async with farm(world) as environment:
+        ear = Ear(
+            environment, Source(Trough, keys=through(environment.store, Animal, "trough", lambda trough: trough.name))
+        )
         await ear.listen()
         for name, trough in (("a", "left"), ("b", "right"), ("c", "left")):
-            await here.store.create(animal(name, trough=trough))
-        left = await here.store.create(Trough(metadata=Metadata(name="left")))
+            await environment.store.create(animal(name, trough=trough))
+        left = await environment.store.create(Trough(metadata=Metadata(name="left")))
         assert await ear.keys() == ["a", "c"]
-        await here.store.update(replace(left, spec=TroughSpec(feed="oats")))
+        await environment.store.update(replace(left, spec=TroughSpec(feed="oats")))
         assert await ear.keys() == ["a", "c"]
         await ear.stop()
 
@@ -186,10 +199,10 @@ def test_a_map_that_fails_for_one_object_does_not_keep_the_others_from_coming() 
     def faulty(resource: Resource) -> Iterable[str]:
         return {"bella": ["a"], "luna": ["b"]}[resource.name]
 
-    async def scenario(here: Farm, ear: Ear) -> None:
+    async def scenario(environment: Farm, ear: Ear) -> None:
         with capture_logs() as logs:
             for name in ("bella", "stella", "luna"):
-                await here.store.create(animal(name))
+                await environment.store.create(animal(name))
             assert await ear.keys() == ["a", "b"]
         assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "stella")]
 
@@ -200,10 +213,10 @@ def test_a_generator_that_fails_late_keeps_nobody_else_from_coming() -> None:
     def faulty(resource: Resource) -> Iterable[str]:
         yield {"bella": "a", "luna": "b"}[resource.name]
 
-    async def scenario(here: Farm, ear: Ear) -> None:
+    async def scenario(environment: Farm, ear: Ear) -> None:
         with capture_logs() as logs:
             for name in ("bella", "stella", "luna"):
-                await here.store.create(animal(name))
+                await environment.store.create(animal(name))
             assert await ear.keys() == ["a", "b"]
         assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "stella")]
 
@@ -216,15 +229,15 @@ def test_a_faulty_filter_keeps_nobody_else_from_coming_and_counts_again_when_it_
             raise ValueError("hunter2")
         return resource.spec.colour
 
-    async def scenario(here: Farm, ear: Ear) -> None:
-        bella = await here.store.create(animal("bella"))
+    async def scenario(environment: Farm, ear: Ear) -> None:
+        bella = await environment.store.create(animal("bella"))
         assert await ear.keys() == ["bella"]
         with capture_logs() as logs:
-            bella = await here.store.update(recoloured(bella, "odd"))
-            await here.store.create(animal("luna"))
+            bella = await environment.store.update(recoloured(bella, "odd"))
+            await environment.store.create(animal("luna"))
             assert await ear.keys() == ["luna"]
         assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "bella")]
-        await here.store.update(recoloured(bella, "bay"))
+        await environment.store.update(recoloured(bella, "bay"))
         assert await ear.keys() == ["bella"]
 
     listening(Source(Animal, when=faulty), scenario)
@@ -243,9 +256,9 @@ class Look:
 def test_what_was_seen_of_very_many_objects_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_MAX_STORED", 10)
 
-    async def scenario(here: Farm, ear: Ear) -> None:
+    async def scenario(environment: Farm, ear: Ear) -> None:
         for number in range(40):
-            await here.store.create(animal(f"a{number:02}"))
+            await environment.store.create(animal(f"a{number:02}"))
         assert len(await ear.keys()) == 40
         gc.collect()
         assert len(Look.remembered) <= 11
@@ -256,9 +269,9 @@ def test_what_was_seen_of_very_many_objects_is_not_remembered_for_ever(monkeypat
 class Troubled:
     """A store whose watch breaks and whose map meets a failing disk, now and then."""
 
-    def __init__(self, here: Farm) -> None:
-        self._here = here
-        self.registry = here.store.registry
+    def __init__(self, environment: Farm) -> None:
+        self._here = environment
+        self.registry = environment.store.registry
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._here.store, name)
@@ -280,17 +293,17 @@ def test_no_change_goes_unheard_whatever_befalls_the_watch() -> None:
                 raise StorageFailing("x", "map")
             return [resource.name]
 
-        async with farm(world) as here:
-            ear = Ear(here, Source(Animal, keys=slowly), Troubled(here))
+        async with farm(world) as environment:
+            ear = Ear(environment, Source(Animal, keys=slowly), Troubled(environment))
             await ear.listen()
             for number in range(20):
                 name = "abc"[world.randomness.randrange(3)]
-                known, beginnings = await here.animals(), ear.beginnings
+                known, beginnings = await environment.animals(), ear.beginnings
                 if name in known:
-                    await here.store.update(recoloured(known[name], f"colour-{number}"))
+                    await environment.store.update(recoloured(known[name], f"colour-{number}"))
                 else:
-                    await here.store.create(animal(name))
-                await here.rest(200)
+                    await environment.store.create(animal(name))
+                await environment.rest(200)
                 assert name in await ear.keys() or ear.beginnings > beginnings
             await ear.stop()
 

@@ -1,14 +1,14 @@
 """Fixtures of region: the whole service, and parts of it."""
 
 from tests.kit.environment import provided_by
-from tests.kit.region.holdings_ground import on_site
-from tests.kit.region.house import in_a_region
-from tests.kit.region.images_ground import on_ground as on_ground_of_images
-from tests.kit.region.networks_ground import on_ground as on_ground_of_networks
-from tests.kit.region.servers_ground import in_yard
+from tests.kit.region.environment import run_region
+from tests.kit.region.images import run_images as on_ground_of_images
+from tests.kit.region.networks import run_networks as on_ground_of_networks
+from tests.kit.region.servers import run_servers
+from tests.kit.region.storage import run_storage
 
-region = provided_by(in_a_region)
+region = provided_by(run_region)
 region_images = provided_by(on_ground_of_images)
 region_networks = provided_by(on_ground_of_networks)
-region_servers = provided_by(in_yard)
-region_storage = provided_by(on_site)
+region_servers = provided_by(run_servers)
+region_storage = provided_by(run_storage)

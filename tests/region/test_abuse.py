@@ -15,10 +15,10 @@ from remuda.region.kinds import KINDS
 from remuda.region.kinds.networks import Network
 from tests.kit.asgi.client import Client
 from tests.kit.environment import provided_by
-from tests.kit.identity.household import Carrying, told
-from tests.kit.identity.proving import certified, principal
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
-from tests.kit.region.images_ground import URI, Web
+from tests.kit.identity.environment import Carrying, expect
+from tests.kit.identity.service_credentials import certified, principal
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionEnvironment, run_region
+from tests.kit.region.images import URI, Web
 
 NETWORKS, GROUPS, SERVERS = "/api/v2/networks", "/api/v2/securitygroups", "/api/v2/servers"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
@@ -45,11 +45,11 @@ class Taggable:
     success: int = 201
 
 
-async def _kinds(house: RegionHouse) -> dict[str, Taggable]:
+async def _kinds(environment: RegionEnvironment) -> dict[str, Taggable]:
     """Return every kind that can be made over the API."""
-    where = {"organizationId": house.organization, "projectId": house.project}
-    network = await house.network("ground")
-    classes = told(await house.root.get("/api/v2/filestorageclasses", {"regionID": NORTH}), 200)
+    where = {"organizationId": environment.organization, "projectId": environment.project}
+    network = await environment.network("ground")
+    classes = expect(await environment.root.get("/api/v2/filestorageclasses", {"regionID": NORTH}), 200)
     storage = {"sizeGiB": 1, "storageType": {"NFS": {"rootSquash": True}}}
     chosen = {"regionId": NORTH, "storageClassId": classes[0]["metadata"]["id"]}
     server = {"flavorId": STANDARD, "imageId": UBUNTU}
@@ -69,7 +69,7 @@ async def _kinds(house: RegionHouse) -> dict[str, Taggable]:
         "storage": Taggable(path="/api/v2/filestorage", new={**where, **chosen, **storage}, change=storage),
         "server": Taggable(path=SERVERS, new={"networkId": network, **server}, change=server),
         "image": Taggable(
-            path=f"/api/v1/organizations/{house.organization}/regions/{NORTH}/images", new=image, success=200
+            path=f"/api/v1/organizations/{environment.organization}/regions/{NORTH}/images", new=image, success=200
         ),
     }
 
@@ -78,28 +78,30 @@ def _body(name: str, spec: Mapping[str, Any], *tags: Mapping[str, str]) -> Any:
     return {"metadata": {"name": name, "tags": tags}, "spec": spec}
 
 
-def _through(house: RegionHouse, service: str) -> Client:
+def _through(environment: RegionEnvironment, service: str) -> Client:
     """Return the client of a platform administrator whose token a service carries."""
-    headers = certified(service, {"actor": "ann@example.com", "type": "user"}, now=house.clock.now())
-    return Client(app=Carrying(house.asgi, headers), token=house.identity.root)
+    headers = certified(service, {"actor": "ann@example.com", "type": "user"}, now=environment.clock.now())
+    return Client(app=Carrying(environment.asgi, headers), token=environment.identity.root)
 
 
-def _stamp(house: RegionHouse) -> int:
-    return house.store.change_counter([kind.type for kind in KINDS])
+def _stamp(environment: RegionEnvironment) -> int:
+    return environment.store.change_counter([kind.type for kind in KINDS])
 
 
 def _in_a_region(scenario: Any) -> None:
-    in_a_region(scenario, is_instant=True, web=Web(SystemClock()))
+    run_region(scenario, is_instant=True, web=Web(SystemClock()))
 
 
 region = provided_by(_in_a_region)
 
 
-async def test_a_tag_that_names_a_service_is_refused_from_everybody_else_on_every_kind(region: RegionHouse) -> None:
+async def test_a_tag_that_names_a_service_is_refused_from_everybody_else_on_every_kind(
+    region: RegionEnvironment,
+) -> None:
     for label, kind in (await _kinds(region)).items():
         await region.clock.sleep(60)
         made = await region.root.post(kind.path, _body("untagged", kind.new))
-        path = f"{kind.path}/{told(made, kind.success)['metadata']['id']}"
+        path = f"{kind.path}/{expect(made, kind.success)['metadata']['id']}"
         await region.clock.sleep(90)  # an image that has arrived is forgotten after a minute
         before = _stamp(region)
         for name in OF_COMPUTE:
@@ -114,10 +116,10 @@ async def test_a_tag_that_names_a_service_is_refused_from_everybody_else_on_ever
         assert _stamp(region) == before, label
 
 
-async def test_a_service_may_set_its_own_tags_and_nobody_takes_them_away(region: RegionHouse) -> None:
+async def test_a_service_may_set_its_own_tags_and_nobody_takes_them_away(region: RegionEnvironment) -> None:
     compute = _through(region, "unikorn-compute")
     for label, kind in (await _kinds(region)).items():
-        made = told(await compute.post(kind.path, _body("tagged", kind.new, COMPUTE_TAG)), kind.success)
+        made = expect(await compute.post(kind.path, _body("tagged", kind.new, COMPUTE_TAG)), kind.success)
         assert COMPUTE_TAG in made["metadata"]["tags"], label
         await region.clock.sleep(60)
         if kind.change is None:
@@ -125,22 +127,22 @@ async def test_a_service_may_set_its_own_tags_and_nobody_takes_them_away(region:
         path = f"{kind.path}/{made['metadata']['id']}"
         mine = {"name": "mine", "value": "2"}
         for sent in ((), (mine,), (mine, COMPUTE_TAG)):
-            changed = told(await region.root.put(path, _body("tagged", kind.change, *sent)), 202)
+            changed = expect(await region.root.put(path, _body("tagged", kind.change, *sent)), 202)
             tags = changed["metadata"]["tags"]
             assert COMPUTE_TAG in tags, label
             assert len(tags) == len({*(tag["name"] for tag in sent), COMPUTE_TAG["name"]}), label
             await region.clock.sleep(60)
         other = {**COMPUTE_TAG, "value": "another"}
         assert (await region.root.put(path, _body("tagged", kind.change, other))).status == 422, label
-        told(await compute.put(path, _body("tagged", kind.change, other)), 202)
+        expect(await compute.put(path, _body("tagged", kind.change, other)), 202)
         await region.clock.sleep(60)
-        changed = told(await compute.put(path, _body("tagged", kind.change)), 202)
+        changed = expect(await compute.put(path, _body("tagged", kind.change)), 202)
         assert "tags" not in changed["metadata"], label
 
 
-async def test_a_tag_that_is_given_twice_is_refused_on_every_kind(region: RegionHouse) -> None:
+async def test_a_tag_that_is_given_twice_is_refused_on_every_kind(region: RegionEnvironment) -> None:
     for label, kind in (await _kinds(region)).items():
-        made = told(await region.root.post(kind.path, _body("untagged", kind.new)), kind.success)
+        made = expect(await region.root.post(kind.path, _body("untagged", kind.new)), kind.success)
         twice = ({"name": "mine", "value": "1"}, {"name": "mine", "value": "2"})
         sent = [await region.root.post(kind.path, _body("tagged", kind.new, *twice))]
         if kind.change is not None:
@@ -151,20 +153,20 @@ async def test_a_tag_that_is_given_twice_is_refused_on_every_kind(region: Region
             assert "mine" in reply.json["error_description"], label
 
 
-async def test_user_data_that_is_too_long_is_refused(region: RegionHouse) -> None:
+async def test_user_data_that_is_too_long_is_refused(region: RegionEnvironment) -> None:
     spec = {"networkId": await region.network(), "flavorId": STANDARD, "imageId": UBUNTU}
     for length, status in ((64 * 1024, 201), (64 * 1024 + 1, 422), (4 << 20, 413)):
         data = base64.b64encode(b"#!/bin/sh\n".ljust(length, b"#")).decode()
         reply = await region.root.post(SERVERS, _body(f"server-{length}", {**spec, "userData": data}))
         assert reply.status == status, (length, reply.status, reply.body[:300])
-    assert len(told(await region.root.get(SERVERS), 200)) == 1
+    assert len(expect(await region.root.get(SERVERS), 200)) == 1
 
 
-async def test_ten_thousand_rules_are_refused(region: RegionHouse) -> None:
+async def test_ten_thousand_rules_are_refused(region: RegionEnvironment) -> None:
     network = await region.network()
     reply = await region.root.post(GROUPS, _body("group", {"networkId": network, "rules": [RULE] * 10_000}))
     assert reply.status in {400, 413}
-    assert told(await region.root.get(GROUPS), 200) == []
+    assert expect(await region.root.get(GROUPS), 200) == []
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ async def test_ten_thousand_rules_are_refused(region: RegionHouse) -> None:
     ],
     ids=["lists", "objects", "specs"],
 )
-async def test_deep_json_is_refused(region: RegionHouse, nested: bytes) -> None:
+async def test_deep_json_is_refused(region: RegionEnvironment, nested: bytes) -> None:
     for path in (NETWORKS, GROUPS, SERVERS, "/api/v2/loadbalancers", "/api/v2/filestorage"):
         assert (await region.root.post(path, nested)).status in {400, 413}, path
 
@@ -203,7 +205,7 @@ REFERENCES = {
 
 @pytest.mark.parametrize(("reference", "status"), REFERENCES.items(), ids=range(len(REFERENCES)))
 async def test_a_reference_is_what_clients_write_and_nothing_else(
-    region: RegionHouse, reference: str, status: int
+    region: RegionEnvironment, reference: str, status: int
 ) -> None:
     network = await region.network()
     await region.until(f"{NETWORKS}/{network}", "provisioned")
@@ -216,7 +218,7 @@ async def test_a_reference_is_what_clients_write_and_nothing_else(
     assert set((await region.store.get(Network, network)).metadata.finalizers) == set(before)
 
 
-async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(region: RegionHouse) -> None:
+async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(region: RegionEnvironment) -> None:
     other = await region.identity.organization("other")
     project = await region.identity.project(other)
     token = await region.identity.member("ann@example.com", region.organization, "administrator")
@@ -232,7 +234,7 @@ async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(regi
     for names in (("x-principal",), ("x-principal", "x-impersonate")):
         headers = {name: forged[name] for name in names}
         ann = Client(app=Carrying(region.asgi, headers), token=token)
-        made = told(await ann.post(NETWORKS, body), 201)
+        made = expect(await ann.post(NETWORKS, body), 201)
         assert made["metadata"]["createdBy"] == "ann@example.com"
         labels = (await region.store.get(Network, made["metadata"]["id"])).metadata.labels
         assert other not in labels.values()

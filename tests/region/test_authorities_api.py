@@ -11,9 +11,9 @@ from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, Serv
 from remuda.resources.conventions import API_VERSION, CONTROLLER_FINALIZER, NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_asking import KEY, NOT_FOUND, OUTSIDE, make_authority
-from tests.kit.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, member, refusal
+from tests.kit.region.network_requests import KEY, NOT_FOUND, OUTSIDE, make_authority
+from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, TENANT, NetworksEnvironment
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, member, refusal
 
 ENDPOINT = "region:sshcertificateauthorities:v2"
 STRANGER = member("eve@example.com", OTHER_ORG, f"{ENDPOINT} CRD")
@@ -30,12 +30,12 @@ def forbidden(verb: str, why: str = OUTSIDE) -> tuple[int, str]:
     return 403, f"operation is not allowed by rbac: operation '{verb}' on endpoint '{ENDPOINT}'{why}"
 
 
-async def nothing_was_made(ground: Ground) -> None:
-    assert not (await ground.store.list(SSHCertificateAuthority)).items
-    assert ground.identity.everything() == ({}, {}, frozenset())
+async def nothing_was_made(region_networks: NetworksEnvironment) -> None:
+    assert not (await region_networks.store.list(SSHCertificateAuthority)).items
+    assert region_networks.identity.everything() == ({}, {}, frozenset())
 
 
-async def test_a_new_authority_is_ready_at_once_and_keeps_its_project(region_networks: Ground) -> None:
+async def test_a_new_authority_is_ready_at_once_and_keeps_its_project(region_networks: NetworksEnvironment) -> None:
     client = region_networks.authorities.ask(TENANT)
     reply = await client.post(AUTHORITIES, authority())
     assert reply.status == 201
@@ -57,7 +57,9 @@ async def test_a_new_authority_is_ready_at_once_and_keeps_its_project(region_net
     assert not region_networks.identity.held, "it costs nothing"
 
 
-async def test_a_key_without_a_comment_is_stored_as_it_is_written_canonically(region_networks: Ground) -> None:
+async def test_a_key_without_a_comment_is_stored_as_it_is_written_canonically(
+    region_networks: NetworksEnvironment,
+) -> None:
     for sent, stored in ((f"  {KEY}\n", KEY), (f" {KEY} ann at home \n", f"{KEY} ann at home")):
         name = await make_authority(region_networks, publicKey=sent)
         assert (await region_networks.store.get(SSHCertificateAuthority, name)).spec.public_key == stored
@@ -74,7 +76,7 @@ async def test_a_key_without_a_comment_is_stored_as_it_is_written_canonically(re
     ids=["blank", "no key", "two keys", "options"],
 )
 async def test_what_no_key_can_be_is_refused_before_anything_is_begun(
-    region_networks: Ground, key: str, sentence: str
+    region_networks: NetworksEnvironment, key: str, sentence: str
 ) -> None:
     reply = await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(publicKey=key))
     assert refusal(reply) == (422, sentence)
@@ -83,7 +85,7 @@ async def test_what_no_key_can_be_is_refused_before_anything_is_begun(
 
 
 @pytest.mark.parametrize("field", ["organizationId", "projectId"])
-async def test_what_is_no_id_is_refused_with_the_field(region_networks: Ground, field: str) -> None:
+async def test_what_is_no_id_is_refused_with_the_field(region_networks: NetworksEnvironment, field: str) -> None:
     status, sentence = refusal(
         await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(**{field: "acme"}))
     )
@@ -92,7 +94,7 @@ async def test_what_is_no_id_is_refused_with_the_field(region_networks: Ground, 
     await nothing_was_made(region_networks)
 
 
-async def test_rights_come_first_then_the_project_then_the_key(region_networks: Ground) -> None:
+async def test_rights_come_first_then_the_project_then_the_key(region_networks: NetworksEnvironment) -> None:
     reply = await region_networks.authorities.ask(READER).post(AUTHORITIES, authority(projectId=ABSENT, publicKey="x"))
     assert refusal(reply) == forbidden("create")
     reply = await region_networks.authorities.ask(STRANGER).post(AUTHORITIES, authority(publicKey="x"))
@@ -103,7 +105,7 @@ async def test_rights_come_first_then_the_project_then_the_key(region_networks: 
 
 
 async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_authority(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     client = region_networks.authorities.ask(INSIDER)
     region_networks.identity.references[HOME].add("servers.example/keeps-it")
@@ -116,7 +118,7 @@ async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_au
 
 
 async def test_a_request_that_failed_can_be_sent_again_under_its_key_and_leaves_one_reference(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     client = region_networks.authorities.ask(TENANT)
     region_networks.identity.fail("refer", after=True)
@@ -129,7 +131,7 @@ async def test_a_request_that_failed_can_be_sent_again_under_its_key_and_leaves_
     assert len(region_networks.identity.references[HOME]) == 1
 
 
-async def test_tags_of_a_service_are_its_own_to_give(region_networks: Ground) -> None:
+async def test_tags_of_a_service_are_its_own_to_give(region_networks: NetworksEnvironment) -> None:
     wanted = authority()
     wanted["metadata"]["tags"] = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
     status, sentence = refusal(await region_networks.authorities.ask(TENANT).post(AUTHORITIES, wanted))
@@ -144,7 +146,7 @@ async def test_tags_of_a_service_are_its_own_to_give(region_networks: Ground) ->
 # Who sees one.
 
 
-async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: Ground) -> None:
+async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: NetworksEnvironment) -> None:
     path = f"{AUTHORITIES}/{await make_authority(region_networks)}"
     stranger, reader = region_networks.authorities.ask(STRANGER), region_networks.authorities.ask(READER)
     assert refusal(await stranger.get(path)) == NOT_FOUND
@@ -154,7 +156,7 @@ async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region
     assert refusal(await reader.get(f"{AUTHORITIES}/{ABSENT}")) == NOT_FOUND
 
 
-async def test_what_another_api_made_is_there_as_well(region_networks: Ground) -> None:
+async def test_what_another_api_made_is_there_as_well(region_networks: NetworksEnvironment) -> None:
     labels = {NAME: "old", ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
     old = SSHCertificateAuthority(
         metadata=Metadata(name=ABSENT, labels=labels), spec=SSHCertificateAuthoritySpec(public_key=KEY)
@@ -166,7 +168,7 @@ async def test_what_another_api_made_is_there_as_well(region_networks: Ground) -
     assert (await client.delete(f"{AUTHORITIES}/{ABSENT}")).status == 202
 
 
-async def test_a_list_has_what_was_asked_for_and_may_be_seen(region_networks: Ground) -> None:
+async def test_a_list_has_what_was_asked_for_and_may_be_seen(region_networks: NetworksEnvironment) -> None:
     mine, beside = await make_authority(region_networks), await make_authority(region_networks, projectId=OTHER_PROJECT)
 
     async def seen(who: Principal, *query: tuple[str, str]) -> list[str]:
@@ -186,7 +188,7 @@ async def test_a_list_has_what_was_asked_for_and_may_be_seen(region_networks: Gr
 # The end.
 
 
-async def test_an_authority_goes_once_and_only_as_its_caller_has_seen_it(region_networks: Ground) -> None:
+async def test_an_authority_goes_once_and_only_as_its_caller_has_seen_it(region_networks: NetworksEnvironment) -> None:
     client, path = region_networks.authorities.ask(TENANT), f"{AUTHORITIES}/{await make_authority(region_networks)}"
     other = (await client.get(f"{AUTHORITIES}/{await make_authority(region_networks)}")).headers["etag"]
     assert (await client.delete(path, if_match=other)).status == 412
@@ -199,7 +201,7 @@ async def test_an_authority_goes_once_and_only_as_its_caller_has_seen_it(region_
     assert await region_networks.versions() == before
 
 
-async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: Ground) -> None:
+async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: NetworksEnvironment) -> None:
     name, client = await make_authority(region_networks), region_networks.authorities.ask(TENANT)
     spec = ServerSpec(
         flavor_id="flavor",
@@ -211,11 +213,15 @@ async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: Gr
     reply = await client.delete(f"{AUTHORITIES}/{name}")
     assert refusal(reply) == (403, "SSH certificate authority is in use and cannot be deleted")
     assert not (await region_networks.store.get(SSHCertificateAuthority, name)).is_deleting
+    other = f"{AUTHORITIES}/{await make_authority(region_networks)}"
+    outdated = (await client.get(other)).headers["etag"]
+    reply = await client.delete(f"{AUTHORITIES}/{name}", if_match=outdated)
+    assert reply.status == 412, "If-Match is compared before the authority is found to be in use"
     await region_networks.store.delete(Server, server.name, uid=server.uid)
     assert (await client.delete(f"{AUTHORITIES}/{name}")).status == 202
 
 
-async def test_every_change_is_witnessed_in_its_organization(region_networks: Ground) -> None:
+async def test_every_change_is_witnessed_in_its_organization(region_networks: NetworksEnvironment) -> None:
     name = await make_authority(region_networks)
     await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")
     assert await region_networks.audited() == [

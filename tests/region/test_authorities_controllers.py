@@ -15,22 +15,24 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import KEY, make_authority
-from tests.kit.region.networks_ground import ABSENT, HOME, TENANT, Ground
-from tests.kit.region.room import ORG, PROJECT
+from tests.kit.region.network_requests import KEY, make_authority
+from tests.kit.region.networks import ABSENT, HOME, TENANT, NetworksEnvironment
+from tests.kit.region.resource_api import ORG, PROJECT
 from tests.kit.simulation.runner import START
 
 OPERATION = "d0000000-0000-4000-8000-00000000000d"
 NAME_LEFT = "d0000000-0000-4000-8000-00000000000e"
 
 
-async def all_is_gone(ground: Ground) -> None:
-    assert not (await ground.store.list(SSHCertificateAuthority)).items
-    assert ground.identity.everything() == ({}, {}, frozenset())
+async def all_is_gone(region_networks: NetworksEnvironment) -> None:
+    assert not (await region_networks.store.list(SSHCertificateAuthority)).items
+    assert region_networks.identity.everything() == ({}, {}, frozenset())
 
 
 @options(at_work=True, seeds=3)
-async def test_an_authority_reads_the_same_before_and_after_it_was_looked_at(region_networks: Ground) -> None:
+async def test_an_authority_reads_the_same_before_and_after_it_was_looked_at(
+    region_networks: NetworksEnvironment,
+) -> None:
     name = await make_authority(region_networks)
     client = region_networks.authorities.ask(TENANT)
     before = await client.get(f"{AUTHORITIES}/{name}")
@@ -41,7 +43,7 @@ async def test_an_authority_reads_the_same_before_and_after_it_was_looked_at(reg
 
 
 @options(at_work=True)
-async def test_the_project_is_let_go_before_the_authority_is_gone(region_networks: Ground) -> None:
+async def test_the_project_is_let_go_before_the_authority_is_gone(region_networks: NetworksEnvironment) -> None:
     name = await make_authority(region_networks)
     region_networks.identity.fail("unrefer", times=10_000)
     assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")).status == 202
@@ -55,7 +57,7 @@ async def test_the_project_is_let_go_before_the_authority_is_gone(region_network
 
 @options(at_work=True)
 async def test_an_authority_whose_project_goes_waits_for_the_servers_that_were_made_with_it(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     name = await make_authority(region_networks)
     spec = ServerSpec(
@@ -80,7 +82,9 @@ async def test_an_authority_whose_project_goes_waits_for_the_servers_that_were_m
 
 
 @options(at_work=True)
-async def test_an_authority_of_an_existing_cluster_is_taken_into_care_and_can_go(region_networks: Ground) -> None:
+async def test_an_authority_of_an_existing_cluster_is_taken_into_care_and_can_go(
+    region_networks: NetworksEnvironment,
+) -> None:
     labels = {NAME: "old", ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
     metadata = Metadata(name=ABSENT, labels=labels)
     spec = SSHCertificateAuthoritySpec(public_key=KEY)
@@ -92,7 +96,7 @@ async def test_an_authority_of_an_existing_cluster_is_taken_into_care_and_can_go
     await all_is_gone(region_networks)
 
 
-async def _left_by(ground: Ground, phase: Phase) -> None:
+async def _left_by(region_networks: NetworksEnvironment, phase: Phase) -> None:
     """Store what an operation has made that stands like this."""
     record = OperationSpec(
         saga="sshcertificateauthority.create",
@@ -103,22 +107,24 @@ async def _left_by(ground: Ground, phase: Phase) -> None:
         deadline=START,
         process="another",
     )
-    await ground.store.create(Operation(metadata=Metadata(name=OPERATION), spec=record))
-    await _turn(ground, phase)
+    await region_networks.store.create(Operation(metadata=Metadata(name=OPERATION), spec=record))
+    await _turn(region_networks, phase)
     spec = AuthorityCreateSpec(organization_id=ORG, project_id=PROJECT, public_key=KEY)
     wanted = AuthorityCreate(metadata=MetadataWrite(name="ca"), spec=spec)
     by = Principal(subject="ann@example.com", type="user")
-    await ground.identity.refer(HOME, reference_of(OPERATION))
-    await ground.store.create(new_authority(NAME_LEFT, wanted, by, operation=OPERATION))
+    await region_networks.identity.refer(HOME, reference_of(OPERATION))
+    await region_networks.store.create(new_authority(NAME_LEFT, wanted, by, operation=OPERATION))
 
 
-async def _turn(ground: Ground, phase: Phase) -> None:
-    found = await ground.store.get(Operation, OPERATION)
-    await ground.store.update_status(found.moved(phase))
+async def _turn(region_networks: NetworksEnvironment, phase: Phase) -> None:
+    found = await region_networks.store.get(Operation, OPERATION)
+    await region_networks.store.update_status(found.moved(phase))
 
 
 @options(at_work=True)
-async def test_what_an_undone_operation_left_goes_with_the_reference_of_that_operation(region_networks: Ground) -> None:
+async def test_what_an_undone_operation_left_goes_with_the_reference_of_that_operation(
+    region_networks: NetworksEnvironment,
+) -> None:
     await _left_by(region_networks, "undoing")
     await region_networks.rest()
     assert not (await region_networks.store.get(SSHCertificateAuthority, NAME_LEFT)).is_deleting
@@ -130,7 +136,7 @@ async def test_what_an_undone_operation_left_goes_with_the_reference_of_that_ope
 @pytest.mark.parametrize("phase", ["running", "undoing", "stuck"])
 @options(at_work=True)
 async def test_what_is_deleted_while_its_operation_is_open_waits_for_its_end(
-    region_networks: Ground, phase: Phase
+    region_networks: NetworksEnvironment, phase: Phase
 ) -> None:
     await _left_by(region_networks, phase)
     assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{NAME_LEFT}")).status == 202

@@ -4,17 +4,18 @@ import pytest
 
 from remuda.access.principal import Principal, requester_of
 from remuda.quota.ports import ProjectRef
-from remuda.region.authorities.sagas import CREATE_AUTHORITY, AuthorityPorts, NewAuthority
+from remuda.quota.sagas import CreatePorts
+from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.proofs.sagas import Case, Proof, cases
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.networks_asking import KEY
-from tests.kit.region.room import ORG, PROJECT, registry
+from tests.kit.region.network_requests import KEY
+from tests.kit.region.resource_api import ORG, PROJECT, registry
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, cases
 
 HOME = ProjectRef(ORG, PROJECT)
 
@@ -30,9 +31,9 @@ class Home:
     async def prepare(self, store: Store) -> None:
         """Nothing has to be there."""
 
-    def ports(self, store: Store) -> AuthorityPorts:
+    def ports(self, store: Store) -> CreatePorts:
         """Return what the steps work on."""
-        return AuthorityPorts(store=store, identity=self.identity)
+        return CreatePorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""

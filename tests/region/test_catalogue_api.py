@@ -15,23 +15,23 @@ from remuda.region.catalogue.service import Catalogue
 from remuda.region.kinds.regions import Networks, ProviderNetworks, RegionKubernetes, RegionOpenstack, RegionSpec
 from remuda.region.settings import RegionSettings
 from tests.kit.environment import provided_by
-from tests.kit.region.room import (
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Operation, wire_contract
+from tests.kit.region.flavor_provider import GRAPHIC, LARGE, PINNED, SMALL, FlavorProvider
+from tests.kit.region.resource_api import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
     PROJECT,
     REGION,
-    Room,
+    RegionApi,
     clouds_over,
     everywhere,
-    in_a_room,
     make_region,
     member,
     refusal,
+    run_region_api,
 )
-from tests.kit.region.shop import GRAPHIC, LARGE, PINNED, SMALL, Shop
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Operation, wire_contract
 
 READS = "region:regions R, region:flavors R, region:externalnetworks R"
 ANN = member("ann@example.com", ORG, READS)
@@ -44,33 +44,33 @@ SECOND = "/api/v2/regions"
 CLUSTER = "d0000000-0000-4000-8000-000000000001"
 CANARY = "canary-kubeconfig"
 
-CatalogueRoom = Room[Catalogue]
+CatalogueApi = RegionApi[Catalogue]
 
 
-def in_catalogue(scenario: Callable[[CatalogueRoom, Shop], Coroutine[Any, Any, None]]) -> None:
+def in_catalogue(scenario: Callable[[CatalogueApi, FlavorProvider], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario with a public region, one of the other organization, and a cluster."""
-    shops: list[Shop] = []
+    shops: list[FlavorProvider] = []
 
     def catalogue(world: Any, store: Any) -> Catalogue:
-        shop = Shop(world.clock)
-        shops.append(shop)
-        offers = {REGION: shop.provider, OTHER_REGION: shop.provider, CLUSTER: shop.bare}
+        flavors = FlavorProvider(world.clock)
+        shops.append(flavors)
+        offers = {REGION: flavors.provider, OTHER_REGION: flavors.provider, CLUSTER: flavors.bare}
         settings = RegionSettings(url="https://region.example.com", identity_url="https://identity.example.com")
         return Catalogue(clouds=clouds_over(world, store, offers), settings=settings, version="1.2.3")
 
-    async def run(room: CatalogueRoom) -> None:
-        await make_region(room.store)
-        await make_region(room.store, OTHER_REGION, called="theirs", organizations=[OTHER_ORG])
+    async def run(api: CatalogueApi) -> None:
+        await make_region(api.store)
+        await make_region(api.store, OTHER_REGION, called="theirs", organizations=[OTHER_ORG])
         kubernetes = RegionKubernetes(kube_config=Secret(CANARY), domain_name="k.example.com")
         spec = RegionSpec(provider="kubernetes", kubernetes=kubernetes)
-        await make_region(room.store, CLUSTER, called="cluster", spec=spec)
-        await scenario(room, shops[-1])
+        await make_region(api.store, CLUSTER, called="cluster", spec=spec)
+        await scenario(api, shops[-1])
 
-    in_a_room(catalogue, ROUTES, run)
+    run_region_api(catalogue, ROUTES, run)
 
 
 region_catalogue = provided_by(in_catalogue)
-shop = provided_by(in_catalogue, position=1)
+flavors = provided_by(in_catalogue, position=1)
 
 
 def _ids(reply: Any) -> set[str]:
@@ -85,7 +85,7 @@ def _names(reply: Any) -> list[str]:
 
 @pytest.mark.parametrize("path", [FIRST, SECOND])
 async def test_a_private_region_is_listed_to_its_organizations_and_to_who_reads_all(
-    region_catalogue: CatalogueRoom, path: str
+    region_catalogue: CatalogueApi, path: str
 ) -> None:
     assert _ids(await region_catalogue.ask(ANN).get(path)) == {REGION, CLUSTER}
     assert _ids(await region_catalogue.ask(BOB).get(path.replace(ORG, OTHER_ORG))) == {REGION, CLUSTER, OTHER_REGION}
@@ -95,17 +95,17 @@ async def test_a_private_region_is_listed_to_its_organizations_and_to_who_reads_
 @pytest.mark.parametrize("region", [OTHER_REGION, ABSENT])
 @pytest.mark.parametrize("below", ["flavors", "externalnetworks", "detail", ""])
 async def test_a_region_that_is_not_seen_is_not_there(
-    region_catalogue: CatalogueRoom, shop: Shop, region: str, below: str
+    region_catalogue: CatalogueApi, flavors: FlavorProvider, region: str, below: str
 ) -> None:
     ann = region_catalogue.ask(member("ann@example.com", ORG, f"{READS}, region:regions/detail R"))
     paths = [f"{SECOND}/{region}/{below}".rstrip("/")] if below != "detail" else []
     paths += [f"{FIRST}/{region}/{below}"] if below else []
     for path in paths:
         assert refusal(await ann.get(path)) == (404, "resource not found"), path
-    assert shop.asked == []
+    assert flavors.asked == []
 
 
-async def test_a_region_says_what_it_is_and_what_its_provider_has(region_catalogue: CatalogueRoom) -> None:
+async def test_a_region_says_what_it_is_and_what_its_provider_has(region_catalogue: CatalogueApi) -> None:
     read = (await region_catalogue.ask(ANN).get(f"{SECOND}/{REGION}")).json
     assert read["metadata"]["name"] == "north"
     assert (read["metadata"]["provisioningStatus"], read["metadata"]["healthStatus"]) == ("provisioned", "healthy")
@@ -118,7 +118,7 @@ async def test_a_region_says_what_it_is_and_what_its_provider_has(region_catalog
 
 
 async def test_a_region_with_physical_networks_says_so_and_one_without_a_provider_has_nothing(
-    region_catalogue: CatalogueRoom,
+    region_catalogue: CatalogueApi,
 ) -> None:
     networks = Networks(provider_networks=ProviderNetworks(physical_network="physnet"))
     openstack = RegionOpenstack(endpoint="https://keystone.example.com", network=networks)
@@ -131,7 +131,7 @@ async def test_a_region_with_physical_networks_says_so_and_one_without_a_provide
     assert reply.status == 503
 
 
-async def test_flavors_come_smallest_first_in_the_units_that_clients_know(region_catalogue: CatalogueRoom) -> None:
+async def test_flavors_come_smallest_first_in_the_units_that_clients_know(region_catalogue: CatalogueApi) -> None:
     reply = await region_catalogue.ask(ANN).get(f"{FIRST}/{REGION}/flavors")
     assert _names(reply) == ["small", "large", "graphic"]
     small, large, graphic = (item["spec"] for item in reply.json)
@@ -152,7 +152,7 @@ async def test_flavors_come_smallest_first_in_the_units_that_clients_know(region
 
 
 async def test_the_second_generation_tells_how_many_are_free_where_the_provider_does(
-    region_catalogue: CatalogueRoom,
+    region_catalogue: CatalogueApi,
 ) -> None:
     reply = await region_catalogue.ask(ANN).get(f"{SECOND}/{REGION}/flavors")
     free = {item["metadata"]["id"]: item["spec"].get("free") for item in reply.json}
@@ -161,11 +161,11 @@ async def test_the_second_generation_tells_how_many_are_free_where_the_provider_
 
 
 async def test_who_wants_it_fresh_is_told_what_the_provider_says_now(
-    region_catalogue: CatalogueRoom, shop: Shop
+    region_catalogue: CatalogueApi, flavors: FlavorProvider
 ) -> None:
     client, path = region_catalogue.ask(ANN), f"{SECOND}/{REGION}/flavors"
     before = (await client.get(path)).json
-    shop.stock = (SMALL,)
+    flavors.stock = (SMALL,)
     assert (await client.get(path)).json == before
     fresh = await client.get(path, [("fresh", "true")])
     assert [item["metadata"]["id"] for item in fresh.json] == [SMALL.id]
@@ -173,7 +173,7 @@ async def test_who_wants_it_fresh_is_told_what_the_provider_says_now(
 
 @pytest.mark.parametrize("path", [f"{FIRST}/{REGION}/flavors", f"{SECOND}/{REGION}/flavors"])
 async def test_a_flavor_that_can_only_be_pinned_is_shown_to_those_who_may_make_servers(
-    region_catalogue: CatalogueRoom, path: str
+    region_catalogue: CatalogueApi, path: str
 ) -> None:
     assert PINNED.name not in _names(await region_catalogue.ask(ANN).get(path))
     reader = everywhere("reader", f"{READS}, region:servers R")
@@ -185,7 +185,7 @@ async def test_a_flavor_that_can_only_be_pinned_is_shown_to_those_who_may_make_s
     assert PINNED.name in _names(await region_catalogue.ask(maker).get(path))
 
 
-async def test_what_hardly_changes_may_be_kept_for_a_day_by_whoever_asked(region_catalogue: CatalogueRoom) -> None:
+async def test_what_hardly_changes_may_be_kept_for_a_day_by_whoever_asked(region_catalogue: CatalogueApi) -> None:
     for below in ("flavors", "externalnetworks"):
         headers = (await region_catalogue.ask(ANN).get(f"{FIRST}/{REGION}/{below}")).headers
         assert headers["cache-control"] == "private, max-age=86400"
@@ -195,9 +195,7 @@ async def test_what_hardly_changes_may_be_kept_for_a_day_by_whoever_asked(region
 
 
 @pytest.mark.parametrize("regions", [FIRST, SECOND])
-async def test_ways_out_are_listed_by_name_and_a_cluster_has_none(
-    region_catalogue: CatalogueRoom, regions: str
-) -> None:
+async def test_ways_out_are_listed_by_name_and_a_cluster_has_none(region_catalogue: CatalogueApi, regions: str) -> None:
     reply = await region_catalogue.ask(ANN).get(f"{regions}/{REGION}/externalnetworks")
     assert reply.json == [{"id": "e1", "name": "narrow"}, {"id": "e2", "name": "wide"}]
     refused = await region_catalogue.ask(ANN).get(f"{regions}/{CLUSTER}/externalnetworks")
@@ -206,7 +204,7 @@ async def test_ways_out_are_listed_by_name_and_a_cluster_has_none(
 
 
 async def test_the_credentials_of_a_cluster_are_for_those_with_a_right_of_its_own(
-    region_catalogue: CatalogueRoom,
+    region_catalogue: CatalogueApi,
 ) -> None:
     path = f"{FIRST}/{CLUSTER}/detail"
     assert refusal(await region_catalogue.ask(ANN).get(path)) == _forbidden("regions/detail")
@@ -217,7 +215,7 @@ async def test_the_credentials_of_a_cluster_are_for_those_with_a_right_of_its_ow
     assert "kubernetes" not in (await region_catalogue.ask(SERVICE).get(f"{FIRST}/{REGION}/detail")).json["spec"]
 
 
-async def test_a_cluster_whose_credentials_are_elsewhere_says_so(region_catalogue: CatalogueRoom) -> None:
+async def test_a_cluster_whose_credentials_are_elsewhere_says_so(region_catalogue: CatalogueApi) -> None:
     spec = RegionSpec(provider="kubernetes", kubernetes=RegionKubernetes())
     await make_region(region_catalogue.store, ABSENT, called="shut", spec=spec)
     reply = await region_catalogue.ask(SERVICE).get(f"{FIRST}/{ABSENT}/detail")
@@ -235,7 +233,7 @@ async def test_a_cluster_whose_credentials_are_elsewhere_says_so(region_catalogu
     ],
 )
 async def test_whoever_lacks_the_right_is_told_which_before_a_region_is_looked_for(
-    region_catalogue: CatalogueRoom, path: str, endpoint: str
+    region_catalogue: CatalogueApi, path: str, endpoint: str
 ) -> None:
     for regions in (FIRST, SECOND):
         assert refusal(await region_catalogue.ask(NOBODY).get(f"{regions}{path}")) == _forbidden(endpoint)
@@ -244,7 +242,7 @@ async def test_whoever_lacks_the_right_is_told_which_before_a_region_is_looked_f
 
 
 async def test_a_right_in_another_organization_is_enough_where_the_path_names_none(
-    region_catalogue: CatalogueRoom,
+    region_catalogue: CatalogueApi,
 ) -> None:
     assert _names(await region_catalogue.ask(BOB).get(f"{SECOND}/{OTHER_REGION}/flavors")) == [
         "small",
@@ -255,13 +253,13 @@ async def test_a_right_in_another_organization_is_enough_where_the_path_names_no
 
 @pytest.mark.parametrize("path", [f"{SECOND}/nonsense", f"{FIRST}/nonsense/flavors"])
 async def test_what_is_no_id_is_refused_before_anybody_is_asked_who_they_are(
-    region_catalogue: CatalogueRoom, path: str
+    region_catalogue: CatalogueApi, path: str
 ) -> None:
     status, description = refusal(await region_catalogue.ask(None).get(path))
     assert (status, "invalid path/query element" in description) == (400, True)
 
 
-async def test_m29_the_service_tells_who_it_is_and_who_lets_callers_in(region_catalogue: CatalogueRoom) -> None:
+async def test_m29_the_service_tells_who_it_is_and_who_lets_callers_in(region_catalogue: CatalogueApi) -> None:
     assert (await region_catalogue.ask(None).get("/api/version")).status == 401
     read = (await region_catalogue.ask(NOBODY).get("/api/version")).json
     assert read == {"name": "unikorn-region-server", "version": "1.2.3"}
@@ -275,11 +273,13 @@ async def test_m29_the_service_tells_who_it_is_and_who_lets_callers_in(region_ca
     }
 
 
-async def test_a_provider_that_does_not_answer_is_told_as_that(region_catalogue: CatalogueRoom, shop: Shop) -> None:
-    shop.takes_s = 10**6
+async def test_a_provider_that_does_not_answer_is_told_as_that(
+    region_catalogue: CatalogueApi, flavors: FlavorProvider
+) -> None:
+    flavors.takes_s = 10**6
     reply = await region_catalogue.ask(ANN).get(f"{SECOND}/{REGION}/flavors")
     assert reply.status == 503
-    assert len(shop.asked) == 1
+    assert len(flavors.asked) == 1
 
 
 _CONTRACT = wire_contract("region")

@@ -9,8 +9,8 @@ from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply, contract_of
 from tests.kit.asgi.validating import Validated
 from tests.kit.environment import options
-from tests.kit.identity.household import told
-from tests.kit.region.house import RegionHouse
+from tests.kit.identity.environment import expect
+from tests.kit.region.environment import RegionEnvironment
 
 CLOUD = "sim-north"
 MARKUP = base64.b64encode(b'#cloud-config\nhostname: "<b>web</b>"\n').decode()
@@ -19,8 +19,8 @@ MARKUP = base64.b64encode(b'#cloud-config\nhostname: "<b>web</b>"\n').decode()
 class Screen:
     """Somebody with a browser."""
 
-    def __init__(self, house: RegionHouse) -> None:
-        app = screens_api(house.app, {CLOUD: house.north.consoles}, url="https://cloud.example.com")
+    def __init__(self, region: RegionEnvironment) -> None:
+        app = screens_api(region.app, {CLOUD: region.north.consoles}, url="https://cloud.example.com")
         judged = Validated(app, contract_of(CONSOLES))
         self._client = Client(app=Mounts([Mounted(CONSOLES_PREFIX, CONSOLES, judged)], judged))
 
@@ -31,19 +31,19 @@ class Screen:
         return await self._client.get(path, parse_qsl(found.query))
 
 
-async def opened(house: RegionHouse, server: str) -> str:
+async def opened(region: RegionEnvironment, server: str) -> str:
     """Return the address of a server's console."""
-    client = house.service("unikorn-compute", actor="ann@example.com")
-    return str(told(await client.get(f"/api/v2/servers/{server}/consolesessions"), 200)["url"])
+    client = region.service("unikorn-compute", actor="ann@example.com")
+    return str(expect(await client.get(f"/api/v2/servers/{server}/consolesessions"), 200)["url"])
 
 
-async def running(house: RegionHouse, name: str = "web", **spec: str) -> str:
-    server = await house.server(await house.network(name), name, **spec)
-    await house.until(f"/api/v2/servers/{server}", "provisioned")
+async def running(region: RegionEnvironment, name: str = "web", **spec: str) -> str:
+    server = await region.server(await region.network(name), name, **spec)
+    await region.until(f"/api/v2/servers/{server}", "provisioned")
     return server
 
 
-async def test_a_console_is_shown_as_it_is_written_to_whoever_has_its_address(region: RegionHouse) -> None:
+async def test_a_console_is_shown_as_it_is_written_to_whoever_has_its_address(region: RegionEnvironment) -> None:
     screen, server = Screen(region), await running(region)
     url = await opened(region, server)
     page = await screen.see(url)
@@ -60,13 +60,13 @@ async def test_a_console_is_shown_as_it_is_written_to_whoever_has_its_address(re
 
 
 @options(is_instant=True)
-async def test_what_a_server_writes_is_text(region: RegionHouse) -> None:
+async def test_what_a_server_writes_is_text(region: RegionEnvironment) -> None:
     page = await Screen(region).see(await opened(region, await running(region, userData=MARKUP)))
     assert "&lt;b&gt;web&lt;/b&gt;" in page.body.decode()
     assert "<b>" not in page.body.decode()
 
 
-async def test_an_address_that_is_wrong_or_too_old_is_not_there(region: RegionHouse) -> None:
+async def test_an_address_that_is_wrong_or_too_old_is_not_there(region: RegionEnvironment) -> None:
     screen, server = Screen(region), await running(region)
     url = await opened(region, server)
     other = await opened(region, await running(region, name="other"))
@@ -94,7 +94,7 @@ async def test_an_address_that_is_wrong_or_too_old_is_not_there(region: RegionHo
 
 
 @options(is_instant=True)
-async def test_the_address_of_a_server_that_is_gone_is_not_there(region: RegionHouse) -> None:
+async def test_the_address_of_a_server_that_is_gone_is_not_there(region: RegionEnvironment) -> None:
     screen, server = Screen(region), await running(region)
     url = await opened(region, server)
     assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202

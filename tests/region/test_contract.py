@@ -9,10 +9,10 @@ import pytest
 
 from remuda.http.openapi import document
 from remuda.region.app import TABLE
-from tests.kit.region.house import RegionHouse, in_a_region
-from tests.wire import contract as wire
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Operation, wire_contract
+from tests.kit.reference import contract as wire
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Operation, wire_contract
+from tests.kit.region.environment import RegionEnvironment, run_region
 
 CONTRACT = wire_contract("region")
 DOCUMENT: Any = msgspec.json.decode(msgspec.json.encode(document(TABLE, version="0")))
@@ -49,12 +49,12 @@ def test_m19_what_is_deprecated_is_not_there_for_anybody() -> None:
     deprecated = _deprecated()
     assert len(deprecated) == 24
 
-    async def scenario(house: RegionHouse) -> None:
+    async def scenario(region: RegionEnvironment) -> None:
         for method, path in deprecated:
-            real = path.replace("{organizationID}", house.organization).replace("{projectID}", house.project)
+            real = path.replace("{organizationID}", region.organization).replace("{projectID}", region.project)
             target = re.sub(r"\{[^{}]+\}", SOME_ID, real)
-            for client in (house.root, house.client(None)):
+            for client in (region.root, region.client(None)):
                 reply = await client.send(method, target, body={} if method in {"POST", "PUT"} else None)
                 assert (reply.status, reply.json["error"]) == (404, "not_found"), f"{method} {path}"
 
-    in_a_region(scenario)
+    run_region(scenario)

@@ -22,24 +22,24 @@ from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.filestorage_asking import FAST, STANDARD, update, wanted
-from tests.kit.region.holdings_ground import ABSENT, TENANT, Site
+from tests.kit.region.filestorage_requests import FAST, STANDARD, update, wanted
+from tests.kit.region.flavor_provider import FlavorProvider
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.room import (
+from tests.kit.region.resource_api import (
     ORG,
     OTHER_ORG,
     OTHER_REGION,
     PROJECT,
     REGION,
-    Room,
+    RegionApi,
     clouds_over,
     everywhere,
-    in_a_room,
     make_region,
     member,
     refusal,
+    run_region_api,
 )
-from tests.kit.region.shop import Shop
+from tests.kit.region.storage import ABSENT, TENANT, StorageEnvironment
 from tests.kit.simulation.runner import World
 
 GOLD = CloudStorageClass(id="gold", name="gold", protocols=("nfsv4",), parallelism=2)
@@ -62,24 +62,24 @@ class Stores:
 
     def provider(self, world: World) -> Provider:
         """It, as all that a region has."""
-        return replace(Shop(world.clock).bare, file_storages=self)  # type: ignore[arg-type]  # no more of it is asked
+        return replace(FlavorProvider(world.clock).bare, file_storages=self)  # type: ignore[arg-type]  # no more of it is asked
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shelf:
+class ClassesEnvironment:
     """A room whose regions have these providers."""
 
-    room: Room[FileStorageService]
+    api: RegionApi[FileStorageService]
     keeper: ClassKeeper
 
     async def look(self) -> dict[str, FileStorageClass]:
         """Look at the providers, and return what is stored then by what they call it."""
         await self.keeper.look()
-        found = (await self.room.store.list(FileStorageClass)).items
+        found = (await self.api.store.list(FileStorageClass)).items
         return {f"{each.metadata.labels[REGION_LABEL]} {offered_as(each)}": each for each in found}
 
 
-def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
+def run_classes(scenario: Any, *, north: Stores, south: Stores) -> None:
     made: list[Clouds] = []
 
     def service(world: World, store: Store) -> FileStorageService:
@@ -88,16 +88,20 @@ def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
         return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
 
-    async def run(room: Room[FileStorageService]) -> None:
-        await make_region(room.store)
-        await make_region(room.store, OTHER_REGION, called="south")
-        await scenario(Shelf(room=room, keeper=ClassKeeper(room.store, made[0], clock=room.world.clock)))
+    async def run(environment: RegionApi[FileStorageService]) -> None:
+        await make_region(environment.store)
+        await make_region(environment.store, OTHER_REGION, called="south")
+        await scenario(
+            ClassesEnvironment(
+                api=environment, keeper=ClassKeeper(environment.store, made[0], clock=environment.world.clock)
+            )
+        )
 
-    in_a_room(service, api.ROUTES, run)
+    run_region_api(service, api.ROUTES, run)
 
 
 def test_two_regions_may_call_their_classes_the_same() -> None:
-    async def scenario(shelf: Shelf) -> None:
+    async def scenario(shelf: ClassesEnvironment) -> None:
         found = await shelf.look()
         assert set(found) == {f"{region} {name}" for region in (REGION, OTHER_REGION) for name in ("gold", "iron")}
         assert len({each.name for each in found.values()}) == 4
@@ -105,32 +109,32 @@ def test_two_regions_may_call_their_classes_the_same() -> None:
         assert gold.name == class_id(REGION, "gold")
         assert (gold.spec.protocols, gold.spec.parallelism) == (("nfsv4",), 2)
         assert iron.metadata.labels[NAME] == "Iron-rust", "as a label can hold it"
-        listed = (await shelf.room.ask(TENANT).get(CLASSES, [("regionID", REGION)])).json
+        listed = (await shelf.api.ask(TENANT).get(CLASSES, [("regionID", REGION)])).json
         assert {each["metadata"]["id"]: each["spec"]["parallelism"] for each in listed} == {gold.name: 2, iron.name: 4}
         assert await shelf.look() == found, "what is as it should be is not written"
 
-    shelved(scenario, north=Stores(), south=Stores())
+    run_classes(scenario, north=Stores(), south=Stores())
 
 
 def test_what_is_offered_otherwise_is_written_and_keeps_whom_it_is_for() -> None:
     north = Stores()
 
-    async def scenario(shelf: Shelf) -> None:
+    async def scenario(shelf: ClassesEnvironment) -> None:
         gold = (await shelf.look())[f"{REGION} gold"]
         labels = {**gold.metadata.labels, ORGANIZATION: ORG}
-        await shelf.room.store.update(changed(gold, metadata=changed(gold.metadata, labels=labels)))
+        await shelf.api.store.update(changed(gold, metadata=changed(gold.metadata, labels=labels)))
         north.offered = [replace(GOLD, parallelism=16, name="au")]
         gold = (await shelf.look())[f"{REGION} gold"]
         assert gold.spec.parallelism == 16
         assert (gold.metadata.labels[NAME], gold.metadata.labels[ORGANIZATION]) == ("au", ORG)
 
-    shelved(scenario, north=north, south=Stores())
+    run_classes(scenario, north=north, south=Stores())
 
 
 def test_what_is_no_longer_offered_is_withdrawn_until_it_is_offered_again() -> None:
     north = Stores()
 
-    async def scenario(shelf: Shelf) -> None:
+    async def scenario(shelf: ClassesEnvironment) -> None:
         north.offered = [GOLD, IRON]
         await shelf.look()
         north.offered = [GOLD]
@@ -138,7 +142,7 @@ def test_what_is_no_longer_offered_is_withdrawn_until_it_is_offered_again() -> N
         assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [True, False]
         assert is_offered(found[f"{OTHER_REGION} iron"])
         assert await shelf.look() == found
-        client = shelf.room.ask(TENANT)
+        client = shelf.api.ask(TENANT)
         listed = [each["metadata"]["name"] for each in (await client.get(CLASSES, [("regionID", REGION)])).json]
         assert listed == ["gold"]
         reply = await client.post(FILE_STORAGE, wanted(storageClassId=class_id(REGION, "iron")))
@@ -147,13 +151,13 @@ def test_what_is_no_longer_offered_is_withdrawn_until_it_is_offered_again() -> N
         found = await shelf.look()
         assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [False, True]
 
-    shelved(scenario, north=north, south=Stores())
+    run_classes(scenario, north=north, south=Stores())
 
 
 def test_a_provider_that_does_not_answer_keeps_its_classes_and_nobody_elses_back() -> None:
     north = Stores(error=Unavailable("It does not answer: try again."))
 
-    async def scenario(shelf: Shelf) -> None:
+    async def scenario(shelf: ClassesEnvironment) -> None:
         assert set(await shelf.look()) == {f"{OTHER_REGION} gold", f"{OTHER_REGION} iron"}
         north.error = None
         found = await shelf.look()
@@ -161,41 +165,41 @@ def test_a_provider_that_does_not_answer_keeps_its_classes_and_nobody_elses_back
         north.error = Unavailable("It does not answer: try again.")
         assert await shelf.look() == found
 
-    shelved(scenario, north=north, south=Stores())
+    run_classes(scenario, north=north, south=Stores())
 
 
 def test_what_an_operator_wrote_is_left_alone() -> None:
-    async def scenario(shelf: Shelf) -> None:
+    async def scenario(shelf: ClassesEnvironment) -> None:
         metadata = Metadata(name=ABSENT, labels={NAME: "own", REGION_LABEL: REGION})
         spec = FileStorageClassSpec(provisioner="somebody", parallelism=-1)
-        written = await shelf.room.store.create(FileStorageClass(metadata=metadata, spec=spec))
+        written = await shelf.api.store.create(FileStorageClass(metadata=metadata, spec=spec))
         found = await shelf.look()
         assert found[f"{REGION} {ABSENT}"] == written
-        reply = await shelf.room.ask(TENANT).get(CLASSES)
+        reply = await shelf.api.ask(TENANT).get(CLASSES)
         (own,) = [each for each in reply.json if each["metadata"]["id"] == ABSENT]
         assert own["spec"] == {"regionId": REGION, "protocols": [], "parallelism": 4}
 
-    shelved(scenario, north=Stores(), south=Stores())
+    run_classes(scenario, north=Stores(), south=Stores())
 
 
 def test_the_keeper_looks_again_now_and_then() -> None:
     north = Stores()
 
-    async def scenario(shelf: Shelf) -> None:
+    async def scenario(shelf: ClassesEnvironment) -> None:
         task = asyncio.create_task(shelf.keeper.keep())
-        await shelf.room.world.clock.sleep(1)
+        await shelf.api.world.clock.sleep(1)
         assert len(north.asked) == 1
-        await shelf.room.world.clock.sleep(600)
+        await shelf.api.world.clock.sleep(600)
         assert len(north.asked) == 3
         task.cancel()
         await asyncio.wait([task])
 
-    shelved(scenario, north=north, south=Stores())
+    run_classes(scenario, north=north, south=Stores())
 
 
 @options(at_work=False)
 async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizations_only_who_may(
-    region_storage: Site,
+    region_storage: StorageEnvironment,
 ) -> None:
     await region_storage.keeper.look()
     theirs, hidden = ("d0000000-0000-4000-8000-00000000000a", "d0000000-0000-4000-8000-00000000000b")
@@ -231,7 +235,7 @@ async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizat
     assert (fast["metadata"]["provisioningStatus"], fast["metadata"]["healthStatus"]) == ("provisioned", "healthy")
 
 
-async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(region_storage: Site) -> None:
+async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.look()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
@@ -246,16 +250,16 @@ async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(regio
 
 
 def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
-    async def run(room: Room[FileStorageService]) -> None:
-        await make_region(room.store)
-        reply = await room.ask(TENANT).post(FILE_STORAGE, wanted())
+    async def run(environment: RegionApi[FileStorageService]) -> None:
+        await make_region(environment.store)
+        reply = await environment.ask(TENANT).post(FILE_STORAGE, wanted())
         assert refusal(reply) == (400, "region is not valid for this endpoint")
-        await ClassKeeper(room.store, room.service.clouds, clock=room.world.clock).look()
-        assert (await room.ask(TENANT).get(CLASSES)).json == []
+        await ClassKeeper(environment.store, environment.service.clouds, clock=environment.world.clock).look()
+        assert (await environment.ask(TENANT).get(CLASSES)).json == []
 
     def service(world: World, store: Store) -> FileStorageService:
-        clouds = clouds_over(world, store, {REGION: Shop(world.clock).bare})
+        clouds = clouds_over(world, store, {REGION: FlavorProvider(world.clock).bare})
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
         return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
 
-    in_a_room(service, api.ROUTES, run)
+    run_region_api(service, api.ROUTES, run)

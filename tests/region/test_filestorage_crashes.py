@@ -21,11 +21,11 @@ from remuda.region.kinds.networks import Address
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.region import loadbalancers_asking as balancing
-from tests.kit.region.filestorage_asking import update, wanted
-from tests.kit.region.holdings_ground import HOME, TENANT, Site, open_site
+from tests.kit.region import loadbalancer_requests as balancing
+from tests.kit.region.filestorage_requests import update, wanted
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.room import make_region
+from tests.kit.region.resource_api import make_region
+from tests.kit.region.storage import HOME, TENANT, StorageEnvironment, open_storage
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 
@@ -48,19 +48,19 @@ class Story:
         self.told = 0
         """How many of its requests were acknowledged at most."""
 
-    async def tell(self, site: Site) -> None:
+    async def tell(self, region_storage: StorageEnvironment) -> None:
         """Go on until the end, or until somebody says that it cannot be done now."""
-        for number, step in enumerate(self._steps(site)):
+        for number, step in enumerate(self._steps(region_storage)):
             reply = await step(f"step-{number}")
             if reply.status == 503:
                 return
             is_done_before = number >= FIRST_DELETE and reply.status == 404
             assert reply.status < 300 or is_done_before, (number, reply)
             self.told = max(self.told, number + 1)
-            await site.world.clock.sleep(1)
+            await region_storage.world.clock.sleep(1)
 
-    def _steps(self, site: Site) -> Iterator[Callable[[str], Awaitable[Reply]]]:
-        balancers, storages = site.balancers.ask(TENANT), site.storages.ask(TENANT)
+    def _steps(self, region_storage: StorageEnvironment) -> Iterator[Callable[[str], Awaitable[Reply]]]:
+        balancers, storages = region_storage.balancers.ask(TENANT), region_storage.storages.ask(TENANT)
 
         async def make_balancer(key: str) -> Reply:
             reply = await balancers.post(LOAD_BALANCERS, balancing.wanted(self.network), idempotency_key=key)
@@ -96,34 +96,39 @@ def _id(reply: Reply) -> str:
     return reply.json["metadata"]["id"] if reply.status == 201 else ""
 
 
-async def check_kept(site: Site, story: Story) -> None:
+async def check_kept(region_storage: StorageEnvironment, story: Story) -> None:
     """What was acknowledged is there, and costs what it costs; what was asked next may be as well: nobody knows."""
     if not 1 <= story.told < FIRST_DELETE:
         return
-    balancer = await site.store.get(LoadBalancer, story.balancer)
+    balancer = await region_storage.store.get(LoadBalancer, story.balancer)
     assert balancer.spec.public_ip or story.told < 3
     if story.told >= 2:
-        storage = await site.store.get(FileStorage, story.storage)
+        storage = await region_storage.store.get(FileStorage, story.storage)
         sizes = [10, 10, 20, 5][story.told - 2 : story.told]
         assert storage.spec.size // GIB in sizes
 
 
-async def check_paid(site: Site) -> None:
+async def check_paid(region_storage: StorageEnvironment) -> None:
     """What there is costs what it costs, and nothing else does."""
-    storages, balancers = (await site.store.list(FileStorage)).items, (await site.store.list(LoadBalancer)).items
-    assert site.identity.total("filestorage", HOME) == sum(each.spec.size for each in storages)
-    assert site.identity.total("loadbalancers", HOME) == len(balancers)
-    assert site.identity.total("publicips", HOME) == sum(each.spec.public_ip for each in balancers)
+    storages, balancers = (
+        (await region_storage.store.list(FileStorage)).items,
+        (await region_storage.store.list(LoadBalancer)).items,
+    )
+    assert region_storage.identity.total("filestorage", HOME) == sum(each.spec.size for each in storages)
+    assert region_storage.identity.total("loadbalancers", HOME) == len(balancers)
+    assert region_storage.identity.total("publicips", HOME) == sum(each.spec.public_ip for each in balancers)
 
 
-async def all_is_gone(site: Site) -> None:
+async def all_is_gone(region_storage: StorageEnvironment) -> None:
     """See that nothing is left of either, anywhere."""
     for kind in (LoadBalancer, FileStorage, Address):
-        assert not (await site.store.list(kind)).items
-    await check_paid(site)
-    held = [name for each in site.identity.references.values() for name in each if name.startswith("filestorages")]
+        assert not (await region_storage.store.list(kind)).items
+    await check_paid(region_storage)
+    held = [
+        name for each in region_storage.identity.references.values() for name in each if name.startswith("filestorages")
+    ]
     assert not held
-    provider = site.provider
+    provider = region_storage.provider
     assert provider.load_balancers is not None
     assert provider.file_storages is not None
     assert not [each async for part in provider.load_balancers.balancers() for each in part]
@@ -138,27 +143,27 @@ def lose_power(sync: int, keep: Keep) -> bool:
         catalogue = without_delays(load_catalogues()["sim-north"])
         identity = MemoryIdentity({HOME}, limits={"filestorage": 20 * GIB, "loadbalancers": 1, "publicips": 1})
         cloud = open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness)
-        async with open_site(world, identity, cloud, at_work=True) as site:
-            await make_region(site.store)
-            await site.keeper.look()
-            story = Story(await site.make_network())
+        async with open_storage(world, identity, cloud, at_work=True) as region_storage:
+            await make_region(region_storage.store)
+            await region_storage.keeper.look()
+            story = Story(await region_storage.make_network())
         world.plan_power_cut(sync, keep=keep)
         try:
-            async with open_site(world, identity, cloud, at_work=True) as site:
-                await story.tell(site)
+            async with open_storage(world, identity, cloud, at_work=True) as region_storage:
+                await story.tell(region_storage)
         except (RemudaError, apsw.Error):
             pass
         reached.append(world.disk.is_cut)
         world.power_cut(keep)
-        async with open_site(world, identity, cloud, at_work=True) as site:
-            await check_kept(site, story)
-            await site.rest()
-            await check_paid(site)
-            await story.tell(site)
+        async with open_storage(world, identity, cloud, at_work=True) as region_storage:
+            await check_kept(region_storage, story)
+            await region_storage.rest()
+            await check_paid(region_storage)
+            await story.tell(region_storage)
             assert story.told == STEPS
-            await site.rest()
-            await all_is_gone(site)
-            await site.look_again()
+            await region_storage.rest()
+            await all_is_gone(region_storage)
+            await region_storage.look_again()
         await cloud.stop()
 
     with capture_logs():
@@ -173,7 +178,7 @@ def test_a_loss_of_power_at_any_write_leaves_nothing_lost_and_nothing_over() -> 
 
 
 @options(seeds=10, rates=ILLS)
-async def test_over_an_ill_cloud_there_is_one_of_each_and_then_none(region_storage: Site) -> None:
+async def test_over_an_ill_cloud_there_is_one_of_each_and_then_none(region_storage: StorageEnvironment) -> None:
     with capture_logs():
         for _ in range(100):
             await region_storage.keeper.look()

@@ -9,15 +9,15 @@ from remuda.access.principal import Principal, requester_of
 from remuda.operations.saga import Sagas, Work
 from remuda.quota.lock import LOCK, previous_state
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.sagas import (
     CREATE_STORAGE,
+    SAGAS,
     UPDATE_STORAGE,
     ChangedStorage,
     NewStorage,
     Resized,
-    StoragePorts,
-    bound,
     charge_for,
 )
 from remuda.region.filestorage.schema import (
@@ -40,11 +40,11 @@ from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
+from tests.kit.proofs.saga_environment import FIRST, saga_environment
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity, said_of
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.operations.stage import FIRST, staged
 
 PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 ANN = Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)
@@ -68,9 +68,9 @@ class Country:
         metadata = Metadata(name=NETWORK, labels={NAME: "net"})
         await store.create(Network(metadata=metadata, spec=NetworkSpec(prefix="10.0.0.0/24")))
 
-    def ports(self, store: Store) -> StoragePorts:
+    def ports(self, store: Store) -> CreatePorts:
         """Return what the steps work on."""
-        return StoragePorts(store=store, identity=self.identity)
+        return CreatePorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked; whose hand it was in is left out."""
@@ -147,8 +147,7 @@ def test_of_two_that_want_the_same_name_one_has_it_and_the_other_leaves_nothing(
 
 
 def test_every_saga_is_proven() -> None:
-    ports = StoragePorts(store=None, identity=MemoryIdentity())  # type: ignore[arg-type]  # nothing is asked of it
-    assert_all_proven(Sagas([each.saga for each in bound(ports)]), PROOFS)
+    assert_all_proven(Sagas(SAGAS), PROOFS)
 
 
 def test_what_an_operation_remembers_can_be_read_again() -> None:
@@ -163,19 +162,19 @@ def test_what_an_operation_remembers_can_be_read_again() -> None:
 async def test_what_named_a_network_that_has_gone_meanwhile_stays_as_it_was_changed_to_and_costs_that(
     world: World,
 ) -> None:
-    async with staged(world, PROOFS[1]) as stage:
-        country, process = stage.surroundings, stage.start()
+    async with saga_environment(world, PROOFS[1]) as sagas:
+        country, process = sagas.surroundings, sagas.start()
         assert isinstance(country, Settled)
         change = _changed("larger", 15)
         saga = UPDATE_STORAGE
         work = Work(FIRST, change, "prover")
         for step in saga.steps[:3]:
             await step.do(country.ports(process.store), work)
-        network = await stage.store.get(Network, NETWORK)
-        await stage.store.delete(Network, NETWORK, uid=network.uid)
+        network = await sagas.store.get(Network, NETWORK)
+        await sagas.store.delete(Network, NETWORK, uid=network.uid)
         for step in reversed(saga.steps):
             await step.undo(country.ports(process.store), work)
-        stored = await stage.store.get(FileStorage, ONE)
+        stored = await sagas.store.get(FileStorage, ONE)
         assert (stored.spec.size, stored.spec.attachments) == (15 * GIB, ())
         assert country.identity.total("filestorage", PAYER) == 15 * GIB
         assert LOCK not in stored.metadata.annotations
@@ -183,12 +182,12 @@ async def test_what_named_a_network_that_has_gone_meanwhile_stays_as_it_was_chan
 
 @options(seeds=1)
 async def test_a_project_that_is_being_deleted_takes_no_new_storage_and_keeps_nothing_of_it(world: World) -> None:
-    async with staged(world, PROOFS[0]) as stage:
-        country, process = stage.surroundings, stage.start()
+    async with saga_environment(world, PROOFS[0]) as sagas:
+        country, process = sagas.surroundings, sagas.start()
         assert isinstance(country, Country)
         country.identity.references[ProjectRef(ORG, PROJECT)].add("something/else")
         country.identity.mark(ProjectRef(ORG, PROJECT))
-        before = await stage.observe()
+        before = await sagas.observe()
         error = await process.try_to_run()
         assert str(error) == "unable to add reference, resource is being deleted"
-        assert await stage.observe() == before
+        assert await sagas.observe() == before

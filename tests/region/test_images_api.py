@@ -12,8 +12,8 @@ from remuda.region.kinds.images import ImageImport
 from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.images_ground import ABSENT, ANN, OWN, SECOND, Ground, image, read
-from tests.kit.region.room import ORG, OTHER_ORG, OTHER_REGION, REGION, everywhere, make_region, member, refusal
+from tests.kit.region.images import ABSENT, ANN, OWN, SECOND, ImagesEnvironment, image, read
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, REGION, everywhere, make_region, member, refusal
 
 BOB = member("bob@example.com", OTHER_ORG, "region:images CRD")
 READER = member("rae@example.com", ORG, "region:images R")
@@ -28,15 +28,15 @@ def forbidden(verb: str, why: str) -> tuple[int, str]:
     return 403, f"operation is not allowed by rbac: operation '{verb}' on endpoint 'region:images'{why}"
 
 
-async def names(ground: Ground, who: Principal, query: Any = ()) -> set[str]:
-    listed = {each["metadata"]["id"] for each in read(await ground.room.ask(who).get(SECOND, query))}
+async def names(region_images: ImagesEnvironment, who: Principal, query: Any = ()) -> set[str]:
+    listed = {each["metadata"]["id"] for each in read(await region_images.api.ask(who).get(SECOND, query))}
     return listed & {MINE, THEIRS, GLOBAL}
 
 
-async def furnish(ground: Ground) -> None:
-    await ground.put(MINE, ORG, name="b-mine")
-    await ground.put(THEIRS, OTHER_ORG, name="a-theirs")
-    await ground.put(GLOBAL, name="c-global")
+async def furnish(region_images: ImagesEnvironment) -> None:
+    await region_images.put(MINE, ORG, name="b-mine")
+    await region_images.put(THEIRS, OTHER_ORG, name="a-theirs")
+    await region_images.put(GLOBAL, name="c-global")
 
 
 QUERIES: list[tuple[Principal, list[tuple[str, str]], set[str]]] = [
@@ -66,7 +66,7 @@ QUERIES: list[tuple[Principal, list[tuple[str, str]], set[str]]] = [
 @pytest.mark.parametrize(("who", "query", "seen"), QUERIES)
 @options(at_work=False)
 async def test_a_query_shows_what_nobody_owns_and_what_the_callers_organizations_own(
-    region_images: Ground, who: Principal, query: list[tuple[str, str]], seen: set[str]
+    region_images: ImagesEnvironment, who: Principal, query: list[tuple[str, str]], seen: set[str]
 ) -> None:
     await furnish(region_images)
     assert await names(region_images, who, query) == seen
@@ -74,16 +74,18 @@ async def test_a_query_shows_what_nobody_owns_and_what_the_callers_organizations
 
 @pytest.mark.parametrize("query", [{"scope": "mine"}, {"status": "done"}])
 @options(at_work=False)
-async def test_a_query_for_what_there_is_not_is_refused(region_images: Ground, query: dict[str, str]) -> None:
-    assert (await region_images.room.ask(ANN).get(SECOND, query)).status == 400
+async def test_a_query_for_what_there_is_not_is_refused(
+    region_images: ImagesEnvironment, query: dict[str, str]
+) -> None:
+    assert (await region_images.api.ask(ANN).get(SECOND, query)).status == 400
 
 
 @options(at_work=False)
 async def test_lists_are_in_the_order_of_names_and_only_the_first_generations_may_be_kept(
-    region_images: Ground,
+    region_images: ImagesEnvironment,
 ) -> None:
     await furnish(region_images)
-    client = region_images.room.ask(ANN)
+    client = region_images.api.ask(ANN)
     queried = await client.get(SECOND, {"organizationID": ORG})
     listed = [each["metadata"]["name"] for each in read(queried)]
     assert listed == sorted(listed)
@@ -95,16 +97,18 @@ async def test_lists_are_in_the_order_of_names_and_only_the_first_generations_ma
 
 
 @options(at_work=False)
-async def test_the_first_generation_lists_only_what_is_ready(region_images: Ground) -> None:
+async def test_the_first_generation_lists_only_what_is_ready(region_images: ImagesEnvironment) -> None:
     name = await region_images.begin()
-    assert name not in {each["metadata"]["id"] for each in read(await region_images.room.ask(ANN).get(OWN))}
-    assert {each["status"]["state"] for each in read(await region_images.room.ask(ANN).get(OWN))} == {"ready"}
+    assert name not in {each["metadata"]["id"] for each in read(await region_images.api.ask(ANN).get(OWN))}
+    assert {each["status"]["state"] for each in read(await region_images.api.ask(ANN).get(OWN))} == {"ready"}
 
 
 @options(at_work=False)
-async def test_a_region_that_is_not_seen_is_not_there_and_one_without_images_says_so(region_images: Ground) -> None:
+async def test_a_region_that_is_not_seen_is_not_there_and_one_without_images_says_so(
+    region_images: ImagesEnvironment,
+) -> None:
     await make_region(region_images.store, ABSENT, called="hidden", organizations=[OTHER_ORG])
-    client = region_images.room.ask(ANN)
+    client = region_images.api.ask(ANN)
     hidden = IMAGES_OF_ORGANIZATION.format(organizationID=ORG, regionID=ABSENT)
     for reply in (
         await client.get(IMAGES.format(regionID=ABSENT)),
@@ -124,26 +128,26 @@ async def test_a_region_that_is_not_seen_is_not_there_and_one_without_images_say
 
 
 @options(at_work=False)
-async def test_rights_are_judged_before_anything_is_looked_at(region_images: Ground) -> None:
+async def test_rights_are_judged_before_anything_is_looked_at(region_images: ImagesEnvironment) -> None:
     missing, strange = " is not permitted", " — organization is not in this principal's accessible set"
     for path in (OWN, CLUSTER, OWN.replace(REGION, ABSENT)):
-        assert refusal(await region_images.room.ask(NOBODY).get(path)) == forbidden("read", missing)
-        assert refusal(await region_images.room.ask(READER).post(path, image())) == forbidden("create", missing)
-        assert refusal(await region_images.room.ask(READER).delete(f"{path}/{MINE}")) == forbidden("delete", missing)
-        assert refusal(await region_images.room.ask(BOB).post(path, image())) == forbidden("create", strange)
-    assert (await region_images.room.ask(None).get(SECOND)).status == 401
+        assert refusal(await region_images.api.ask(NOBODY).get(path)) == forbidden("read", missing)
+        assert refusal(await region_images.api.ask(READER).post(path, image())) == forbidden("create", missing)
+        assert refusal(await region_images.api.ask(READER).delete(f"{path}/{MINE}")) == forbidden("delete", missing)
+        assert refusal(await region_images.api.ask(BOB).post(path, image())) == forbidden("create", strange)
+    assert (await region_images.api.ask(None).get(SECOND)).status == 401
     assert region_images.web.asked == []
 
 
 @options(at_work=False)
-async def test_a_new_image_is_pending_and_says_what_was_asked_for(region_images: Ground) -> None:
+async def test_a_new_image_is_pending_and_says_what_was_asked_for(region_images: ImagesEnvironment) -> None:
     wanted = image(
         softwareVersions={"kubernetes": "v1.31.0"},
         gpu={"vendor": "NVIDIA", "driver": "550.54", "models": ["H100", "A100"]},
         os={"kernel": "linux", "family": "debian", "distro": "ubuntu", "version": "24.04", "codename": "noble"},
     )
     wanted["metadata"]["tags"] = [{"name": "team", "value": "blue"}]
-    reply = await region_images.room.ask(ANN).post(OWN, wanted)
+    reply = await region_images.api.ask(ANN).post(OWN, wanted)
     assert reply.status == 200
     made = reply.json
     assert made["status"] == {"state": "pending"}
@@ -154,10 +158,10 @@ async def test_a_new_image_is_pending_and_says_what_was_asked_for(region_images:
         {"name": "images.unikorn-cloud.org:organization-id", "value": ORG},
     ]
     assert "top-secret" not in reply.body.decode()
-    (listed,) = read(await region_images.room.ask(ANN).get(SECOND, OWNED))
+    (listed,) = read(await region_images.api.ask(ANN).get(SECOND, OWNED))
     assert listed == made
     assert await region_images.states() == ["pending"]
-    assert read(await region_images.room.ask(BOB).get(SECOND, OWNED)) == []
+    assert read(await region_images.api.ask(BOB).get(SECOND, OWNED)) == []
 
 
 WRONG: dict[str, tuple[dict[str, Any], int, str]] = {
@@ -190,9 +194,9 @@ WRONG: dict[str, tuple[dict[str, Any], int, str]] = {
 @pytest.mark.parametrize(("spec", "status", "text"), WRONG.values(), ids=WRONG)
 @options(at_work=False)
 async def test_what_no_image_can_be_is_refused_before_anything_is_fetched(
-    region_images: Ground, spec: dict[str, Any], status: int, text: str
+    region_images: ImagesEnvironment, spec: dict[str, Any], status: int, text: str
 ) -> None:
-    told = refusal(await region_images.room.ask(ANN).post(OWN, image(**spec)))
+    told = refusal(await region_images.api.ask(ANN).post(OWN, image(**spec)))
     assert told[0] == status
     assert text in told[1]
     assert region_images.web.asked == []
@@ -204,17 +208,17 @@ async def test_what_no_image_can_be_is_refused_before_anything_is_fetched(
     ["images.unikorn-cloud.org:source", "images.unikorn-cloud.org:organization-id", "compute.unikorn-cloud.org/x"],
 )
 @options(at_work=False)
-async def test_tags_of_services_are_not_the_callers_to_give(region_images: Ground, tag: str) -> None:
+async def test_tags_of_services_are_not_the_callers_to_give(region_images: ImagesEnvironment, tag: str) -> None:
     wanted = image()
     wanted["metadata"]["tags"] = [{"name": tag, "value": "x"}]
-    status, told = refusal(await region_images.room.ask(ANN).post(OWN, wanted))
+    status, told = refusal(await region_images.api.ask(ANN).post(OWN, wanted))
     assert (status, tag in told) == (422, True)
     assert (await region_images.store.list(ImageImport)).items == []
 
 
 @options(at_work=False)
-async def test_the_same_request_again_makes_no_second_image(region_images: Ground) -> None:
-    client = region_images.room.ask(ANN)
+async def test_the_same_request_again_makes_no_second_image(region_images: ImagesEnvironment) -> None:
+    client = region_images.api.ask(ANN)
     first = await client.post(OWN, image(), idempotency_key="once")
     again = await client.post(OWN, image(), idempotency_key="once")
     assert (first.status, again.status) == (200, 200)
@@ -224,15 +228,15 @@ async def test_the_same_request_again_makes_no_second_image(region_images: Groun
 
 
 @options(at_work=False)
-async def test_only_an_organizations_own_image_can_be_given_up(region_images: Ground) -> None:
+async def test_only_an_organizations_own_image_can_be_given_up(region_images: ImagesEnvironment) -> None:
     await furnish(region_images)
-    client = region_images.room.ask(ANN)
+    client = region_images.api.ask(ANN)
     (built_in, *_) = [each for each in await region_images.at_cloud.images() if each.id not in {MINE, THEIRS, GLOBAL}]
     for name in (THEIRS, GLOBAL, ABSENT, built_in.id):
         assert refusal(await client.delete(f"{OWN}/{name}")) == (404, "resource not found")
     name = await region_images.begin()
     elsewhere = IMAGES_OF_ORGANIZATION.format(organizationID=OTHER_ORG, regionID=REGION)
-    assert refusal(await region_images.room.ask(ADMIN).delete(f"{elsewhere}/{name}")) == (404, "resource not found")
+    assert refusal(await region_images.api.ask(ADMIN).delete(f"{elsewhere}/{name}")) == (404, "resource not found")
     assert (await client.delete(f"{OWN}/{MINE}")).status == 202
     assert (await client.delete(f"{OWN}/{MINE}")).status == 404
     assert await names(region_images, ANN, {"organizationID": ORG}) == {GLOBAL}
@@ -240,20 +244,20 @@ async def test_only_an_organizations_own_image_can_be_given_up(region_images: Gr
 
 
 @options(at_work=False)
-async def test_an_image_that_a_server_is_made_of_stays(region_images: Ground) -> None:
+async def test_an_image_that_a_server_is_made_of_stays(region_images: ImagesEnvironment) -> None:
     await furnish(region_images)
     spec = ServerSpec(flavor_id="flavor", image=ServerImage(id=MINE))
     made = await region_images.store.create(Server(metadata=Metadata(name=ABSENT), spec=spec))
-    told = refusal(await region_images.room.ask(ANN).delete(f"{OWN}/{MINE}"))
+    told = refusal(await region_images.api.ask(ANN).delete(f"{OWN}/{MINE}"))
     assert told == (409, f"The image {MINE} is in use. Remove what uses it first.")
     assert MINE in {each.id for each in await region_images.owned()}
     await region_images.store.delete(Server, made.name, uid=made.uid)
-    assert (await region_images.room.ask(ANN).delete(f"{OWN}/{MINE}")).status == 202
+    assert (await region_images.api.ask(ANN).delete(f"{OWN}/{MINE}")).status == 202
 
 
 @options(at_work=False)
 async def test_an_image_on_its_way_is_found_and_not_ready_and_one_being_deleted_is_failed(
-    region_images: Ground,
+    region_images: ImagesEnvironment,
 ) -> None:
     cloud = await region_images.clouds.get(REGION)
     name = await region_images.begin()
@@ -266,7 +270,7 @@ async def test_an_image_on_its_way_is_found_and_not_ready_and_one_being_deleted_
     found = await find_image(cloud, ORG, name, store=region_images.store)
     assert found is not None
     assert found.state == "ready"
-    assert (await region_images.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
+    assert (await region_images.api.ask(ANN).delete(f"{OWN}/{name}")).status == 202
     found = await find_image(cloud, ORG, name, store=region_images.store)
     assert found is not None
     assert found.state == "failed"
@@ -275,7 +279,9 @@ async def test_an_image_on_its_way_is_found_and_not_ready_and_one_being_deleted_
 
 
 @options(at_work=False)
-async def test_a_new_image_of_the_clouds_is_found_although_its_list_is_a_moment_old(region_images: Ground) -> None:
+async def test_a_new_image_of_the_clouds_is_found_although_its_list_is_a_moment_old(
+    region_images: ImagesEnvironment,
+) -> None:
     cloud = await region_images.clouds.get(REGION)
     await cloud.images()
     await region_images.put(MINE, ORG)
@@ -285,12 +291,12 @@ async def test_a_new_image_of_the_clouds_is_found_although_its_list_is_a_moment_
 
 
 @options(at_work=False)
-async def test_a_request_that_cannot_be_judged_is_told_as_that(region_images: Ground) -> None:
+async def test_a_request_that_cannot_be_judged_is_told_as_that(region_images: ImagesEnvironment) -> None:
     async def ill() -> None:
         raise Unavailable("The cloud is ill: try again.")
 
     region_images.cloud.provider.images.images = ill  # type: ignore[union-attr,method-assign]  # as an ill one
-    assert (await region_images.room.ask(ANN).get(SECOND)).status == 503
+    assert (await region_images.api.ask(ANN).get(SECOND)).status == 503
 
 
 def test_every_operation_of_the_contract_is_there() -> None:

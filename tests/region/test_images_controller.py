@@ -20,9 +20,9 @@ from remuda.region.kinds.images import ImageImport
 from remuda.resources.crud import exists
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
-from tests.kit.region.networks_ground import simulated_cloud
-from tests.kit.region.room import ORG, REGION, make_region
+from tests.kit.region.images import ANN, DISK, OWN, SECTOR, URI, ImagesEnvironment, Page, Web, open_images, run_images
+from tests.kit.region.networks import simulated_cloud
+from tests.kit.region.resource_api import ORG, REGION, make_region
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import lose_power
 
@@ -32,15 +32,15 @@ STATUS = "Image read failed with an incorrect status code, please ensure the URL
 SLOW = Page(pace_s=1.0)
 
 
-async def _is_gone(ground: Ground, name: str) -> bool:
+async def _is_gone(region_images: ImagesEnvironment, name: str) -> bool:
     try:
-        await ground.store.get(ImageImport, name)
+        await region_images.store.get(ImageImport, name)
     except NotFound:
         return True
     return False
 
 
-async def test_an_image_is_fetched_and_given_to_the_cloud_under_its_own_id(region_images: Ground) -> None:
+async def test_an_image_is_fetched_and_given_to_the_cloud_under_its_own_id(region_images: ImagesEnvironment) -> None:
     region_images.web.serve(SLOW)
     name = await region_images.begin()
     assert await region_images.states() == ["pending"]
@@ -60,7 +60,9 @@ async def test_an_image_is_fetched_and_given_to_the_cloud_under_its_own_id(regio
     assert region_images.web.asked == ["beginning", "everything"]
 
 
-async def test_an_image_that_is_ready_is_the_clouds_and_we_forget_where_it_came_from(region_images: Ground) -> None:
+async def test_an_image_that_is_ready_is_the_clouds_and_we_forget_where_it_came_from(
+    region_images: ImagesEnvironment,
+) -> None:
     name = await region_images.begin()
     await region_images.world.clock.sleep(30)
     assert not await _is_gone(region_images, name)
@@ -74,7 +76,7 @@ async def test_an_image_that_is_ready_is_the_clouds_and_we_forget_where_it_came_
 
 
 async def test_an_image_that_is_given_up_just_when_its_arrival_is_forgotten_is_gone(
-    region_images: Ground, monkeypatch: pytest.MonkeyPatch
+    region_images: ImagesEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = await region_images.begin()
     await region_images.world.clock.sleep(55)
@@ -86,13 +88,13 @@ async def test_an_image_that_is_given_up_just_when_its_arrival_is_forgotten_is_g
         await region_images.world.clock.sleep(15)
 
     monkeypatch.setattr(SimImages, "remove_image", remove_slowly)
-    assert (await region_images.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
+    assert (await region_images.api.ask(ANN).delete(f"{OWN}/{name}")).status == 202
     assert await _is_gone(region_images, name)
     assert await region_images.owned() == []
 
 
 async def test_an_image_that_arrives_and_is_forgotten_while_it_is_given_up_is_removed_all_the_same(
-    region_images: Ground, monkeypatch: pytest.MonkeyPatch
+    region_images: ImagesEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     region_images.web.serve(SLOW)
     name = await region_images.begin()
@@ -110,12 +112,12 @@ async def test_an_image_that_arrives_and_is_forgotten_while_it_is_given_up_is_re
         return await delete(store, kind, found, **more)
 
     monkeypatch.setattr(SqliteStore, "delete", delete_slowly)
-    assert (await region_images.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
+    assert (await region_images.api.ask(ANN).delete(f"{OWN}/{name}")).status == 202
     assert await region_images.owned() == []
 
 
 async def test_an_image_that_is_ready_is_forgotten_also_where_the_clock_was_set_back_by_hours(
-    region_images: Ground,
+    region_images: ImagesEnvironment,
 ) -> None:
     name = await region_images.begin()
     await region_images.world.clock.sleep(30)
@@ -135,7 +137,9 @@ async def test_an_image_that_is_ready_is_forgotten_also_where_the_clock_was_set_
         (Page(body=SECTOR * 2000), "The image is longer than 1000000 bytes: import a smaller one"),
     ],
 )
-async def test_what_is_served_after_the_look_is_what_counts(region_images: Ground, page: Page, why: str) -> None:
+async def test_what_is_served_after_the_look_is_what_counts(
+    region_images: ImagesEnvironment, page: Page, why: str
+) -> None:
     region_images.web.serve(Page(), page)
     name = await region_images.begin()
     await region_images.world.clock.sleep(30)
@@ -151,7 +155,7 @@ async def test_what_is_served_after_the_look_is_what_counts(region_images: Groun
     assert (await region_images.available(name)).message == why
 
 
-async def test_trouble_on_the_way_may_pass(region_images: Ground) -> None:
+async def test_trouble_on_the_way_may_pass(region_images: ImagesEnvironment) -> None:
     region_images.web.serve(Page(), Page(breaks_after=1024), Page(status=503), Page())
     name = await region_images.begin()
     await region_images.world.clock.sleep(0.5)
@@ -162,7 +166,7 @@ async def test_trouble_on_the_way_may_pass(region_images: Ground) -> None:
     assert region_images.web.asked.count("everything") == 3
 
 
-async def test_trouble_that_does_not_pass_is_failed_after_some_attempts(region_images: Ground) -> None:
+async def test_trouble_that_does_not_pass_is_failed_after_some_attempts(region_images: ImagesEnvironment) -> None:
     region_images.web.serve(Page(), Page(breaks_after=1024))
     name = await region_images.begin()
     await region_images.world.clock.sleep(600)
@@ -178,11 +182,11 @@ async def test_trouble_that_does_not_pass_is_failed_after_some_attempts(region_i
 
 @pytest.mark.parametrize("after_s", [0.0, 0.5, 2.5, 4.5, 5.5, 7.0, 30.0])
 @options(seeds=3)
-async def test_deleting_an_image_at_any_time_leaves_nothing(region_images: Ground, after_s: float) -> None:
+async def test_deleting_an_image_at_any_time_leaves_nothing(region_images: ImagesEnvironment, after_s: float) -> None:
     region_images.web.serve(SLOW)
     name = await region_images.begin()
     await region_images.world.clock.sleep(after_s)
-    client = region_images.room.ask(ANN)
+    client = region_images.api.ask(ANN)
     assert (await client.delete(f"{OWN}/{name}")).status == 202
     assert (await client.delete(f"{OWN}/{name}")).status == 404
     await region_images.world.clock.sleep(60)
@@ -198,23 +202,25 @@ async def test_deleting_an_image_at_any_time_leaves_nothing(region_images: Groun
 async def test_a_crash_at_any_time_leaves_one_image_or_none(world: World, after_s: float, *, is_deleted: bool) -> None:
     cloud, web = simulated_cloud(world), Web(world.clock)
     web.serve(SLOW)
-    async with open_ground(world, cloud=cloud, web=web, at_work=True) as ground:
-        await make_region(ground.store)
-        name = await ground.begin()
+    async with open_images(world, cloud=cloud, web=web, at_work=True) as region_images:
+        await make_region(region_images.store)
+        name = await region_images.begin()
         await world.clock.sleep(after_s)
         if is_deleted:
-            assert (await ground.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
-        await lose_power(world, ground.store, "all")
-    async with open_ground(world, cloud=cloud, web=web, at_work=True) as ground:
+            assert (await region_images.api.ask(ANN).delete(f"{OWN}/{name}")).status == 202
+        await lose_power(world, region_images.store, "all")
+    async with open_images(world, cloud=cloud, web=web, at_work=True) as region_images:
         await world.clock.sleep(150)
-        assert await _is_gone(ground, name)
-        assert [(each.id, each.state) for each in await ground.owned()] == ([] if is_deleted else [(name, "ready")])
-    await ground.store.close()
+        assert await _is_gone(region_images, name)
+        assert [(each.id, each.state) for each in await region_images.owned()] == (
+            [] if is_deleted else [(name, "ready")]
+        )
+    await region_images.store.close()
     await cloud.stop()
 
 
 @options(most=1)
-async def test_only_so_many_are_fetched_at_once(region_images: Ground) -> None:
+async def test_only_so_many_are_fetched_at_once(region_images: ImagesEnvironment) -> None:
     region_images.web.serve(SLOW)
     for _ in range(3):
         await region_images.begin()
@@ -236,23 +242,25 @@ RATES = {
 
 
 @options(most=1)
-async def test_an_image_that_waits_for_its_turn_is_deleted_at_once(region_images: Ground) -> None:
+async def test_an_image_that_waits_for_its_turn_is_deleted_at_once(region_images: ImagesEnvironment) -> None:
     region_images.web.serve(Page(), Page(pace_s=60.0), at="https://slow.example/")
     await region_images.begin(uri="https://slow.example/")
     await region_images.world.clock.sleep(1)
     waiting = await region_images.begin()
     await region_images.world.clock.sleep(100)
-    assert (await region_images.room.ask(ANN).delete(f"{OWN}/{waiting}")).status == 202
+    assert (await region_images.api.ask(ANN).delete(f"{OWN}/{waiting}")).status == 202
     await region_images.world.clock.sleep(10)
     assert await _is_gone(region_images, waiting)
     assert await region_images.states() == ["creating"]
 
 
 @options(at_work=False)
-async def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ended(region_images: Ground) -> None:
+async def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ended(
+    region_images: ImagesEnvironment,
+) -> None:
     name = await region_images.begin()
     wanted = to_cloud(await region_images.store.get(ImageImport, name))
-    transfers = Transfers(region_images.room.service["images"].fetcher, most=1)
+    transfers = Transfers(region_images.api.service["images"].fetcher, most=1)
     moved: list[str] = []
     transfers.when_moved(moved.append)
     transfers.begin(
@@ -267,7 +275,9 @@ async def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ende
     assert await region_images.owned() == []
 
 
-async def test_an_image_that_another_process_saw_to_be_deleted_is_not_made_by_this_one(region_images: Ground) -> None:
+async def test_an_image_that_another_process_saw_to_be_deleted_is_not_made_by_this_one(
+    region_images: ImagesEnvironment,
+) -> None:
     region_images.web.serve(SLOW)
     name = await region_images.begin()
     await region_images.world.clock.sleep(3)
@@ -279,7 +289,9 @@ async def test_an_image_that_another_process_saw_to_be_deleted_is_not_made_by_th
     assert (transfer.has_ended, transfer.received) == (True, len(DISK))
 
 
-async def test_an_image_that_somebody_removes_as_soon_as_it_came_is_brought_again(region_images: Ground) -> None:
+async def test_an_image_that_somebody_removes_as_soon_as_it_came_is_brought_again(
+    region_images: ImagesEnvironment,
+) -> None:
     images = region_images.at_cloud
     found = images.find_image
 
@@ -296,11 +308,13 @@ async def test_an_image_that_somebody_removes_as_soon_as_it_came_is_brought_agai
 
 
 @options(seeds=20, rates=RATES)
-async def test_a_cloud_that_loses_answers_keeps_nothing_of_an_image_that_was_deleted(region_images: Ground) -> None:
+async def test_a_cloud_that_loses_answers_keeps_nothing_of_an_image_that_was_deleted(
+    region_images: ImagesEnvironment,
+) -> None:
     region_images.web.serve(Page(pace_s=0.1))
     name = await region_images.begin()
     await region_images.world.clock.sleep(region_images.world.randomness.uniform(0, 3))
-    while (await region_images.room.ask(ANN).delete(f"{OWN}/{name}")).status == 503:
+    while (await region_images.api.ask(ANN).delete(f"{OWN}/{name}")).status == 503:
         await region_images.world.clock.sleep(5)
     await region_images.world.clock.sleep(3000)
     assert await _is_gone(region_images, name)
@@ -308,19 +322,19 @@ async def test_a_cloud_that_loses_answers_keeps_nothing_of_an_image_that_was_del
 
 
 def test_a_cloud_that_loses_answers_still_has_one_image() -> None:
-    async def scenario(ground: Ground) -> None:
-        name = await ground.begin()
-        await ground.world.clock.sleep(2000)
-        if await _is_gone(ground, name):
-            assert [(each.id, each.state) for each in await ground.owned()] == [(name, "ready")]
+    async def scenario(region_images: ImagesEnvironment) -> None:
+        name = await region_images.begin()
+        await region_images.world.clock.sleep(2000)
+        if await _is_gone(region_images, name):
+            assert [(each.id, each.state) for each in await region_images.owned()] == [(name, "ready")]
         else:
-            assert (await ground.store.get(ImageImport, name)).status.state == "failed"
-            assert await ground.owned() == []
+            assert (await region_images.store.get(ImageImport, name)).status.state == "failed"
+            assert await region_images.owned() == []
 
-    on_ground(scenario, seeds=20, rates={name: rate for name, rate in RATES.items() if "remove" not in name})
+    run_images(scenario, seeds=20, rates={name: rate for name, rate in RATES.items() if "remove" not in name})
 
 
-async def test_the_address_is_told_to_nobody(region_images: Ground) -> None:
+async def test_the_address_is_told_to_nobody(region_images: ImagesEnvironment) -> None:
     region_images.web.serve(Page(), Page(body=b"\0" * 4096))
     name = await region_images.begin()
     await region_images.world.clock.sleep(30)

@@ -27,11 +27,11 @@ from remuda.region.servers.provider_spec import server_handle
 from remuda.region.settings import RegionSettings
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.contract import Reply
-from tests.kit.region.images_ground import ANN, DISK, OWN, SECTOR, image
-from tests.kit.region.room import REGION, Room, catalogues, clouds_over, make_region, refusal, registry
+from tests.kit.outbound_servers import HERE, Answer, Names, redirecting, saying, serving
+from tests.kit.region.images import ANN, DISK, OWN, SECTOR, image
+from tests.kit.region.resource_api import REGION, RegionApi, catalogues, clouds_over, make_region, refusal, registry
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
-from tests.outbound.servers import HERE, Answer, Names, redirecting, saying, serving
 
 UNREADABLE = (422, "Image read failed, please ensure the URL is correct")
 STATUS = (422, "Image read failed with an incorrect status code, please ensure the URL is correct")
@@ -41,17 +41,20 @@ MAGIC = (422, "Image does not contain a valid master boot record, ensure the ima
 PATIENCE_S = 20.0
 
 
-class House:
+class ImportHost:
     """The room in real time."""
 
     def __init__(
-        self, store: SqliteStore, room: Room[dict[str, Any]], images: Callable[[], Awaitable[list[CloudImage]]]
+        self,
+        store: SqliteStore,
+        environment: RegionApi[dict[str, Any]],
+        images: Callable[[], Awaitable[list[CloudImage]]],
     ) -> None:
         self.store, self.owned = store, images
-        self._room = room
+        self._free = environment
 
     async def ask(self, uri: str) -> Reply:
-        return await self._room.ask(ANN).post(OWN, image(uri))
+        return await self._free.ask(ANN).post(OWN, image(uri))
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -63,7 +66,9 @@ class House:
 
 
 @asynccontextmanager
-async def housed(tmp_path: Path, *, names: Names | None = None, reach: AddressPolicy = HERE) -> AsyncIterator[House]:
+async def import_host(
+    tmp_path: Path, *, names: Names | None = None, reach: AddressPolicy = HERE
+) -> AsyncIterator[ImportHost]:
     clock, randomness = SystemClock(), SystemRandomness()
     world = cast("World", SimpleNamespace(clock=clock, randomness=randomness))
     store = open_store(tmp_path / "remuda.db", registry(), SEALER)
@@ -85,7 +90,7 @@ async def housed(tmp_path: Path, *, names: Names | None = None, reach: AddressPo
     await make_region(store)
     await driver.start()
     try:
-        yield House(store, Room(world, store, services, api.ROUTES), owned)
+        yield ImportHost(store, RegionApi(world, store, services, api.ROUTES), owned)
     finally:
         await driver.stop()
         await clouds.close(0)
@@ -121,17 +126,17 @@ ROWS: dict[str, tuple[Answer, tuple[int, str]]] = {
 async def test_what_is_no_image_is_refused_in_the_words_that_clients_know(
     tmp_path: Path, answer: Answer, told: tuple[int, str]
 ) -> None:
-    async with housed(tmp_path) as house, serving(answer) as served:
-        assert refusal(await house.ask(served.url())) == told
-        assert await house.stored() == []
+    async with import_host(tmp_path) as host, serving(answer) as served:
+        assert refusal(await host.ask(served.url())) == told
+        assert await host.stored() == []
 
 
 async def test_nobody_at_the_address_is_the_same_as_no_answer(tmp_path: Path) -> None:
-    async with housed(tmp_path) as house:
+    async with import_host(tmp_path) as host:
         async with serving(saying(DISK)) as served:
             url = served.url()
-        assert refusal(await house.ask(url)) == UNREADABLE
-        assert refusal(await house.ask("http://nowhere.example/disk.raw")) == UNREADABLE
+        assert refusal(await host.ask(url)) == UNREADABLE
+        assert refusal(await host.ask("http://nowhere.example/disk.raw")) == UNREADABLE
 
 
 INSIDE = [
@@ -172,46 +177,46 @@ async def test_no_address_leads_inside(tmp_path: Path, uri: str) -> None:
             "both.example": [["93.184.216.34", "127.0.0.1"]],
         }
     )
-    async with housed(tmp_path, names=names, reach=AddressPolicy()) as house, serving(saying(DISK)) as served:
-        reply = await house.ask(uri.format(port=served.port))
+    async with import_host(tmp_path, names=names, reach=AddressPolicy()) as host, serving(saying(DISK)) as served:
+        reply = await host.ask(uri.format(port=served.port))
         assert refusal(reply) == UNREADABLE
         assert served.asked == []
-        assert await house.stored() == []
+        assert await host.stored() == []
 
 
 async def test_no_redirect_leads_inside_and_what_is_there_is_not_told(tmp_path: Path) -> None:
-    async with housed(tmp_path, names=Names({"inside.example": [["10.0.0.1"]]})) as house:
+    async with import_host(tmp_path, names=Names({"inside.example": [["10.0.0.1"]]})) as host:
         for location in ("http://10.0.0.1/secret", "http://inside.example/", "file:///etc/passwd", "//[::1]/x"):
             async with serving(redirecting(location)) as served:
-                assert refusal(await house.ask(served.url())) == UNREADABLE
-        assert await house.stored() == []
+                assert refusal(await host.ask(served.url())) == UNREADABLE
+        assert await host.stored() == []
 
 
 async def test_an_image_comes_from_a_server_to_the_cloud(tmp_path: Path) -> None:
-    async with housed(tmp_path) as house, serving(saying(DISK)) as served:
-        reply = await house.ask(served.url())
+    async with import_host(tmp_path) as host, serving(saying(DISK)) as served:
+        reply = await host.ask(served.url())
         assert (reply.status, reply.json["status"]["state"]) == (200, "pending")
 
         async def is_ready() -> bool:
-            return [(each.id, each.state) for each in await house.owned()] == [(reply.json["metadata"]["id"], "ready")]
+            return [(each.id, each.state) for each in await host.owned()] == [(reply.json["metadata"]["id"], "ready")]
 
-        await house.until(is_ready)
+        await host.until(is_ready)
         assert len(served.asked) == 2
 
 
 async def test_a_name_that_means_the_inside_after_the_look_leads_nowhere(tmp_path: Path) -> None:
     names = Names({"images.example": [["127.0.0.1"], ["10.0.0.1"]]})
-    async with housed(tmp_path, names=names) as house, serving(saying(DISK)) as served:
-        assert (await house.ask(served.url("images.example"))).status == 200
+    async with import_host(tmp_path, names=names) as host, serving(saying(DISK)) as served:
+        assert (await host.ask(served.url("images.example"))).status == 200
 
         async def has_failed() -> bool:
-            return [each.status.state for each in await house.stored()] == ["failed"]
+            return [each.status.state for each in await host.stored()] == ["failed"]
 
-        await house.until(has_failed)
-        (failed,) = await house.stored()
+        await host.until(has_failed)
+        (failed,) = await host.stored()
         assert [each.message for each in failed.status.conditions if each.type == "Available"] == [UNREADABLE[1]]
         assert (names.asked, len(served.asked)) == (["images.example"] * 2, 1)
-        assert await house.owned() == []
+        assert await host.owned() == []
 
 
 def test_what_an_operator_sets_is_what_is_fetched_by() -> None:

@@ -17,14 +17,14 @@ from remuda.region.servers.provider_spec import server_handle
 from remuda.resources.conventions import API_VERSION, NAME
 from remuda.store.objects import Metadata
 from tests.kit.environment import options, provided_by
-from tests.kit.region.house import NORTH, UBUNTU, RegionHouse, in_a_region
-from tests.kit.region.room import OTHER_ORG, Room, everywhere, member, refusal
+from tests.kit.outbound_servers import Names
+from tests.kit.region.environment import NORTH, UBUNTU, RegionEnvironment, run_region
+from tests.kit.region.resource_api import OTHER_ORG, RegionApi, everywhere, member, refusal
 from tests.kit.simulation.runner import World
-from tests.outbound.servers import Names
 
 SERVICE = everywhere("compute", "region:servers R, region:images CR")
 WANTED: dict[str, Any] = {"metadata": {"name": "backup"}, "spec": {}}
-Act = Callable[[RegionHouse, Room[dict[str, Any]], str], Coroutine[Any, Any, None]]
+Act = Callable[[RegionEnvironment, RegionApi[dict[str, Any]], str], Coroutine[Any, Any, None]]
 
 
 def snapshot_of(server: str) -> str:
@@ -34,7 +34,7 @@ def snapshot_of(server: str) -> str:
 def with_server(act: Act, *, is_running: bool = True) -> None:
     """Have a server, running or just asked for, and the images room of its region."""
 
-    async def scenario(house: RegionHouse) -> None:
+    async def scenario(house: RegionEnvironment) -> None:
         app = house.app
         fetcher = ImageFetcher(source=GuardedFetcher(resolve=Names({})))
         services = {
@@ -43,14 +43,14 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
         }
         clock: Clock = house.clock
         world = cast("World", SimpleNamespace(clock=clock, randomness=app.ports.randomness))
-        room = Room(world, house.store, services, api.ROUTES)
+        environment = RegionApi(world, house.store, services, api.ROUTES)
         server = await house.server(await house.network())
         if is_running:
             await house.until(f"/api/v2/servers/{server}", "provisioned")
-        await act(house, room, server)
-        room.app.assert_documented()
+        await act(house, environment, server)
+        environment.app.assert_documented()
 
-    in_a_region(scenario)
+    run_region(scenario)
 
 
 region = provided_by(with_server)
@@ -58,14 +58,14 @@ images = provided_by(with_server, position=1)
 server = provided_by(with_server, position=2)
 
 
-async def owned(house: RegionHouse) -> list[CloudImage]:
-    images = house.north.provider.images
+async def owned(environment: RegionEnvironment) -> list[CloudImage]:
+    images = environment.north.provider.images
     assert images is not None
     return [each for each in await images.images() if each.organization]
 
 
 async def test_a_snapshot_is_described_by_what_its_server_was_made_of(
-    region: RegionHouse, images: Room[dict[str, Any]], server: str
+    region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
     wanted = {
         "metadata": {
@@ -98,7 +98,7 @@ async def test_a_snapshot_is_described_by_what_its_server_was_made_of(
 
 
 async def test_the_same_request_again_makes_no_second_snapshot(
-    region: RegionHouse, images: Room[dict[str, Any]], server: str
+    region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
     client = images.ask(SERVICE)
     first = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
@@ -108,7 +108,7 @@ async def test_the_same_request_again_makes_no_second_snapshot(
 
 
 async def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there(
-    region: RegionHouse, images: Room[dict[str, Any]], server: str
+    region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
     context: Any = SimpleNamespace(principal=SERVICE, operation="d0000000-0000-4000-8000-000000000001")
     body: Any = SimpleNamespace(metadata=SimpleNamespace(name="backup", tags=()))
@@ -118,7 +118,7 @@ async def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there(
 
 
 async def test_rights_to_the_server_and_to_images_are_both_needed(
-    region: RegionHouse, images: Room[dict[str, Any]], server: str
+    region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
     stranger = member("eve@example.com", OTHER_ORG, "region:servers R, region:images C")
     assert (await images.ask(stranger).post(snapshot_of(server), WANTED)).status == 404
@@ -136,7 +136,7 @@ async def test_rights_to_the_server_and_to_images_are_both_needed(
 
 @options(is_running=False)
 async def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that(
-    region: RegionHouse, images: Room[dict[str, Any]], server: str
+    region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
     client = images.ask(SERVICE)
     absent = (400, "server is not at its provider at the moment: wait until it is provisioned")
@@ -151,7 +151,7 @@ async def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that(
 
 
 async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_refused(
-    region: RegionHouse, images: Room[dict[str, Any]], server: str
+    region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
     found = await region.store.get(Server, server)
     old = "d0000000-0000-4000-8000-000000000002"

@@ -9,16 +9,16 @@ from remuda.access.principal import Principal, requester_of
 from remuda.operations.saga import Sagas
 from remuda.quota.lock import previous_state
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.loadbalancers import rules
 from remuda.region.loadbalancers.sagas import (
     CREATE_BALANCER,
+    SAGAS,
     UPDATE_BALANCER,
-    BalancerPorts,
     ChangedBalancer,
     NewBalancer,
-    bound,
     charge_for,
 )
 from remuda.region.loadbalancers.schema import (
@@ -36,10 +36,10 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
+from tests.kit.proofs.sagas import Case, Proof, assert_all_proven, cases
 from tests.kit.region.identity_port import MemoryIdentity, said_of
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 
 OTHER_PROJECT = "b0000000-0000-4000-8000-00000000000b"
 PAYER = ProjectRef(OTHER_ORG, OTHER_PROJECT)
@@ -66,9 +66,9 @@ class Country:
         metadata = Metadata(name=NETWORK, labels={**where, NAME: "net", regional.API_VERSION: "2"})
         await store.create(Network(metadata=metadata, spec=NetworkSpec(prefix="10.0.0.0/24")))
 
-    def ports(self, store: Store) -> BalancerPorts:
+    def ports(self, store: Store) -> CreatePorts:
         """Return what the steps work on."""
-        return BalancerPorts(store=store, identity=self.identity)
+        return CreatePorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked; whose hand it was in is left out."""
@@ -160,8 +160,7 @@ def test_of_two_that_want_the_same_name_one_has_it_and_the_other_leaves_nothing(
 
 
 def test_every_saga_is_proven() -> None:
-    ports = BalancerPorts(store=None, identity=MemoryIdentity())  # type: ignore[arg-type]  # nothing is asked of it
-    assert_all_proven(Sagas([each.saga for each in bound(ports)]), PROOFS)
+    assert_all_proven(Sagas(SAGAS), PROOFS)
 
 
 def test_what_an_operation_remembers_of_a_change_can_be_read_again() -> None:

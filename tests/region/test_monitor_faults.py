@@ -11,9 +11,9 @@ from remuda.region.kinds.orphans import Orphan
 from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.kit.region.monitor_ground import monitor_over
-from tests.kit.region.networks_ground import TENANT, Ground
-from tests.kit.region.room import REGION, clouds_over
+from tests.kit.region.monitor import monitor_over
+from tests.kit.region.networks import TENANT, NetworksEnvironment
+from tests.kit.region.resource_api import REGION, clouds_over
 
 RATES = {
     "cloud.stale": 0.2,
@@ -28,7 +28,7 @@ RATES = {
 
 @options(at_work=True, seeds=5, rates=RATES)
 async def test_a_search_among_lies_removes_nothing_that_lives_and_forgets_what_is_not_there(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     world = region_networks.world
     ports = ReconcilePorts(

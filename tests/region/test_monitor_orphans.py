@@ -15,8 +15,8 @@ from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.servers import Server
 from remuda.store.sqlite.store import open_store
 from tests.kit.environment import options
-from tests.kit.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, running, unwatched
-from tests.kit.region.monitor_ground import Monitored, monitor_over
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionEnvironment, running, unwatched
+from tests.kit.region.monitor import Monitored, monitor_over
 from tests.kit.simulation.store import SEALER
 
 
@@ -26,33 +26,33 @@ def port(tenancy: str, name: str, network: Handle, address: str) -> CloudPortSpe
 
 async def deleted_server(monitored: Monitored, network: str) -> Server:
     """Make a server, delete it, and return what its object was."""
-    house = monitored.house
-    server = await house.server(network)
+    region = monitored.region
+    server = await region.server(network)
     await monitored.settled(server)
-    stored = await house.store.get(Server, server)
-    assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
-    await house.until_gone(f"/api/v2/servers/{server}")
+    stored = await region.store.get(Server, server)
+    assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
+    await region.until_gone(f"/api/v2/servers/{server}")
     return stored
 
 
 async def test_a_lost_store_makes_orphans_of_everything_and_nothing_is_removed(tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        network = await house.network()
-        servers = [await house.server(network, f"server-{number}") for number in range(3)]
+    async with running(tmp_path) as region:
+        network = await region.network()
+        servers = [await region.server(network, f"server-{number}") for number in range(3)]
         for server in servers:
-            await house.until(f"/api/v2/servers/{server}", "provisioned")
-        ports = house.app.ports
+            await region.until(f"/api/v2/servers/{server}", "provisioned")
+        ports = region.app.ports
         store = open_store(tmp_path / "another.db", registry(), SEALER)
         try:
             await seed_regions(store, ports.settings.regions, now=ports.clock.now())
-            clouds = Clouds(store, house.clouds, clock=ports.clock, randomness=ports.randomness)
+            clouds = Clouds(store, region.clouds, clock=ports.clock, randomness=ports.randomness)
             control = ReconcilePorts(store=store, log=store)
             watch = monitor_over(control, store, clouds, CollectorRegistry(), list[str]().append).watch(NORTH)
             cloud = await clouds.get(NORTH)
             for _ in range(4):
                 await watch.orphans.look(cloud)
             found = (await store.list(Orphan)).items
-            kept = [one.handle.name for one in house.north.operator.servers()]
+            kept = [one.handle.name for one in region.north.operator.servers()]
             await clouds.close()
         finally:
             await store.close()
@@ -63,7 +63,7 @@ async def test_a_lost_store_makes_orphans_of_everything_and_nothing_is_removed(t
 
 
 @options(settings=unwatched())
-async def test_what_has_its_object_is_no_orphan(region: RegionHouse) -> None:
+async def test_what_has_its_object_is_no_orphan(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     await monitored.settled(await region.server(await region.network()))
     assert await monitored.look(times=3) == []
@@ -71,7 +71,9 @@ async def test_what_has_its_object_is_no_orphan(region: RegionHouse) -> None:
 
 
 @options(settings=unwatched())
-async def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its_server(region: RegionHouse) -> None:
+async def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its_server(
+    region: RegionEnvironment,
+) -> None:
     monitored = Monitored(region)
     server = await region.server(await region.network())
     await monitored.settled(server)
@@ -91,7 +93,7 @@ async def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its
 
 @options(settings=unwatched())
 async def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks_and_removed(
-    region: RegionHouse,
+    region: RegionEnvironment,
 ) -> None:
     monitored = Monitored(region)
     network = await region.network()
@@ -122,7 +124,7 @@ async def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks
 
 
 @options(settings=unwatched())
-async def test_many_orphans_at_once_are_kept_for_an_operator(region: RegionHouse) -> None:
+async def test_many_orphans_at_once_are_kept_for_an_operator(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     gone = await deleted_server(monitored, network)
@@ -141,7 +143,7 @@ async def test_many_orphans_at_once_are_kept_for_an_operator(region: RegionHouse
 
 
 @options(settings=unwatched())
-async def test_a_server_that_another_has_replaced_waits_for_an_operator(region: RegionHouse) -> None:
+async def test_a_server_that_another_has_replaced_waits_for_an_operator(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     server = await region.server(network)
@@ -160,7 +162,7 @@ async def test_a_server_that_another_has_replaced_waits_for_an_operator(region: 
 
 
 @options(settings=unwatched())
-async def test_a_foreign_name_is_an_orphan_whose_object_nobody_knows(region: RegionHouse) -> None:
+async def test_a_foreign_name_is_an_orphan_whose_object_nobody_knows(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.network()
     await region.until(f"/api/v2/networks/{network}", "provisioned")

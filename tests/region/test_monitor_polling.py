@@ -43,7 +43,7 @@ class Provider:
 
 
 @dataclass
-class Place:
+class PollingEnvironment:
     """Where polls are made: it notes who is looked at, and of whom the controller is told."""
 
     world: World
@@ -94,19 +94,19 @@ class Place:
                 await duty
 
 
-def at_a_place(scenario: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
+def run_polling(scenario: Callable[[PollingEnvironment], Coroutine[Any, Any, None]]) -> None:
     async def run(world: World) -> None:
         store = open_simulated(world, Registry(KINDS))
-        await scenario(Place(world, store))
+        await scenario(PollingEnvironment(world, store))
         await store.close()
 
     simulate(run, 1)
 
 
-region_monitor = provided_by(at_a_place)
+region_monitor = provided_by(run_polling)
 
 
-async def test_servers_are_looked_at_when_they_are_new_or_have_changed(region_monitor: Place) -> None:
+async def test_servers_are_looked_at_when_they_are_new_or_have_changed(region_monitor: PollingEnvironment) -> None:
     async with region_monitor.polling() as poll:
         region_monitor.provider.made("abc")
         assert await region_monitor.polled(poll) == ["a", "b", "c"]
@@ -118,7 +118,9 @@ async def test_servers_are_looked_at_when_they_are_new_or_have_changed(region_mo
         assert (region_monitor.woken, poll.waiting) == (["a"], 0)
 
 
-async def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them(region_monitor: Place) -> None:
+async def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them(
+    region_monitor: PollingEnvironment,
+) -> None:
     async with region_monitor.polling() as poll:
         region_monitor.provider.made(f"s{number}" for number in range(100))
         assert len(await region_monitor.polled(poll, 1.05)) == 20
@@ -130,7 +132,9 @@ async def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them
 
 
 @pytest.mark.parametrize("answers", [0, 1, 2])
-async def test_a_listing_that_breaks_off_makes_nobody_missing_or_new(region_monitor: Place, answers: int) -> None:
+async def test_a_listing_that_breaks_off_makes_nobody_missing_or_new(
+    region_monitor: PollingEnvironment, answers: int
+) -> None:
     async with region_monitor.polling() as poll:
         region_monitor.provider.made("abc")
         await region_monitor.polled(poll)
@@ -142,7 +146,7 @@ async def test_a_listing_that_breaks_off_makes_nobody_missing_or_new(region_moni
         assert region_monitor.woken == []
 
 
-async def test_a_first_listing_that_breaks_off_is_made_up_for(region_monitor: Place) -> None:
+async def test_a_first_listing_that_breaks_off_is_made_up_for(region_monitor: PollingEnvironment) -> None:
     async with region_monitor.polling() as poll:
         region_monitor.provider.made("ab")
         region_monitor.ours = ["a", "b"]
@@ -155,7 +159,7 @@ async def test_a_first_listing_that_breaks_off_is_made_up_for(region_monitor: Pl
         assert region_monitor.woken == []
 
 
-async def test_a_look_that_failed_is_made_up_for_and_not_remembered_before(region_monitor: Place) -> None:
+async def test_a_look_that_failed_is_made_up_for_and_not_remembered_before(region_monitor: PollingEnvironment) -> None:
     async with region_monitor.polling() as poll:
         region_monitor.provider.made("ab")
         region_monitor.is_ill = True
@@ -169,7 +173,7 @@ async def test_a_look_that_failed_is_made_up_for_and_not_remembered_before(regio
 
 
 async def test_after_a_restart_only_what_has_changed_meanwhile_is_looked_at_with_its_neighbours(
-    region_monitor: Place,
+    region_monitor: PollingEnvironment,
 ) -> None:
     names = [f"s{number}" for number in range(300)]
     region_monitor.provider.made(names)
@@ -187,7 +191,9 @@ async def test_after_a_restart_only_what_has_changed_meanwhile_is_looked_at_with
     assert region_monitor.woken == []
 
 
-async def test_what_still_waited_when_the_process_ended_is_looked_at_after_the_restart(region_monitor: Place) -> None:
+async def test_what_still_waited_when_the_process_ended_is_looked_at_after_the_restart(
+    region_monitor: PollingEnvironment,
+) -> None:
     region_monitor.provider.made(f"s{number}" for number in range(100))
     async with region_monitor.polling() as poll:
         first = await region_monitor.polled(poll, 1.05)
@@ -199,7 +205,9 @@ async def test_what_still_waited_when_the_process_ended_is_looked_at_after_the_r
     assert len(third) < 90
 
 
-async def test_a_server_of_ours_that_went_while_nobody_looked_is_told_to_its_controller(region_monitor: Place) -> None:
+async def test_a_server_of_ours_that_went_while_nobody_looked_is_told_to_its_controller(
+    region_monitor: PollingEnvironment,
+) -> None:
     region_monitor.ours = ["a", "b"]
     region_monitor.provider.made("ab")
     async with region_monitor.polling() as poll:
@@ -211,7 +219,7 @@ async def test_a_server_of_ours_that_went_while_nobody_looked_is_told_to_its_con
     assert region_monitor.woken == ["a"]
 
 
-async def test_nothing_is_written_where_nothing_has_changed(region_monitor: Place) -> None:
+async def test_nothing_is_written_where_nothing_has_changed(region_monitor: PollingEnvironment) -> None:
     async with region_monitor.polling() as poll:
         await region_monitor.polled(poll)
     assert (await region_monitor.store.list_names(SightingDigest)).items == [], "there was nothing to remember"

@@ -30,14 +30,14 @@ from remuda.region.networks.rules import plan_of
 from remuda.region.servers.status import with_drift
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.house import NORTH, RegionHouse, in_a_region, unwatched
-from tests.kit.region.monitor_ground import Monitored
+from tests.kit.region.environment import NORTH, RegionEnvironment, run_region, unwatched
+from tests.kit.region.monitor import Monitored
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @options(settings=unwatched())
-async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: RegionHouse) -> None:
+async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     server = await region.server(await region.network())
     await monitored.settled(server)
@@ -55,7 +55,9 @@ async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: Re
 
 
 @options(settings=unwatched())
-async def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after_the_start(region: RegionHouse) -> None:
+async def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after_the_start(
+    region: RegionEnvironment,
+) -> None:
     network = await region.network()
     servers = [await region.server(network, name) for name in ("stopped", "vanished", "as-it-was")]
     for server in servers:
@@ -78,7 +80,9 @@ async def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after
 
 
 @options(settings=unwatched())
-async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes_and_goes(region: RegionHouse) -> None:
+async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes_and_goes(
+    region: RegionEnvironment,
+) -> None:
     monitored = Monitored(region)
     network = await region.network()
     first = await region.server(network, "first")
@@ -107,7 +111,7 @@ async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes
 
 
 @options(settings=unwatched())
-async def test_a_network_that_runs_low_is_told_of_until_it_is_full(region: RegionHouse) -> None:
+async def test_a_network_that_runs_low_is_told_of_until_it_is_full(region: RegionEnvironment) -> None:
     monitored = Monitored(region)
     network = await region.store.get(Network, await region.network(prefix="10.0.0.0/24"))
     pool = list(plan_of(network).dhcp_pool)
@@ -125,28 +129,28 @@ async def test_a_network_that_runs_low_is_told_of_until_it_is_full(region: Regio
     assert monitored.sample("networks_low_free_addresses") == 0
 
 
-async def take(house: RegionHouse, network: Network, addresses: Sequence[IPv4Address]) -> None:
+async def take(region: RegionEnvironment, network: Network, addresses: Sequence[IPv4Address]) -> None:
     for address in addresses:
         holder = Network(metadata=Metadata(name="holder", uid="uid"), spec=network.spec)
-        assert await take_this_address(house.store, network, holder, address) is not None
+        assert await take_this_address(region.store, network, holder, address) is not None
 
 
 def test_vlans_are_counted_where_there_are_any() -> None:
-    async def scenario(house: RegionHouse) -> None:
-        monitored = Monitored(house)
+    async def scenario(environment: RegionEnvironment) -> None:
+        monitored = Monitored(environment)
         await monitored.watch.supplies.look(await monitored.cloud())
         assert monitored.sample("vlans_free") is None
-        found = await house.store.get(Region, NORTH)
+        found = await environment.store.get(Region, NORTH)
         networks = Networks(provider_networks=ProviderNetworks(physical_network="physnet"))
         spec = msgspec.structs.replace(found.spec, openstack=RegionOpenstack(endpoint="", network=networks))
-        region = await house.store.update(msgspec.structs.replace(found, spec=spec))
+        region = await environment.store.update(msgspec.structs.replace(found, spec=spec))
         taken = tuple(TakenVlan(id=each, physical_network_id="net") for each in range(1, 11))
         metadata = Metadata(name=vlans_name(region.spec.provider, region.name))
-        await house.store.create(VLANAllocation(metadata=metadata, spec=VLANAllocationSpec(allocations=taken)))
+        await environment.store.create(VLANAllocation(metadata=metadata, spec=VLANAllocationSpec(allocations=taken)))
         await monitored.watch.supplies.look(await monitored.cloud())
         assert (monitored.sample("vlans_taken"), monitored.sample("vlans_free")) == (10, 4084)
 
-    in_a_region(scenario, settings=unwatched())
+    run_region(scenario, settings=unwatched())
 
 
 def at_cloud(**changes: Any) -> CloudServer:
@@ -196,7 +200,9 @@ def test_a_wish_for_another_image_is_no_drift() -> None:
 
 
 @options(settings=unwatched())
-async def test_what_is_under_way_is_looked_at_often_only_where_the_provider_tells_nothing(region: RegionHouse) -> None:
+async def test_what_is_under_way_is_looked_at_often_only_where_the_provider_tells_nothing(
+    region: RegionEnvironment,
+) -> None:
     assert (await region.app.clouds.get(NORTH)).wait_s == 30
     clouds: Any = region.clouds.clouds
     clouds[NORTH].provider = replace(clouds[NORTH].provider, events=None)

@@ -10,20 +10,22 @@ from remuda.region.networks.ipam import find_address, give_address_back, take_ad
 from remuda.region.networks.rules import plan_of
 from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.store.objects import Metadata
-from tests.kit.region.networks_ground import Ground
+from tests.kit.region.networks import NetworksEnvironment
 
 
-async def make_network(ground: Ground, length: int = 25) -> Network:
-    name = await ground.make_network(reservations={"prefixLength": length})
-    return await ground.store.get(Network, name)
+async def make_network(region_networks: NetworksEnvironment, length: int = 25) -> Network:
+    name = await region_networks.make_network(reservations={"prefixLength": length})
+    return await region_networks.store.get(Network, name)
 
 
-async def make_server(ground: Ground, network: Network, name: str) -> Server:
+async def make_server(region_networks: NetworksEnvironment, network: Network, name: str) -> Server:
     spec = ServerSpec(flavor_id="flavor", image=ServerImage(id="image"), networks=(ServerNetwork(id=network.name),))
-    return await ground.store.create(Server(metadata=Metadata(name=name), spec=spec))
+    return await region_networks.store.create(Server(metadata=Metadata(name=name), spec=spec))
 
 
-async def test_an_address_is_of_the_pool_belongs_to_the_network_and_names_its_holder(region_networks: Ground) -> None:
+async def test_an_address_is_of_the_pool_belongs_to_the_network_and_names_its_holder(
+    region_networks: NetworksEnvironment,
+) -> None:
     network = await make_network(region_networks)
     server = await make_server(region_networks, network, "server")
     assert await find_address(region_networks.store, server) is None
@@ -39,7 +41,7 @@ async def test_an_address_is_of_the_pool_belongs_to_the_network_and_names_its_ho
     assert await find_address(region_networks.store, server) == taken
 
 
-async def test_who_asks_again_gets_the_same_address(region_networks: Ground) -> None:
+async def test_who_asks_again_gets_the_same_address(region_networks: NetworksEnvironment) -> None:
     network = await make_network(region_networks)
     server = await make_server(region_networks, network, "server")
     assert await take_address(region_networks.store, network, server) == await take_address(
@@ -48,7 +50,7 @@ async def test_who_asks_again_gets_the_same_address(region_networks: Ground) -> 
     assert len((await region_networks.store.list(Address)).items) == 1
 
 
-async def test_all_who_ask_at_once_get_one_each_until_there_are_none(region_networks: Ground) -> None:
+async def test_all_who_ask_at_once_get_one_each_until_there_are_none(region_networks: NetworksEnvironment) -> None:
     network = await make_network(region_networks)
     size = len(plan_of(network).dhcp_pool)
     servers = [await make_server(region_networks, network, f"server-{number}") for number in range(size)]
@@ -63,7 +65,9 @@ async def test_all_who_ask_at_once_get_one_each_until_there_are_none(region_netw
     assert freed.spec.ip == taken[7].spec.ip
 
 
-async def test_an_address_that_somebody_asks_for_is_theirs_unless_another_has_it(region_networks: Ground) -> None:
+async def test_an_address_that_somebody_asks_for_is_theirs_unless_another_has_it(
+    region_networks: NetworksEnvironment,
+) -> None:
     network, ip = await make_network(region_networks), IPv4Address("10.0.0.20")
     one, two = await make_server(region_networks, network, "one"), await make_server(region_networks, network, "two")
     taken = await take_this_address(region_networks.store, network, one, ip)
@@ -73,7 +77,9 @@ async def test_an_address_that_somebody_asks_for_is_theirs_unless_another_has_it
     assert await find_address(region_networks.store, one) == taken
 
 
-async def test_who_was_made_again_under_an_old_name_has_not_got_the_old_ones_address(region_networks: Ground) -> None:
+async def test_who_was_made_again_under_an_old_name_has_not_got_the_old_ones_address(
+    region_networks: NetworksEnvironment,
+) -> None:
     network = await make_network(region_networks)
     old = await make_server(region_networks, network, "server")
     taken = await take_address(region_networks.store, network, old)
@@ -86,7 +92,7 @@ async def test_who_was_made_again_under_an_old_name_has_not_got_the_old_ones_add
     assert await take_this_address(region_networks.store, network, new, IPv4Address(taken.spec.ip)) is None
 
 
-async def test_the_same_address_of_another_network_is_another_one(region_networks: Ground) -> None:
+async def test_the_same_address_of_another_network_is_another_one(region_networks: NetworksEnvironment) -> None:
     ip = IPv4Address("10.0.0.20")
     for number in range(2):
         network = await make_network(region_networks)

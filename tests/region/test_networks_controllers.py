@@ -9,18 +9,19 @@ from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import NOTHING, REFERENCE, all_is_gone, reference_at
-from tests.kit.region.networks_ground import HOME, TENANT, Ground
-from tests.kit.region.room import ORG, PROJECT
+from tests.kit.region.network_requests import NOTHING, REFERENCE, all_is_gone, reference_at
+from tests.kit.region.networks import HOME, TENANT, NetworksEnvironment
+from tests.kit.region.provider_faults import ILLS
+from tests.kit.region.resource_api import ORG, PROJECT
 
 
-async def handle_of(ground: Ground, name: str) -> Handle:
-    stored = await ground.store.get(Network, name)
-    return to_cloud(stored, await ground.store.get(Identity, identity_of(stored)))
+async def handle_of(region_networks: NetworksEnvironment, name: str) -> Handle:
+    stored = await region_networks.store.get(Network, name)
+    return to_cloud(stored, await region_networks.store.get(Identity, identity_of(stored)))
 
 
 @options(at_work=True, seeds=3)
-async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: Ground) -> None:
+async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: NetworksEnvironment) -> None:
     routes = [{"prefix": "172.16.0.0/12", "nexthop": "10.0.0.9"}]
     name = await region_networks.make_network(routes=routes)
     await region_networks.rest()
@@ -49,7 +50,7 @@ async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: 
 
 
 @options(at_work=True)
-async def test_an_identity_has_a_tenancy_whose_key_is_written_down(region_networks: Ground) -> None:
+async def test_an_identity_has_a_tenancy_whose_key_is_written_down(region_networks: NetworksEnvironment) -> None:
     await region_networks.make_network()
     await region_networks.rest()
     (hidden,) = (await region_networks.store.list(Identity)).items
@@ -63,7 +64,9 @@ async def test_an_identity_has_a_tenancy_whose_key_is_written_down(region_networ
 
 
 @options(at_work=True)
-async def test_what_a_network_costs_is_confirmed_and_held_again_if_it_had_lapsed(region_networks: Ground) -> None:
+async def test_what_a_network_costs_is_confirmed_and_held_again_if_it_had_lapsed(
+    region_networks: NetworksEnvironment,
+) -> None:
     region_networks.identity.fail("confirm", times=3)
     name = await region_networks.make_network()
     region_networks.identity.lapse((await region_networks.store.get(Network, name)).spec.operation)
@@ -76,7 +79,7 @@ async def test_what_a_network_costs_is_confirmed_and_held_again_if_it_had_lapsed
 
 @options(at_work=True)
 async def test_a_network_whose_place_in_the_quota_another_took_is_not_made_and_can_still_go(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     region_networks.identity.fail("confirm")
     name = await region_networks.make_network()
@@ -91,7 +94,7 @@ async def test_a_network_whose_place_in_the_quota_another_took_is_not_made_and_c
 
 
 @options(at_work=True)
-async def test_name_servers_and_routes_follow_a_put(region_networks: Ground) -> None:
+async def test_name_servers_and_routes_follow_a_put(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network(routes=[{"prefix": "172.16.0.0/12", "nexthop": "10.0.0.9"}])
     await region_networks.rest()
     body = {"metadata": {"name": "net"}, "spec": {"dnsNameservers": ["1.1.1.1", "9.9.9.9"]}}
@@ -107,7 +110,9 @@ async def test_name_servers_and_routes_follow_a_put(region_networks: Ground) -> 
 
 
 @options(at_work=True)
-async def test_a_network_and_a_tenancy_that_vanish_are_made_again_when_somebody_looks(region_networks: Ground) -> None:
+async def test_a_network_and_a_tenancy_that_vanish_are_made_again_when_somebody_looks(
+    region_networks: NetworksEnvironment,
+) -> None:
     name = await region_networks.make_network()
     await region_networks.rest()
     before, handle = await region_networks.at_cloud(), await handle_of(region_networks, name)
@@ -125,7 +130,9 @@ async def test_a_network_and_a_tenancy_that_vanish_are_made_again_when_somebody_
 
 
 @options(at_work=True, seeds=3)
-async def test_a_network_that_goes_leaves_nothing_at_the_cloud_or_with_identity(region_networks: Ground) -> None:
+async def test_a_network_that_goes_leaves_nothing_at_the_cloud_or_with_identity(
+    region_networks: NetworksEnvironment,
+) -> None:
     names = [await region_networks.make_network(), await region_networks.make_network()]
     await region_networks.rest()
     assert [len(each) for each in (await region_networks.at_cloud()).values()] == [2, 2, 0]
@@ -140,7 +147,7 @@ async def test_a_network_that_goes_leaves_nothing_at_the_cloud_or_with_identity(
 
 
 @options(at_work=True, seeds=20)
-async def test_a_network_goes_at_whatever_moment_it_is_given_up(region_networks: Ground) -> None:
+async def test_a_network_goes_at_whatever_moment_it_is_given_up(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     await region_networks.world.clock.sleep(0.001 * region_networks.world.seed)
     assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
@@ -149,7 +156,7 @@ async def test_a_network_goes_at_whatever_moment_it_is_given_up(region_networks:
 
 
 @options(at_work=True)
-async def test_the_project_is_let_go_last(region_networks: Ground) -> None:
+async def test_the_project_is_let_go_last(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     await region_networks.rest()
     region_networks.identity.fail("unrefer", times=10_000)
@@ -170,7 +177,7 @@ async def test_the_project_is_let_go_last(region_networks: Ground) -> None:
 
 @options(at_work=True)
 async def test_what_keeps_a_network_keeps_it_when_its_identity_goes_and_nothing_is_taken_from_it(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     name = await region_networks.make_network()
     await region_networks.rest()
@@ -189,7 +196,9 @@ async def test_what_keeps_a_network_keeps_it_when_its_identity_goes_and_nothing_
 
 
 @options(at_work=True)
-async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(region_networks: Ground) -> None:
+async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(
+    region_networks: NetworksEnvironment,
+) -> None:
     name = await region_networks.make_network()
     await region_networks.rest()
     handle = await handle_of(region_networks, name)
@@ -210,17 +219,9 @@ async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(regio
 
 # Trouble.
 
-ILLS = {
-    "cloud.error": 0.1,
-    "cloud.error_done": 0.1,
-    "cloud.timeout_done": 0.05,
-    "cloud.stale": 0.2,
-    "cloud.not_found_yet": 0.2,
-}
-
 
 @options(at_work=True, seeds=20, rates=ILLS)
-async def test_over_an_ill_cloud_there_is_one_network_and_then_none(region_networks: Ground) -> None:
+async def test_over_an_ill_cloud_there_is_one_network_and_then_none(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     await region_networks.world.clock.sleep(1800)
     region_networks.world.faults.stop()
@@ -233,7 +234,7 @@ async def test_over_an_ill_cloud_there_is_one_network_and_then_none(region_netwo
 
 
 @options(at_work=True, seeds=20, rates=ILLS)
-async def test_a_network_that_goes_from_an_ill_cloud_is_gone_from_it(region_networks: Ground) -> None:
+async def test_a_network_that_goes_from_an_ill_cloud_is_gone_from_it(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     await region_networks.world.clock.sleep(30)
     assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202

@@ -19,9 +19,9 @@ from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.store.objects import Resource
 from tests.kit.asgi.contract import Reply
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.networks_asking import KEY, all_is_gone
-from tests.kit.region.networks_ground import HOME, TENANT, Ground, network, open_ground, simulated_cloud
-from tests.kit.region.room import ORG, PROJECT, make_region
+from tests.kit.region.network_requests import KEY, all_is_gone
+from tests.kit.region.networks import HOME, TENANT, NetworksEnvironment, network, open_networks, simulated_cloud
+from tests.kit.region.resource_api import ORG, PROJECT, make_region
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 
@@ -37,20 +37,20 @@ class Story:
         self.told = 0
         """How many of its requests were acknowledged at most."""
 
-    async def tell(self, ground: Ground) -> None:
+    async def tell(self, region_networks: NetworksEnvironment) -> None:
         """Go on until the end, or until somebody says that it cannot be done now."""
-        for number, step in enumerate(self._steps(ground)):
+        for number, step in enumerate(self._steps(region_networks)):
             reply = await step(f"step-{number}")
             if reply.status == 503:
                 return
             is_done_before = number >= FIRST_DELETE and reply.status == 404
             assert reply.status < 300 or is_done_before, reply
             self.told = max(self.told, number + 1)
-            await ground.world.clock.sleep(1)
+            await region_networks.world.clock.sleep(1)
 
-    def _steps(self, ground: Ground) -> Iterator[Step]:
+    def _steps(self, region_networks: NetworksEnvironment) -> Iterator[Step]:
         networks, groups, authorities = (
-            room.ask(TENANT) for room in (ground.networks, ground.groups, ground.authorities)
+            room.ask(TENANT) for room in (region_networks.networks, region_networks.groups, region_networks.authorities)
         )
 
         async def make_network(key: str) -> Reply:
@@ -87,7 +87,7 @@ def _id(reply: Reply) -> str:
     return reply.json["metadata"]["id"] if reply.status == 201 else ""
 
 
-async def check_kept(ground: Ground, story: Story) -> None:
+async def check_kept(region_networks: NetworksEnvironment, story: Story) -> None:
     """What was acknowledged is there; what was asked next may be as well: nobody knows."""
     if story.told >= FIRST_DELETE:
         return
@@ -97,7 +97,7 @@ async def check_kept(ground: Ground, story: Story) -> None:
         (SSHCertificateAuthority, story.authority),
     ]
     for kind, name in made[: story.told]:
-        assert not (await ground.store.get(kind, name)).is_deleting
+        assert not (await region_networks.store.get(kind, name)).is_deleting
 
 
 def lose_power(sync: int, keep: Keep) -> bool:
@@ -106,25 +106,25 @@ def lose_power(sync: int, keep: Keep) -> bool:
 
     async def scenario(world: World) -> None:
         story, identity, cloud = Story(), MemoryIdentity({HOME}, limits={"networks": 1}), simulated_cloud(world)
-        async with open_ground(world, identity=identity, cloud=cloud, at_work=False) as ground:
-            await make_region(ground.store)
+        async with open_networks(world, identity=identity, cloud=cloud, at_work=False) as region_networks:
+            await make_region(region_networks.store)
         world.plan_power_cut(sync, keep=keep)
         try:
-            async with open_ground(world, identity=identity, cloud=cloud, at_work=True) as ground:
-                await story.tell(ground)
+            async with open_networks(world, identity=identity, cloud=cloud, at_work=True) as region_networks:
+                await story.tell(region_networks)
         except (RemudaError, apsw.Error):
             pass
         reached.append(world.disk.is_cut)
         world.power_cut(keep)
-        async with open_ground(world, identity=identity, cloud=cloud, at_work=True) as ground:
-            await check_kept(ground, story)
-            await ground.rest()
-            await story.tell(ground)
+        async with open_networks(world, identity=identity, cloud=cloud, at_work=True) as region_networks:
+            await check_kept(region_networks, story)
+            await region_networks.rest()
+            await story.tell(region_networks)
             assert story.told == STEPS
-            await ground.rest()
-            await all_is_gone(ground)
-            assert not (await ground.store.list(SSHCertificateAuthority)).items
-            await ground.look_again()
+            await region_networks.rest()
+            await all_is_gone(region_networks)
+            assert not (await region_networks.store.list(SSHCertificateAuthority)).items
+            await region_networks.look_again()
         await cloud.stop()
 
     with capture_logs():

@@ -4,16 +4,17 @@ import pytest
 
 from remuda.access.principal import Principal, requester_of
 from remuda.quota.ports import ProjectRef
+from remuda.quota.sagas import CreatePorts
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
+from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.proofs.sagas import Case, Proof, cases
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.kit.simulation.runner import World
-from tests.operations.proofs import Case, Proof, cases
 
 OTHER_PROJECT = "b0000000-0000-4000-8000-00000000000b"
 PAYER = ProjectRef(OTHER_ORG, OTHER_PROJECT)
@@ -31,9 +32,9 @@ class Country:
     async def prepare(self, store: Store) -> None:
         """Nothing has to be there."""
 
-    def ports(self, store: Store) -> NetworkPorts:
+    def ports(self, store: Store) -> CreatePorts:
         """Return what the steps work on."""
-        return NetworkPorts(store=store, identity=self.identity)
+        return CreatePorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""

@@ -14,10 +14,10 @@ from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, Regi
 from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
-from tests.kit.region.networks_asking import all_is_gone
-from tests.kit.region.networks_ground import TENANT, Ground
-from tests.kit.region.room import REGION, clouds_over
-from tests.region.test_networks_controllers import ILLS
+from tests.kit.region.network_requests import all_is_gone
+from tests.kit.region.networks import TENANT, NetworksEnvironment
+from tests.kit.region.provider_faults import ILLS
+from tests.kit.region.resource_api import REGION, clouds_over
 
 SEGMENTS = ((100, 101), (200, 200))
 WOKEN_S = 15.0
@@ -25,33 +25,33 @@ WOKEN_S = 15.0
 T = TypeVar("T")
 
 
-async def wire(ground: Ground, segments: Sequence[tuple[int, int]] = SEGMENTS) -> Region:
+async def wire(region_networks: NetworksEnvironment, segments: Sequence[tuple[int, int]] = SEGMENTS) -> Region:
     """Give the region a physical network, with these VLANs."""
     chosen = Vlan(segments=tuple(VlanSegment(start_id=first, end_id=last) for first, last in segments))
     provider = ProviderNetworks(physical_network="physnet", vlan=chosen)
     openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=provider))
-    found = await ground.store.get(Region, REGION)
-    return await ground.store.update(replace(found, spec=replace(found.spec, openstack=openstack)))
+    found = await region_networks.store.get(Region, REGION)
+    return await region_networks.store.update(replace(found, spec=replace(found.spec, openstack=openstack)))
 
 
-async def taken(ground: Ground) -> dict[str, int]:
+async def taken(region_networks: NetworksEnvironment) -> dict[str, int]:
     """Return who has which VLAN."""
-    found = (await ground.store.list(VLANAllocation)).items
+    found = (await region_networks.store.list(VLANAllocation)).items
     return {each.physical_network_id: each.id for held in found for each in held.spec.allocations}
 
 
-async def at_cloud(ground: Ground) -> list[int | None]:
-    assert ground.provider.networks is not None
-    found = [each.spec.vlan async for part in ground.provider.networks.networks() for each in part]
+async def at_cloud(region_networks: NetworksEnvironment) -> list[int | None]:
+    assert region_networks.provider.networks is not None
+    found = [each.spec.vlan async for part in region_networks.provider.networks.networks() for each in part]
     return sorted(found, key=lambda vlan: vlan or 0)
 
 
-async def delete(ground: Ground, network: str) -> None:
-    assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
+async def delete(region_networks: NetworksEnvironment, network: str) -> None:
+    assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
 
 
-async def vlan_of(ground: Ground, network: str) -> int | None:
-    seen = (await ground.store.get(Network, network)).status.openstack
+async def vlan_of(region_networks: NetworksEnvironment, network: str) -> int | None:
+    seen = (await region_networks.store.get(Network, network)).status.openstack
     assert seen is not None
     return seen.vlan_id
 
@@ -70,7 +70,7 @@ async def vlan_of(ground: Ground, network: str) -> int | None:
     ],
 )
 async def test_a_region_has_vlans_to_give_if_it_has_a_physical_network(
-    region_networks: Ground, chosen: ProviderNetworks | None, wanted: Sequence[range]
+    region_networks: NetworksEnvironment, chosen: ProviderNetworks | None, wanted: Sequence[range]
 ) -> None:
     found = await region_networks.store.get(Region, REGION)
     openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=chosen))
@@ -79,7 +79,9 @@ async def test_a_region_has_vlans_to_give_if_it_has_a_physical_network(
 
 
 @options(at_work=True, seeds=3)
-async def test_each_network_is_made_as_a_vlan_of_its_own_and_gives_it_back_at_its_end(region_networks: Ground) -> None:
+async def test_each_network_is_made_as_a_vlan_of_its_own_and_gives_it_back_at_its_end(
+    region_networks: NetworksEnvironment,
+) -> None:
     await wire(region_networks)
     one, other = await region_networks.make_network(), await region_networks.make_network()
     await region_networks.rest()
@@ -97,7 +99,7 @@ async def test_each_network_is_made_as_a_vlan_of_its_own_and_gives_it_back_at_it
 
 
 @options(at_work=True)
-async def test_a_region_without_a_physical_network_gives_none(region_networks: Ground) -> None:
+async def test_a_region_without_a_physical_network_gives_none(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     await region_networks.rest()
     assert await vlan_of(region_networks, name) is None
@@ -112,7 +114,9 @@ async def test_a_region_without_a_physical_network_gives_none(region_networks: G
 
 
 @options(at_work=True)
-async def test_a_network_keeps_its_vlan_when_the_region_has_others_to_give(region_networks: Ground) -> None:
+async def test_a_network_keeps_its_vlan_when_the_region_has_others_to_give(
+    region_networks: NetworksEnvironment,
+) -> None:
     await wire(region_networks)
     name = await region_networks.make_network()
     await region_networks.rest()
@@ -126,7 +130,7 @@ async def test_a_network_keeps_its_vlan_when_the_region_has_others_to_give(regio
 
 @options(at_work=True)
 async def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_given_back(
-    region_networks: Ground,
+    region_networks: NetworksEnvironment,
 ) -> None:
     await wire(region_networks)
     first = [await region_networks.make_network() for _ in range(3)]
@@ -144,7 +148,7 @@ async def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_giv
 
 
 @options(at_work=True)
-async def test_a_network_that_never_got_one_can_go(region_networks: Ground) -> None:
+async def test_a_network_that_never_got_one_can_go(region_networks: NetworksEnvironment) -> None:
     await wire(region_networks, [(7, 7)])
     await region_networks.make_network()
     await region_networks.rest()
@@ -158,7 +162,7 @@ async def test_a_network_that_never_got_one_can_go(region_networks: Ground) -> N
 
 
 @options(at_work=True, seeds=10, rates=ILLS)
-async def test_a_network_keeps_its_vlan_while_the_cloud_fails_it(region_networks: Ground) -> None:
+async def test_a_network_keeps_its_vlan_while_the_cloud_fails_it(region_networks: NetworksEnvironment) -> None:
     await wire(region_networks)
     names = [await region_networks.make_network() for _ in range(3)]
     await region_networks.world.clock.sleep(1_800)
@@ -169,7 +173,7 @@ async def test_a_network_keeps_its_vlan_while_the_cloud_fails_it(region_networks
 
 
 @options(at_work=True)
-async def test_a_vlan_that_something_else_has_at_the_provider_is_told(region_networks: Ground) -> None:
+async def test_a_vlan_that_something_else_has_at_the_provider_is_told(region_networks: NetworksEnvironment) -> None:
     await wire(region_networks, [(7, 7)])
     name = await region_networks.make_network()
     await region_networks.rest()
@@ -183,7 +187,7 @@ async def test_a_vlan_that_something_else_has_at_the_provider_is_told(region_net
 
 
 @options(at_work=True)
-async def test_what_nobody_has_any_more_is_found_when_none_is_left(region_networks: Ground) -> None:
+async def test_what_nobody_has_any_more_is_found_when_none_is_left(region_networks: NetworksEnvironment) -> None:
     region = await wire(region_networks, [(1, 3)])
     one = await region_networks.make_network()
     await region_networks.rest()
@@ -199,7 +203,7 @@ async def test_what_nobody_has_any_more_is_found_when_none_is_left(region_networ
 
 
 @options(seeds=5)
-async def test_none_is_given_twice_however_many_ask_at_once(region_networks: Ground) -> None:
+async def test_none_is_given_twice_however_many_ask_at_once(region_networks: NetworksEnvironment) -> None:
     await wire(region_networks, [(1, 40)])
     cloud = await clouds_over(region_networks.world, region_networks.store, region_networks.providers).get(REGION)
 

@@ -13,21 +13,31 @@ from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.rules import plan_of
 from tests.kit.environment import options
-from tests.kit.region.room import refusal
-from tests.kit.region.servers_ground import DEBIAN, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update, wanted
-from tests.region.shown import shown_of
+from tests.kit.region.resource_api import refusal
+from tests.kit.region.server_view import shown_of
+from tests.kit.region.servers import (
+    DEBIAN,
+    SMALL,
+    TENANT,
+    UBUNTU,
+    ServersEnvironment,
+    encoded,
+    run_servers,
+    update,
+    wanted,
+)
 
 
-async def _health(yard: Yard, server: str) -> str:
-    return str((await yard.read(server))["metadata"]["healthStatus"])
+async def _health(region_servers: ServersEnvironment, server: str) -> str:
+    return str((await region_servers.read(server))["metadata"]["healthStatus"])
 
 
-async def _status(yard: Yard, server: str) -> str:
-    return str((await yard.read(server))["metadata"]["provisioningStatus"])
+async def _status(region_servers: ServersEnvironment, server: str) -> str:
+    return str((await region_servers.read(server))["metadata"]["provisioningStatus"])
 
 
 @options(at_work=True)
-async def test_a_server_comes_up_and_is_left_alone_from_then_on(region_servers: Yard) -> None:
+async def test_a_server_comes_up_and_is_left_alone_from_then_on(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network, networking={"publicIP": True})
     await region_servers.rest()
@@ -52,7 +62,9 @@ async def test_a_server_comes_up_and_is_left_alone_from_then_on(region_servers: 
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_building_server_is_neither_well_nor_ill_and_a_stopped_one_is_well(region_servers: Yard) -> None:
+async def test_a_building_server_is_neither_well_nor_ill_and_a_stopped_one_is_well(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.world.clock.sleep(1)
     assert (await region_servers.read(server))["status"]["powerState"] == "Building"
@@ -65,7 +77,9 @@ async def test_a_building_server_is_neither_well_nor_ill_and_a_stopped_one_is_we
 
 
 @options(at_work=True)
-async def test_an_address_and_its_mac_are_ours_before_the_cloud_hears_of_them(region_servers: Yard) -> None:
+async def test_an_address_and_its_mac_are_ours_before_the_cloud_hears_of_them(
+    region_servers: ServersEnvironment,
+) -> None:
     network = await region_servers.make_network()
     for nth in range(3):
         region_servers.at_fault("error", "converge_port", after=nth)
@@ -79,16 +93,18 @@ async def test_an_address_and_its_mac_are_ours_before_the_cloud_hears_of_them(re
     assert (port.spec.address, port.spec.mac) == (address.spec.ip, address.spec.mac)
 
 
-async def _fill(yard: Yard, network: str, *, free: int) -> None:
+async def _fill(region_servers: ServersEnvironment, network: str, *, free: int) -> None:
     """Take all addresses of a network but so many."""
-    found = await yard.store.get(Network, network)
+    found = await region_servers.store.get(Network, network)
     pool = plan_of(found).dhcp_pool
     for number in range(int(pool.first), int(pool.last) + 1 - free):
-        assert await take_this_address(yard.store, found, found, IPv4Address(number)) is not None
+        assert await take_this_address(region_servers.store, found, found, IPv4Address(number)) is not None
 
 
 @options(at_work=True)
-async def test_a_server_waits_for_an_address_and_gets_the_next_that_is_given_back(region_servers: Yard) -> None:
+async def test_a_server_waits_for_an_address_and_gets_the_next_that_is_given_back(
+    region_servers: ServersEnvironment,
+) -> None:
     network = await region_servers.make_network()
     await _fill(region_servers, network, free=2)
     taken = len(await region_servers.addresses())
@@ -107,25 +123,27 @@ async def test_a_server_waits_for_an_address_and_gets_the_next_that_is_given_bac
 
 
 def test_a_server_waits_for_a_public_address_and_says_so() -> None:
-    async def scenario(yard: Yard) -> None:
-        network = await yard.make_network()
-        first = await yard.make_server(network, "first", networking={"publicIP": True})
-        await yard.rest()
-        second = await yard.make_server(network, "second", networking={"publicIP": True})
-        await yard.rest()
-        assert (await yard.available(second)).reason == "PublicAddressesExhausted"
-        await yard.put(first, update("first"))
-        await yard.world.clock.sleep(600)
-        assert await _status(yard, second) == "provisioned"
-        assert "publicIP" not in (await yard.read(first))["status"]
-        assert (await yard.read(second))["status"]["publicIP"]
+    async def scenario(region_servers: ServersEnvironment) -> None:
+        network = await region_servers.make_network()
+        first = await region_servers.make_server(network, "first", networking={"publicIP": True})
+        await region_servers.rest()
+        second = await region_servers.make_server(network, "second", networking={"publicIP": True})
+        await region_servers.rest()
+        assert (await region_servers.available(second)).reason == "PublicAddressesExhausted"
+        await region_servers.put(first, update("first"))
+        await region_servers.world.clock.sleep(600)
+        assert await _status(region_servers, second) == "provisioned"
+        assert "publicIP" not in (await region_servers.read(first))["status"]
+        assert (await region_servers.read(second))["status"]["publicIP"]
 
     # The base, the gateway and the broadcast address are nobody's, and the network's router has one.
-    in_yard(scenario, at_work=True, public_addresses=("198.51.100.0/32",))
+    run_servers(scenario, at_work=True, public_addresses=("198.51.100.0/32",))
 
 
 @options(at_work=True)
-async def test_groups_sources_and_public_address_change_on_the_port_that_is_there(region_servers: Yard) -> None:
+async def test_groups_sources_and_public_address_change_on_the_port_that_is_there(
+    region_servers: ServersEnvironment,
+) -> None:
     network = await region_servers.make_network()
     groups = [await region_servers.make_group(network) for _ in range(2)]
     server = await region_servers.make_server(network, networking={"securityGroups": groups[:1]})
@@ -149,7 +167,7 @@ async def test_groups_sources_and_public_address_change_on_the_port_that_is_ther
 
 
 @options(at_work=True)
-async def test_a_server_is_made_after_its_network_and_groups_are(region_servers: Yard) -> None:
+async def test_a_server_is_made_after_its_network_and_groups_are(region_servers: ServersEnvironment) -> None:
     for nth in range(3):
         region_servers.at_fault("error", "converge_group", after=nth)
     network = await region_servers.make_network()
@@ -165,7 +183,7 @@ async def test_a_server_is_made_after_its_network_and_groups_are(region_servers:
     assert refusal(reply) == (403, "security group is in use and cannot be deleted")
 
 
-async def test_a_group_and_a_server_in_it_are_never_both_deleted_and_made(region_servers: Yard) -> None:
+async def test_a_group_and_a_server_in_it_are_never_both_deleted_and_made(region_servers: ServersEnvironment) -> None:
     network, outcomes = await region_servers.make_network(), set()
     for number in range(30):
         group = await region_servers.make_group(network)
@@ -181,7 +199,7 @@ async def test_a_group_and_a_server_in_it_are_never_both_deleted_and_made(region
 @pytest.mark.parametrize("is_made", [True, False])
 @options(at_work=True)
 async def test_a_server_in_a_group_that_is_to_go_goes_on_with_it_if_it_is_there(
-    region_servers: Yard, *, is_made: bool
+    region_servers: ServersEnvironment, *, is_made: bool
 ) -> None:
     network = await region_servers.make_network()
     if not is_made:
@@ -208,7 +226,7 @@ async def test_a_server_in_a_group_that_is_to_go_goes_on_with_it_if_it_is_there(
 
 @pytest.mark.parametrize("fault", ["timeout_done", "error_done", "error", "rate_limited", "slow"])
 @options(at_work=True)
-async def test_a_lost_answer_makes_no_second_server(region_servers: Yard, fault: str) -> None:
+async def test_a_lost_answer_makes_no_second_server(region_servers: ServersEnvironment, fault: str) -> None:
     network = await region_servers.make_network()
     for verb in ("converge_port", "create_server"):
         region_servers.at_fault(fault, verb)  # type: ignore[arg-type]  # it is one
@@ -225,7 +243,7 @@ async def test_a_lost_answer_makes_no_second_server(region_servers: Yard, fault:
 
 
 @options(at_work=True)
-async def test_user_data_and_authority_reach_the_cloud(region_servers: Yard) -> None:
+async def test_user_data_and_authority_reach_the_cloud(region_servers: ServersEnvironment) -> None:
     network, authority = await region_servers.make_network(), await region_servers.make_authority()
     data = encoded("#cloud-config\nruncmd: [touch /tmp/seen]\n")
     server = await region_servers.make_server(network, userData=data, sshCertificateAuthorityId=authority)
@@ -244,7 +262,7 @@ async def test_user_data_and_authority_reach_the_cloud(region_servers: Yard) -> 
 
 
 @options(at_work=True)
-async def test_what_is_changed_at_the_cloud_is_shown_and_left_alone(region_servers: Yard) -> None:
+async def test_what_is_changed_at_the_cloud_is_shown_and_left_alone(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     (made,) = region_servers.at_cloud()
@@ -265,7 +283,9 @@ async def test_what_is_changed_at_the_cloud_is_shown_and_left_alone(region_serve
 
 
 @options(at_work=True)
-async def test_a_server_that_breaks_after_it_ran_is_ill_and_is_not_made_again(region_servers: Yard) -> None:
+async def test_a_server_that_breaks_after_it_ran_is_ill_and_is_not_made_again(
+    region_servers: ServersEnvironment,
+) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     (made,) = region_servers.at_cloud()

@@ -15,63 +15,67 @@ from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.servers.routes import SERVERS
 from tests.kit.asgi.contract import Reply
-from tests.kit.region.room import make_region
-from tests.kit.region.servers_ground import (
+from tests.kit.region.resource_api import make_region
+from tests.kit.region.servers import (
     COMPUTE,
     DEBIAN,
     STANDARD,
     TENANT,
-    Yard,
-    at_home,
-    open_yard,
+    ServersEnvironment,
+    identity_of_project,
+    open_servers,
+    servers_cloud,
     update,
     wanted,
-    yard_cloud,
 )
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 
-Deed = Callable[[Yard, str], Awaitable[Reply]]
+Deed = Callable[[ServersEnvironment, str], Awaitable[Reply]]
 
 
-async def make(yard: Yard, network: str) -> Reply:
-    return await yard.servers.ask(TENANT).post(SERVERS, wanted(network), idempotency_key="make")
+async def make(region_servers: ServersEnvironment, network: str) -> Reply:
+    return await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network), idempotency_key="make")
 
 
-async def replace(yard: Yard, network: str) -> Reply:
+async def replace(region_servers: ServersEnvironment, network: str) -> Reply:
     body = {"flavorId": STANDARD, "imageId": DEBIAN}
-    return await yard.servers.ask(COMPUTE).post(await _path(yard, network, "/replace"), body, idempotency_key="replace")
+    return await region_servers.servers.ask(COMPUTE).post(
+        await _path(region_servers, network, "/replace"), body, idempotency_key="replace"
+    )
 
 
-async def rebuild(yard: Yard, network: str) -> Reply:
-    path = await _path(yard, network)
-    return await yard.servers.ask(TENANT).put(path, update(imageId=DEBIAN), idempotency_key="rebuild")
+async def rebuild(region_servers: ServersEnvironment, network: str) -> Reply:
+    path = await _path(region_servers, network)
+    return await region_servers.servers.ask(TENANT).put(path, update(imageId=DEBIAN), idempotency_key="rebuild")
 
 
-async def delete(yard: Yard, network: str) -> Reply:
-    return await yard.servers.ask(TENANT).delete(await _path(yard, network), idempotency_key="delete")
+async def delete(region_servers: ServersEnvironment, network: str) -> Reply:
+    return await region_servers.servers.ask(TENANT).delete(
+        await _path(region_servers, network), idempotency_key="delete"
+    )
 
 
-async def _path(yard: Yard, network: str, tail: str = "") -> str:
+async def _path(region_servers: ServersEnvironment, network: str, tail: str = "") -> str:
     del network
-    found = (await yard.store.list(Server)).items
+    found = (await region_servers.store.list(Server)).items
     return f"{SERVERS}/{found[0].name if found else 'f0000000-0000-4000-8000-000000000001'}{tail}"
 
 
-async def _settle(yard: Yard, *, fails_at_first: bool) -> None:
+async def _settle(region_servers: ServersEnvironment, *, fails_at_first: bool) -> None:
     """Let everything come to rest; the first server that comes up may fail."""
     if not fails_at_first:
-        await yard.rest()
+        await region_servers.rest()
         return
     for _ in range(120):
-        for each in yard.at_cloud():
+        for each in region_servers.at_cloud():
             if (
                 each.state == "building"
-                and (await yard.store.list(Server)).items[0].status.provider_create_failures < 1
+                and (await region_servers.store.list(Server)).items[0].status.provider_create_failures < 1
             ):
-                yard.cloud.operator.fail(each.id, "no machine starts")
-        assert len(yard.at_cloud()) <= 1
-        await yard.world.clock.sleep(0.25)
+                region_servers.cloud.operator.fail(each.id, "no machine starts")
+        assert len(region_servers.at_cloud()) <= 1
+        await region_servers.world.clock.sleep(0.25)
 
 
 def lose_power(deed: Deed, sync: int, keep: Keep, *, fails_at_first: bool = False) -> bool:
@@ -79,35 +83,35 @@ def lose_power(deed: Deed, sync: int, keep: Keep, *, fails_at_first: bool = Fals
     reached: list[bool] = []
 
     async def scenario(world: World) -> None:
-        identity, cloud = at_home(), yard_cloud(world, is_instant=not fails_at_first)
+        identity, cloud = identity_of_project(), servers_cloud(world, is_instant=not fails_at_first)
         await cloud.start()
-        async with open_yard(world, identity=identity, cloud=cloud, at_work=True) as yard:
-            await make_region(yard.store)
-            network = await yard.make_network()
+        async with open_servers(world, identity=identity, cloud=cloud, at_work=True) as region_servers:
+            await make_region(region_servers.store)
+            network = await region_servers.make_network()
             if deed is not make:
-                assert (await make(yard, network)).status == 201
-            await yard.rest()
-            ports = await yard.ports()
+                assert (await make(region_servers, network)).status == 201
+            await region_servers.rest()
+            ports = await region_servers.ports()
         world.plan_power_cut(sync, keep=keep)
         told = 0
         try:
-            async with open_yard(world, identity=identity, cloud=cloud, at_work=True) as yard:
-                told = (await deed(yard, network)).status
-                await _settle(yard, fails_at_first=fails_at_first)
+            async with open_servers(world, identity=identity, cloud=cloud, at_work=True) as region_servers:
+                told = (await deed(region_servers, network)).status
+                await _settle(region_servers, fails_at_first=fails_at_first)
         except (RemudaError, apsw.Error):
             pass
         reached.append(world.disk.is_cut)
         world.power_cut(keep)
-        async with open_yard(world, identity=identity, cloud=cloud, at_work=True) as yard:
+        async with open_servers(world, identity=identity, cloud=cloud, at_work=True) as region_servers:
             if told not in {201, 202}:
-                told = (await deed(yard, network)).status
+                told = (await deed(region_servers, network)).status
                 assert told in {201, 202} or (deed is delete and told == 404)
-            await _settle(yard, fails_at_first=fails_at_first)
-            await yard.rest()
-            await (_check_gone if deed is delete else _check_there)(yard, network, deed)
+            await _settle(region_servers, fails_at_first=fails_at_first)
+            await region_servers.rest()
+            await (_check_gone if deed is delete else _check_there)(region_servers, network, deed)
             if ports and deed is not delete:
-                assert [each.spec for each in await yard.ports()] == [each.spec for each in ports]
-            await yard.look_again()
+                assert [each.spec for each in await region_servers.ports()] == [each.spec for each in ports]
+            await region_servers.look_again()
         await cloud.stop()
 
     with capture_logs():
@@ -115,26 +119,32 @@ def lose_power(deed: Deed, sync: int, keep: Keep, *, fails_at_first: bool = Fals
     return reached[0]
 
 
-async def _check_there(yard: Yard, network: str, deed: Deed) -> None:
+async def _check_there(region_servers: ServersEnvironment, network: str, deed: Deed) -> None:
     del network
-    (server,) = (await yard.store.list(Server)).items
-    (made,), (port,), (address,) = yard.at_cloud(), await yard.ports(), await yard.addresses()
+    (server,) = (await region_servers.store.list(Server)).items
+    (made,), (port,), (address,) = (
+        region_servers.at_cloud(),
+        await region_servers.ports(),
+        await region_servers.addresses(),
+    )
     number = 1 if deed is replace else 0
-    assert made.handle.name == port.server == await yard.name_of(server.name, number)
+    assert made.handle.name == port.server == await region_servers.name_of(server.name, number)
     assert (made.state, made.image) == ("running", server.spec.image.id)
     assert port.spec.address == address.spec.ip == server.status.private_ip
     assert server.status.replacement == Replacement(counter=number, done=number)
     assert (server.status.rebuild, server.status.applied_image_id) == (None, server.spec.image.id)
-    assert (await yard.read(server.name))["metadata"]["provisioningStatus"] == "provisioned"
+    assert (await region_servers.read(server.name))["metadata"]["provisioningStatus"] == "provisioned"
     if deed is rebuild:
-        assert yard.world.faults.counts["cloud.error.rebuild_server"].asked == 1, "the new disk is not lost too"
+        assert region_servers.world.faults.counts["cloud.error.rebuild_server"].asked == 1, (
+            "the new disk is not lost too"
+        )
 
 
-async def _check_gone(yard: Yard, network: str, deed: Deed) -> None:
+async def _check_gone(region_servers: ServersEnvironment, network: str, deed: Deed) -> None:
     del deed
-    await yard.nothing_is_left()
-    assert (await yard.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
-    await yard.rest()
+    await region_servers.nothing_is_left()
+    assert (await region_servers.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
+    await region_servers.rest()
 
 
 @pytest.mark.parametrize("keep", ["none", "all"])

@@ -15,7 +15,7 @@ from remuda.cloudinit.multipart import DEEPEST, FIRST_LINES
 from remuda.cloudinit.user_data import LONGEST_USER_DATA, check_user_data, parts
 from remuda.kernel.errors import Invalid
 from remuda.region.servers.provider_spec import PART_NAME, augmented
-from tests.cloudinit.messages import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
+from tests.kit.user_data import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop ca@example.com"
 PREFIX = "userData must be a recognized cloud-init format: "

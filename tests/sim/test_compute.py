@@ -7,22 +7,22 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.store.sqlite import writer as writing
-from tests.durability.checks import looking_into
-from tests.kit.sim_compute.book import ComputeBook
+from tests.kit.sim_compute.checker import ComputeChecker
 from tests.kit.sim_compute.customers import USER_DATA, Hosts, Owners
 from tests.kit.sim_compute.guards import Guards
-from tests.kit.sim_compute.house import WholeHouse
-from tests.kit.sim_compute.planted import PLANTED
+from tests.kit.sim_compute.history import ComputeHistory
+from tests.kit.sim_compute.planted_bugs import PLANTED
+from tests.kit.sim_compute.system import ComputeSystem
 from tests.kit.sim_compute.timeline import check_timelines
-from tests.kit.sim_compute.watching import WholeWatchdog
 from tests.kit.sim_region.customers import Drivers, Holders, Networkers
-from tests.kit.sim_region.imaging import Imagers
+from tests.kit.sim_region.faults import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
+from tests.kit.sim_region.images import Imagers
 from tests.kit.sim_region.operators import Operators, Services, help_out
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.slices import Coverage, slice_name, sliced
+from tests.kit.store.checks import looking_into
 from tests.kit.watchdog import check_log
-from tests.sim.test_region import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
 
 SLICES = sliced(160, length=40)
 ACTS = 10
@@ -43,36 +43,36 @@ USED = {
 """What has to succeed at least once."""
 
 
-async def live(world: World) -> ComputeBook:
+async def live(world: World) -> ComputeHistory:
     """Serve on a bad machine, and come to rest on a good one; return what customers were told."""
     machine = SimMachine(world, REGISTRY)
-    house = WholeHouse(machine)
-    world.invariants[:] = [WholeWatchdog(house, lambda: house.store._writer.version).check]
-    await house.open()
+    system = ComputeSystem(machine)
+    world.invariants[:] = [ComputeChecker(system, lambda: system.store._writer.version).check]
+    await system.open()
     with capture_logs() as lines:
         for _ in range(1 + world.seed % 2):
-            await house.boot(processes=2 if world.faults.fires("leader.two") else 1)
-            await Hosts(house).begin()
-            await house.serve(CROWD, acts=ACTS, pause_s=PAUSE_S, trouble=lambda: trouble(house, machine))
-            await house.halt()
+            await system.boot(processes=2 if world.faults.fires("leader.two") else 1)
+            await Hosts(system).begin()
+            await system.serve(CROWD, acts=ACTS, pause_s=PAUSE_S, trouble=lambda: trouble(system, machine))
+            await system.halt()
         world.faults.stop()
         world.power_cut()
-        await house.boot(is_calm=True)
-        await house.come_to_rest(meanwhile=lambda: help_out(house))
-        repairs = house.processes[0].repairs
-        await Hosts(house).remove_everything()
-        await house.come_to_rest(is_empty=True, meanwhile=lambda: leave(house))
-        assert house.processes[0].repairs == repairs, "the monitor had to help although nothing went wrong"
-        await check_timelines(house.store, house.book)
-        await house.halt()
-    await house.close()
+        await system.boot(is_calm=True)
+        await system.come_to_rest(meanwhile=lambda: help_out(system))
+        repairs = system.processes[0].repairs
+        await Hosts(system).remove_everything()
+        await system.come_to_rest(is_empty=True, meanwhile=lambda: leave(system))
+        assert system.processes[0].repairs == repairs, "the monitor had to help although nothing went wrong"
+        await check_timelines(system.store, system.history)
+        await system.halt()
+    await system.close()
     check_log(lines)
-    lines_of_keys = [key.splitlines()[1] for key in house.book.private_keys]
-    secrets = [*house.book.private_keys, *lines_of_keys, *filter(None, USER_DATA), *SIGNATURES]
+    lines_of_keys = [key.splitlines()[1] for key in system.history.private_keys]
+    secrets = [*system.history.private_keys, *lines_of_keys, *filter(None, USER_DATA), *SIGNATURES]
     check_secrets(secrets, world.disk.directory, lines)
     with looking_into(world.disk.directory / "remuda.db") as content:
         replace(content, registry=REGISTRY).check()
-    return house.book
+    return system.history
 
 
 @pytest.fixture(autouse=True)
@@ -86,8 +86,8 @@ def test_compute_keeps_its_promises_on_a_bad_machine(seeds: range, run_directory
     coverage = Coverage()
 
     async def scenario(world: World) -> None:
-        book = await live(world)
-        coverage.add(outcomes=book.outcomes, operations=book.operations)
+        history = await live(world)
+        coverage.add(outcomes=history.outcomes, operations=history.operations)
 
     menus = simulate(scenario, seeds, rates=RATES, must_fire=False)
     whole = coverage.unite(menus, seeds, SLICES, run_directory)

@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 from structlog.testing import capture_logs
 
-from tests.kit.sim_compute.points import CHANGES, INSTANCE, InstanceBench
+from tests.kit.sim_compute.crash_points import CHANGES, INSTANCE, InstanceBench
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.watchdog import check_log
 

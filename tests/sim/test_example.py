@@ -14,7 +14,6 @@ from remuda.kernel.errors import NotFound
 from remuda.operations.recovery import Recovery
 from remuda.operations.saga import Work
 from remuda.store.sqlite import writer as writing
-from tests.durability.checks import looking_into
 from tests.example import sagas
 from tests.example.app import registry
 from tests.example.calling import CalledPasture
@@ -27,6 +26,7 @@ from tests.example.sagas import MountPorts, NewMount
 from tests.example.stalls import Stalls
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
+from tests.kit.store.checks import looking_into
 from tests.kit.watchdog import Watchdog, check_log
 
 SEEDS = 16

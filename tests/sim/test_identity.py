@@ -15,15 +15,15 @@ from remuda.identity import app as assembly
 from remuda.identity.app import TABLE
 from remuda.identity.login.passwords import Passwords
 from remuda.store.sqlite import writer as writing
-from tests.durability.checks import looking_into
-from tests.kit.identity.login_ground import CHEAP
-from tests.kit.identity.room import registry
-from tests.kit.sim_identity.book import Book
-from tests.kit.sim_identity.house import House
-from tests.kit.sim_identity.planted import PLANTED
-from tests.kit.sim_identity.watching import Watchdog
+from tests.kit.identity.login import CHEAP
+from tests.kit.identity.resource_api import registry
+from tests.kit.sim_identity.checker import IdentityChecker
+from tests.kit.sim_identity.history import IdentityHistory
+from tests.kit.sim_identity.planted_bugs import PLANTED
+from tests.kit.sim_identity.system import IdentitySystem
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
+from tests.kit.store.checks import looking_into
 from tests.kit.watchdog import check_log
 
 SEEDS = 12
@@ -66,12 +66,12 @@ OFF = (timedelta(minutes=20), timedelta(hours=3), timedelta(days=1), timedelta(d
 """For how long the machine may stand still, switched off."""
 
 
-async def trouble(house: House, machine: SimMachine) -> None:
+async def trouble(system: IdentitySystem, machine: SimMachine) -> None:
     """Let things happen, each as the menu says."""
-    while house.is_serving:
+    while system.is_serving:
         await machine.clock.sleep(1)
         if machine.faults.fires("control.restart"):
-            await house.restart_control()
+            await system.restart_control()
         if await machine.suffer(JUMPS):
             return
 
@@ -82,31 +82,31 @@ def check_secrets(secrets: Iterable[str], directory: Path) -> None:
     assert not [secret for secret in secrets if secret.encode() in content], "a secret is in a file"
 
 
-async def live(world: World) -> Book:
+async def live(world: World) -> IdentityHistory:
     """Serve on a bad machine, and come to rest on a good one; return what customers were told."""
     machine = SimMachine(world, REGISTRY)
-    house = House(machine)
-    world.invariants[:] = [Watchdog(house, lambda: house.store._writer.version).check]
+    system = IdentitySystem(machine)
+    world.invariants[:] = [IdentityChecker(system, lambda: system.store._writer.version).check]
     with capture_logs() as lines:
         for _ in range(BOOTS):
-            await house.boot(processes=2 if world.faults.fires("leader.two") else 1)
-            await house.serve(customers=CUSTOMERS, acts=ACTS, trouble=lambda: trouble(house, machine))
-            await house.halt()
+            await system.boot(processes=2 if world.faults.fires("leader.two") else 1)
+            await system.serve(customers=CUSTOMERS, acts=ACTS, trouble=lambda: trouble(system, machine))
+            await system.halt()
             if world.faults.fires("days.pass"):
                 await machine.clock.sleep(OFF[machine.randomness.randrange(len(OFF))].total_seconds())
         world.faults.stop()
         world.power_cut()
-        await house.boot(is_calm=True)
-        await house.come_to_rest()
-        await house.try_all_tokens()
-        await house.clear_the_way()
-        await house.come_to_rest(is_cleared=True)
-        await house.halt()
+        await system.boot(is_calm=True)
+        await system.come_to_rest()
+        await system.try_all_tokens()
+        await system.clear_the_way()
+        await system.come_to_rest(is_cleared=True)
+        await system.halt()
     check_log(lines)
-    check_secrets(house.book.secrets, world.disk.directory)
+    check_secrets(system.history.secrets, world.disk.directory)
     with looking_into(world.disk.directory / "remuda.db") as content:
         replace(content, registry=REGISTRY).check()
-    return house.book
+    return system.history
 
 
 @pytest.fixture(autouse=True)
@@ -121,9 +121,9 @@ def test_identity_keeps_its_promises_on_a_bad_machine() -> None:
     operations: set[str] = set()
 
     async def scenario(world: World) -> None:
-        book = await live(world)
-        outcomes.update(book.outcomes)
-        operations.update(book.operations)
+        history = await live(world)
+        outcomes.update(history.outcomes)
+        operations.update(history.operations)
 
     menus = simulate(scenario, SEEDS, rates=RATES)
     if "REMUDA_SEED" not in os.environ:

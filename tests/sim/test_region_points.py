@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.providers.simulated.faults import FAULTS, Fault
-from tests.kit.sim_region.points import Bench
+from tests.kit.sim_region.crash_points import Bench
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.watchdog import check_log
 

@@ -15,14 +15,14 @@ from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from tests.contract.kinds import REGISTRY, Horse, Ranch
-from tests.durability.checks import audit
+from tests.kit.sample_kinds import REGISTRY, Horse, Ranch
+from tests.kit.sim_store.clients import HELD, WritingClient
+from tests.kit.sim_store.history import KINDS, Ledger, things_in
+from tests.kit.sim_store.watchers import Watcher
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
-from tests.sim.clients import HELD, WritingClient
-from tests.sim.ledger import KINDS, Ledger, things_in
-from tests.sim.watchers import Watcher
+from tests.kit.store.checks import audit
 
 SEEDS = 30
 """The widest system has the others."""

@@ -8,7 +8,7 @@ import pytest
 from remuda.store.readside.index import NumberedEntry
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.contract.kinds import REGISTRY, Horse, horse
+from tests.kit.sample_kinds import REGISTRY, Horse, horse
 from tests.kit.simulation.store import SEALER
 
 MANY, FEW = 1_100, 20

@@ -7,7 +7,7 @@ from remuda.store.contract import Change
 from remuda.store.readside.cache import Cache, Entry
 from remuda.store.readside.change_feed import CommittedChange, Feed
 from remuda.store.readside.tables import MODIFIED
-from tests.contract.kinds import Horse, horse
+from tests.kit.sample_kinds import Horse, horse
 
 KIND = 1
 

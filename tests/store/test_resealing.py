@@ -9,7 +9,7 @@ from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.reseal import reseal
 from remuda.store.sqlite.store import open_store
-from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
+from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, horse
 
 OLD, NEW = SealingKey("old", b"o" * 32), SealingKey("new", b"n" * 32)
 BRAND = Secret("rocking-r")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.wire.agreement import Agreement
-from tests.wire.contract import Body, Operation, Parameter, WireContract, json_schema
+from tests.kit.reference.agreement import Agreement
+from tests.kit.reference.contract import Body, Operation, Parameter, WireContract, json_schema
 
 THING = {
     "type": "object",

@@ -9,8 +9,8 @@ from remuda.http.routes import Table
 from remuda.http.sse import Received
 from remuda.identity.app import TABLE
 from tests.kit.asgi.contract import Reply, UndocumentedError
-from tests.kit.asgi.judge import Judge, judge_of
-from tests.wire.contract import Operation, WireContract, wire_contract
+from tests.kit.asgi.reference import ResponseContract, response_contract
+from tests.kit.reference.contract import Operation, WireContract, wire_contract
 
 ORG = "a0000000-0000-4000-8000-000000000001"
 ORGANIZATIONS = "/api/v1/organizations"
@@ -82,17 +82,17 @@ FAILS = [
 
 @pytest.mark.parametrize(("method", "path", "reply"), PASSES)
 def test_what_existing_clients_know_passes(method: str, path: str, reply: Reply) -> None:
-    judge_of(TABLE).check_wire(method, path, reply)
+    response_contract(TABLE).check_wire(method, path, reply)
 
 
 @pytest.mark.parametrize(("method", "path", "reply"), FAILS)
 def test_what_they_would_trip_over_does_not(method: str, path: str, reply: Reply) -> None:
     with pytest.raises(UndocumentedError, match="by the wire contract"):
-        judge_of(TABLE).check_wire(method, path, reply)
+        response_contract(TABLE).check_wire(method, path, reply)
 
 
 def test_a_service_is_judged_by_its_own_contract() -> None:
-    judge = judge_of(REGION)
+    judge = response_contract(REGION)
     judge.check_wire("POST", NETWORKS, _json(201, NETWORK))
     judge.check_wire("GET", ORGANIZATIONS, _json(200, "what only identity knows"))
     for odd in ({**NETWORK, "status": {}}, {**NETWORK, "spec": {"dnsNameservers": None}}):
@@ -103,18 +103,20 @@ def test_a_service_is_judged_by_its_own_contract() -> None:
 
 
 def test_an_item_in_a_stream_is_judged_as_in_a_list() -> None:
-    judge = judge_of(TABLE)
+    judge = response_contract(TABLE)
     judge.check_event(ORGANIZATIONS, Received(type="added", data=msgspec.json.encode(ORGANIZATION), id="1"))
     narrow = _knowing_fewer_statuses()
     with pytest.raises(UndocumentedError, match="healthStatus"):
         narrow.check_event(ORGANIZATIONS, Received(type="added", data=msgspec.json.encode(ORGANIZATION), id="1"))
 
 
-def _knowing_fewer_statuses() -> Judge:
+def _knowing_fewer_statuses() -> ResponseContract:
     """Return a judge by a contract in which nothing is ever healthy, which our own document knows nothing of."""
     wire = wire_contract("identity")
     schemas = {**wire.schemas, "resourceHealthStatus": {"type": "string", "enum": ["unknown"]}}
-    return Judge(judge_of(TABLE).document, WireContract(operations=wire.operations, schemas=schemas))
+    return ResponseContract(
+        response_contract(TABLE).document, WireContract(operations=wire.operations, schemas=schemas)
+    )
 
 
 def test_an_operation_is_found_by_its_path_and_the_most_fixed_one_wins() -> None:

@@ -25,7 +25,7 @@ from remuda.operations.kinds import OPERATION
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
 from remuda.process import ProcessPorts, ProcessServices, Services, Settings
-from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
@@ -62,7 +62,7 @@ class Published:
 
 def registry() -> Registry:
     """Return the kinds of all services."""
-    return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, BREAKER])
+    return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD])
 
 
 def tables() -> Mapping[str, Published]:

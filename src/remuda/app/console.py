@@ -29,10 +29,8 @@ def console_in_front(
     account: str,
 ) -> Callable[[ProcessPages], ASGIApp]:
     """Return a function that puts the console before the pages of a process. `account` is the login page."""
-    browser = identity.services.browser
-    viewers = Viewers(
-        store=process.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.services.rights
-    )
+    login, permissions = identity.services.login, identity.services.permissions
+    viewers = Viewers(store=process.store, cookie=login.cookie, logins=login.logins, permissions=permissions)
 
     async def instances(principal: Principal) -> Collection[Any, Any]:
         return await compute.services.instances.list(Context(principal=principal, operation=""), NetworkedQuery())

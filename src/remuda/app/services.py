@@ -167,7 +167,7 @@ def _service(identity: IdentityApp, name: str) -> ServiceNow:
 
     async def service() -> Principal:
         nonlocal known
-        access = (await identity.services.rights.of_system(name)).access
+        access = (await identity.services.permissions.of_system(name)).access
         if known is None or known.access is not access:
             known = Principal(subject=name, type="system", access=access)
         return known

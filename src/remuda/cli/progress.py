@@ -22,7 +22,7 @@ _SHORTEST_S, _LONGEST_S, _SLOWER = 0.1, 1.0, 1.3
 class OutOfTime(Unusable):
     """Raised when what was waited for takes longer than somebody wants to wait. It goes on all the same."""
 
-    code = "out_of_time"
+    code = "wait_timed_out"
     exit_code = 124
     """The same that timeout(1) ends with, so that scripts can tell this from what has failed."""
 
@@ -37,7 +37,7 @@ class OutOfTime(Unusable):
 class OutOfSight(Unusable):
     """Raised when nobody has said how far it is by the time that somebody wants to wait. It goes on all the same."""
 
-    code = "out_of_sight"
+    code = "wait_unreachable"
     exit_code = OutOfTime.exit_code
 
     def __init__(self, trouble: str, look: str) -> None:

@@ -64,12 +64,12 @@ async def check_deletion_allowed(store: Store, instance: ComputeInstance) -> Non
     """Raise Forbidden if an instance is protected from deletion; the message says how to remove the protection."""
     if instance.spec.protection.deletion:
         raise Forbidden(
-            "The instance is protected from deletion. Set spec.protection.deletion to false before you delete it."
+            "The instance is protected from deletion: set spec.protection.deletion to false, then delete it."
         )
     if (await policy_of(store, project_of(instance))).deletion:
         raise Forbidden(
-            "The policy of the project protects the instance from deletion. Set deletion to false in the policy "
-            "before you delete it."
+            "The policy of the project protects the instance from deletion: set deletion to false in the policy, "
+            "then delete it."
         )
 
 

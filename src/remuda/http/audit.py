@@ -57,7 +57,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AuditOperation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requested operation: the method and the path template."""
 
-    verb: str
+    method: str
     route: str
     action: str = ""
     """Action on the object, if the path ends in one, such as `stop`; otherwise the method says it."""

@@ -53,7 +53,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "
     organizations: tuple[str, ...] = msgspec.field(default=(), name="organizationIds")
     issuer: str = ""
     """External issuer of the actor; empty means identity itself."""
-    vouched_by: str | None = msgspec.field(default=None, name="vouchedBy")
+    member_of_only: str | None = msgspec.field(default=None, name="memberOfOnly")
     """The only organization in which the actor is known."""
 
 
@@ -267,7 +267,7 @@ def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | N
         organizations=claim.organizations,
         access=service.access if impersonated is None else intersection(service.access, impersonated),
         issuer=claim.issuer,
-        member_of_only=claim.vouched_by,
+        member_of_only=claim.member_of_only,
     )
 
 
@@ -288,6 +288,6 @@ def presented_by(
         project=claim.project,
         access=bearer.access if impersonated is None else intersection(bearer.access, impersonated),
         issuer=claim.issuer or bearer.issuer,
-        member_of_only=bearer.member_of_only or claim.vouched_by,
+        member_of_only=bearer.member_of_only or claim.member_of_only,
         expires=min(filter(None, (bearer.expires, service.expires)), default=None),
     )

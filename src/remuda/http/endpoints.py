@@ -53,7 +53,7 @@ class Endpoint:
         self.invoke, self.repeat = invocation(route, services), repeat_invocation(route, services)
         self.is_read, self.is_public = route.method == "GET", route.scope == "public"
         self.parameters = route.parameters
-        self.operation = AuditOperation(verb=route.method, route=route.path, action=action)
+        self.operation = AuditOperation(method=route.method, route=route.path, action=action)
         self.bind_path = Binder(route.path_type, route.parameters).bind_path
         self.bind_query = Binder(route.query_type, rejected=("watch",) if _refuses_watch(route) else ()).bind_query
         self._body = _body_reader(route)

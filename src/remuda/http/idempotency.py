@@ -54,12 +54,12 @@ def key_owner(principal: Principal) -> str:
     return msgspec.json.encode(identity).decode()
 
 
-class _Begun(msgspec.Struct, frozen=True, tag="begun"):
+class _Started(msgspec.Struct, frozen=True, tag="started"):
     fingerprint: str
     boot: str
 
 
-class _Answered(msgspec.Struct, frozen=True, tag="answered"):
+class _Responded(msgspec.Struct, frozen=True, tag="responded"):
     fingerprint: str
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -78,7 +78,7 @@ class _Failed(msgspec.Struct, frozen=True, tag="failed"):
     fingerprint: str
 
 
-_Note = _Begun | _Answered | _Done | _Failed
+_Note = _Started | _Responded | _Done | _Failed
 
 
 class Idempotency:
@@ -124,7 +124,7 @@ class Idempotency:
             return False
         self._running.add(subject)
         try:
-            await self._note(subject, _Begun(fingerprint, self._boot), once=True)
+            await self._note(subject, _Started(fingerprint, self._boot), once=True)
         except AlreadyExists:
             self._running.discard(subject)
             return False
@@ -168,12 +168,12 @@ class Idempotency:
             if subject in self._running:
                 raise InFlight(_WAIT_S)
             match note:
-                case _Answered(status=status, headers=headers, body=body):
+                case _Responded(status=status, headers=headers, body=body):
                     stored = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
                     return Response(status, body, (*stored, REPLAYED))
                 case _Done():
                     raise ResponseNotStored
-                case _Begun(boot=boot):
+                case _Started(boot=boot):
                     self._check_dead(page.entries[-1], boot)
         raise AssertionError("there is always another attempt")
 
@@ -203,4 +203,4 @@ def _outcome(response: Response, fingerprint: str, *, keep: bool) -> _Note:
     if not keep or not isinstance(response.body, bytes) or len(response.body) > _LARGEST_BODY:
         return _Done(fingerprint)
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
-    return _Answered(fingerprint, response.status, headers, response.body)
+    return _Responded(fingerprint, response.status, headers, response.body)

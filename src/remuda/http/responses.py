@@ -197,16 +197,17 @@ class EtagView(Generic[ResourceT, ResponseT]):
     The store caches by this object: create one per view, not per call.
     """
 
-    __slots__ = ("_writable", "read")
+    __slots__ = ("read", "writable")
 
     def __init__(self, read: Callable[[ResourceT], ResponseT], writable: Callable[[ResourceT], msgspec.Struct]) -> None:
         self.read = read
         """Converts an object into its schema."""
-        self._writable = writable
+        self.writable = writable
+        """Returns the part that a client may change, which determines the ETag."""
 
     def __call__(self, resource: ResourceT) -> bytes:
         """Render an object, its ETag first."""
-        return etag_of(resource.uid, self._writable(resource)).encode() + msgspec.json.encode(self.read(resource))
+        return etag_of(resource.uid, self.writable(resource)).encode() + msgspec.json.encode(self.read(resource))
 
 
 def etag_view(

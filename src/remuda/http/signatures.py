@@ -1,8 +1,8 @@
 """Signatures of service methods, compared with the routes that call them.
 
-A route names an unbound method of a service. Its arguments are bound by name: `context`, each field of the path,
-`body`, and either `query` as a whole or its fields. Everything here runs once, when a table is built, so that a request
-costs no introspection and a method that does not fit its route is found at start-up.
+A route names an unbound method of a service. Its arguments are bound by name: `context`, each field of the path (the
+last of them also as `id`), `body`, and either `query` as a whole or its fields. Everything here runs once, when a table
+is built, so that a request costs no introspection and a method that does not fit its route is found at start-up.
 """
 
 import inspect
@@ -99,7 +99,14 @@ def _sources(inputs: Inputs) -> dict[str, tuple[str, Any]]:
         _add(found, name, f"path.{name}", kind)
     for name, kind in query.items():
         _add(found, name, f"query.{name}", kind)
+    if (last := _last_field(inputs)) is not None:
+        found.setdefault("id", found[last])
     return found
+
+
+def _last_field(inputs: Inputs) -> str | None:
+    """Return the field of the path that names the object, for a method that many kinds of objects share."""
+    return next(reversed(get_type_hints(inputs.path)), None)
 
 
 def _add(found: dict[str, tuple[str, Any]], name: str, attribute: str, kind: Any) -> None:
@@ -136,6 +143,8 @@ def _check_complete(taken: set[str], inputs: Inputs) -> None:
     query = set(get_type_hints(inputs.query))
     if "query" in taken and taken & query:
         raise ValueError(f"takes query and its field {min(taken & query)}, of which it can take only one")
+    if "id" in taken:
+        taken = taken | {_last_field(inputs) or "id"}
     needed = {"context"} if inputs.needs_context else set()
     if inputs.needs_all:
         needed |= set(get_type_hints(inputs.path))

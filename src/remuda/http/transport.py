@@ -74,7 +74,7 @@ def claim_of(principal: Principal) -> Claim:
         project=principal.project,
         organizations=principal.organizations,
         issuer=principal.issuer,
-        vouched_by=principal.member_of_only,
+        member_of_only=principal.member_of_only,
     )
 
 

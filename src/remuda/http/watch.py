@@ -105,6 +105,8 @@ def _is_visible(collection: Collection[Any, Any], resource: Any) -> bool:
 
 
 _HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))
+HEARTBEAT_S = 15.0
+"""Time between two heartbeats of an idle stream, unless a service needs another one."""
 _PART_BYTES = 4 << 10
 """Size of a chunk of the initial objects: there may be many readers, which may not read."""
 _ACCESS_CHANGED = "access_changed"
@@ -119,7 +121,7 @@ class WatchPorts:
     clock: Clock
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Ends every stream when it is set."""
-    heartbeat_s: float = 15.0
+    heartbeat_s: float = HEARTBEAT_S
     heartbeat: Heartbeat = field(init=False)
 
     def __post_init__(self) -> None:

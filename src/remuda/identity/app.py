@@ -1,15 +1,10 @@
-"""The identity service: its services over their ports, its API, its controllers and its background tasks.
+"""Identity service: its route table, services, operations, controllers and background tasks."""
 
-Other services use identity by the routes of `TABLE` only, in this process or over HTTP.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from remuda.http.api import Api
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
-from remuda.http.watch import WatchPorts
 from remuda.identity import audit as auditing
 from remuda.identity import operator_tokens as operator
 from remuda.identity.audit import Auditing
@@ -20,10 +15,9 @@ from remuda.identity.login import routes as login
 from remuda.identity.login.account_pages import AccountPage, PasswordPages
 from remuda.identity.login.audit import Records
 from remuda.identity.login.browser_sessions import Logins
-from remuda.identity.login.browser_state import BrowserCookie, FamiliarCookie, States
+from remuda.identity.login.browser_state import BrowserCookie, BrowserRequestReader, FamiliarCookie, States
 from remuda.identity.login.device_page import DevicePage
-from remuda.identity.login.facade import Browser
-from remuda.identity.login.login_pages import Attempts, Entry, Exit
+from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import Passing
@@ -42,12 +36,12 @@ from remuda.identity.quotas.controller import Retention
 from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.monitor import Monitor
 from remuda.identity.quotas.service import Allocations, Limits
-from remuda.identity.rbac import routes as rights
+from remuda.identity.rbac import routes as rbac
 from remuda.identity.rbac.acl import Bindings
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.rbac.revocation_feed import HEARTBEAT_S
 from remuda.identity.rbac.roles import seed_roles
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
@@ -67,11 +61,11 @@ from remuda.identity.users.service import Accounts, Changes, Users
 from remuda.identity.users.service import Grants as MembershipGrants
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
-from remuda.operations.recovery import Recovery
+from remuda.operations.saga import AnyBound
 from remuda.operations.service import Operations
 from remuda.reconcile.controller import Controller
-from remuda.service import api_ports, operations_of, unsynced_controllers
-from remuda.store.background import BackgroundTasks
+from remuda.service import ServiceApp
+from remuda.store.background import BackgroundTask
 from remuda.store.contract import Store
 from remuda.version import release
 
@@ -82,7 +76,7 @@ TABLE = Table(
     routes=[
         *tenancy.ROUTES,
         *people.ROUTES,
-        *rights.ROUTES,
+        *rbac.ROUTES,
         *oauth.ROUTES,
         *login.ROUTES,
         *quotas.ROUTES,
@@ -90,12 +84,12 @@ TABLE = Table(
         *operator.ROUTES,
     ],
 )
-"""The whole API, which is mounted with `IdentityServices`."""
+"""The routes of all resource packages, which an `Api` mounts with `IdentityServices`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityServices:
-    """The services of identity, one of each class."""
+    """The service of each class that routes call."""
 
     organizations: Organizations
     projects: Projects
@@ -104,104 +98,23 @@ class IdentityServices:
     users: Users
     accounts: Accounts
     groups: Groups
-    rights: Rights
+    permissions: Permissions
     oauth: OAuth
     registration: Registration
-    browser: Browser
+    login: LoginPages
+    logout: LogoutPages
+    account: AccountPage
+    devices: DevicePage
+    passwords: PasswordPages
     limits: Limits
     allocations: Allocations
     auditing: Auditing
     operators: Operators
 
 
-def login_room(
-    ports: IdentityPorts,
-    *,
-    clients: Clients,
-    codes: Codes,
-    devices: Devices,
-    sessions: Sessions,
-    tokens: Tokens,
-    passwords: Passwords,
-) -> Browser:
-    """Return the room, put together from its ports and what other rooms have."""
-    store, clock, settings = ports.store, ports.clock, ports.settings
-    cookie, pages = BrowserCookie(settings.issuer), Pages(settings.issuer)
-    familiar = FamiliarCookie(settings.issuer, sealer=ports.sealer, clock=clock, randomness=ports.randomness)
-    states = States(sealer=ports.sealer, clock=clock)
-    attempts = Attempts(clock=clock, per_minute=settings.logins_per_minute)
-    records = Records(store=store, log=ports.log)
-    logins = Logins(store=store, clock=clock, randomness=ports.randomness, sessions=sessions)
-    entry = Entry(
-        store=store,
-        randomness=ports.randomness,
-        settings=settings,
-        cookie=cookie,
-        familiar=familiar,
-        states=states,
-        pages=pages,
-        logins=logins,
-        passing=Passing(clock=clock, settings=settings, pages=pages, logins=logins, codes=codes, clients=clients),
-        passwords=passwords,
-        attempts=attempts,
-        providers=Providers(store=store, settings=settings),
-        federation=Federation(fetch=ports.fetch, clock=clock, randomness=ports.randomness, settings=settings),
-        clients=clients,
-        tokens=tokens,
-        records=records,
-    )
-    return Browser(
-        cookie=cookie,
-        familiar=familiar,
-        entry=entry,
-        account=AccountPage(
-            store=store,
-            settings=settings,
-            bindings=Bindings(settings),
-            states=states,
-            pages=pages,
-            logins=logins,
-            sessions=sessions,
-            clients=clients,
-            passwords=passwords,
-            records=records,
-            entry=entry,
-        ),
-        exit=Exit(
-            settings=settings,
-            cookie=cookie,
-            states=states,
-            pages=pages,
-            logins=logins,
-            clients=clients,
-            tokens=tokens,
-            records=records,
-        ),
-        devices=DevicePage(
-            states=states,
-            pages=pages,
-            logins=logins,
-            attempts=attempts,
-            devices=devices,
-            clients=clients,
-            records=records,
-            entry=entry,
-        ),
-        passwords=PasswordPages(
-            store=store,
-            settings=settings,
-            pages=pages,
-            logins=logins,
-            passwords=passwords,
-            attempts=attempts,
-            records=records,
-        ),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRoom:
-    """Everything about tokens, of which there is one in a process: its parts share what they remember."""
+class TokenServices:
+    """The services of tokens. A process has one of each, since they share their caches."""
 
     keys: SigningKeys
     tokens: Tokens
@@ -209,37 +122,37 @@ class TokenRoom:
     bearers: Bearers
 
 
-def token_room(
+def token_services(
     *,
     store: Store,
     clock: Clock,
     randomness: Randomness,
     settings: IdentitySettings,
     external: External | None = None,
-) -> TokenRoom:
-    """Return the room; `external` knows the tokens of other issuers."""
+) -> TokenServices:
+    """Return the services of tokens; `external` authenticates tokens of other issuers."""
     keys = SigningKeys(store=store, clock=clock, randomness=randomness, settings=settings)
     tokens = Tokens(store=store, clock=clock, randomness=randomness, settings=settings, keys=keys)
     sessions = Sessions(store=store, clock=clock, randomness=randomness, settings=settings, tokens=tokens)
     bearers = Bearers(store=store, tokens=tokens, sessions=sessions, external=external)
-    return TokenRoom(keys=keys, tokens=tokens, sessions=sessions, bearers=bearers)
+    return TokenServices(keys=keys, tokens=tokens, sessions=sessions, bearers=bearers)
 
 
 _DEVICES_PER_LOGIN = 3
-"""A device may be begun more often than a password be tried: a program that waits begins again."""
+"""Device authorizations that an address may start for each login it may try: a waiting program starts again."""
 
 
-def oauth_room(
+def oauth_service(
     *,
     store: Store,
     clock: Clock,
     randomness: Randomness,
     settings: IdentitySettings,
-    room: TokenRoom,
-    rights: Rights,
+    services: TokenServices,
+    permissions: Permissions,
 ) -> OAuth:
-    """Return the room, over that of the tokens. Codes, devices and clients are those that logins must share."""
-    tokens, sessions, bearers = room.tokens, room.sessions, room.bearers
+    """Return the OAuth service. Its codes, devices and clients are also those of the login pages."""
+    tokens, sessions, bearers = services.tokens, services.sessions, services.bearers
     assertions = Assertions(store=store, clock=clock, settings=settings)
     clients = Clients(store=store, assertions=assertions)
     codes = Codes(store=store, clock=clock, randomness=randomness, settings=settings, sessions=sessions)
@@ -249,7 +162,7 @@ def oauth_room(
         tokens=tokens,
         sessions=sessions,
         bearers=bearers,
-        rights=rights,
+        permissions=permissions,
         clients=clients,
         devices=devices,
         beginnings=RateLimiter(
@@ -272,9 +185,101 @@ def oauth_room(
             settings=settings,
             tokens=tokens,
             bearers=bearers,
-            rights=rights,
+            permissions=permissions,
         ),
         registration=Registration(store=store, clock=clock, randomness=randomness),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginServices:
+    """The services of the pages for browsers."""
+
+    login: LoginPages
+    logout: LogoutPages
+    account: AccountPage
+    devices: DevicePage
+    passwords: PasswordPages
+
+
+def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth, passwords: Passwords) -> LoginServices:
+    store, clock, settings = ports.store, ports.clock, ports.settings
+    randomness, sealer = ports.randomness, ports.sealer
+    clients, codes, sessions = oauth.clients, oauth.grants.codes, tokens.sessions
+    cookie, pages = BrowserCookie(settings.issuer), Pages(settings.issuer)
+    familiar = FamiliarCookie(settings.issuer, sealer=sealer, clock=clock, randomness=randomness)
+    requests = BrowserRequestReader(cookie=cookie, familiar=familiar)
+    states = States(sealer=sealer, clock=clock)
+    attempts = Attempts(clock=clock, per_minute=settings.logins_per_minute)
+    records = Records(store=store, log=ports.log)
+    logins = Logins(store=store, clock=clock, randomness=randomness, sessions=sessions)
+    login = LoginPages(
+        store=store,
+        randomness=randomness,
+        settings=settings,
+        requests=requests,
+        cookie=cookie,
+        familiar=familiar,
+        states=states,
+        pages=pages,
+        logins=logins,
+        passing=Passing(clock=clock, settings=settings, pages=pages, logins=logins, codes=codes, clients=clients),
+        passwords=passwords,
+        attempts=attempts,
+        providers=Providers(store=store, settings=settings),
+        federation=Federation(fetch=ports.fetch, clock=clock, randomness=randomness, settings=settings),
+        clients=clients,
+        tokens=tokens.tokens,
+        records=records,
+    )
+    return LoginServices(
+        login=login,
+        logout=LogoutPages(
+            settings=settings,
+            requests=requests,
+            cookie=cookie,
+            states=states,
+            pages=pages,
+            logins=logins,
+            clients=clients,
+            tokens=tokens.tokens,
+            records=records,
+        ),
+        account=AccountPage(
+            store=store,
+            settings=settings,
+            bindings=Bindings(settings),
+            requests=requests,
+            states=states,
+            pages=pages,
+            logins=logins,
+            sessions=sessions,
+            clients=clients,
+            passwords=passwords,
+            records=records,
+            entry=login,
+        ),
+        devices=DevicePage(
+            requests=requests,
+            states=states,
+            pages=pages,
+            logins=logins,
+            attempts=attempts,
+            devices=oauth.devices,
+            clients=clients,
+            records=records,
+            entry=login,
+        ),
+        passwords=PasswordPages(
+            store=store,
+            settings=settings,
+            requests=requests,
+            pages=pages,
+            logins=logins,
+            passwords=passwords,
+            attempts=attempts,
+            records=records,
+        ),
     )
 
 
@@ -291,30 +296,56 @@ def user_services(
     )
 
 
-class IdentityApp:
-    """The whole service."""
+class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
+    """The identity service: services, operations, controllers and background tasks over `IdentityPorts`."""
+
+    table = TABLE
+    heartbeat_s = HEARTBEAT_S
 
     def __init__(self, ports: IdentityPorts) -> None:
-        self.ports = ports
-        self.table = TABLE
         store, clock, randomness, settings = ports.store, ports.clock, ports.randomness, ports.settings
         check_providers(settings)
-        external = ExternalBearers(
-            store=store, clock=clock, settings=settings, fetch=ports.fetch, metrics=ports.metrics
+        self.tokens = token_services(
+            store=store,
+            clock=clock,
+            randomness=randomness,
+            settings=settings,
+            external=ExternalBearers(
+                store=store, clock=clock, settings=settings, fetch=ports.fetch, metrics=ports.metrics
+            ),
         )
-        self.tokens = token_room(store=store, clock=clock, randomness=randomness, settings=settings, external=external)
-        rights = Rights(store=store, settings=settings)
         self.passwords = Passwords(
             store=store, clock=clock, randomness=randomness, aside=ports.aside, sessions=self.tokens.sessions
         )
         self.ledger = Ledger(store, clock, randomness, intent_life=settings.intent_life)
-        persons = PeoplePorts(store=store, clock=clock, tokens=self.tokens.tokens, joining=Joining(store))
-        self.operations = operations_of(ports, bound(persons))
-        oauth = oauth_room(
-            store=store, clock=clock, randomness=randomness, settings=settings, room=self.tokens, rights=rights
+        self._permissions = Permissions(store=store, settings=settings)
+        self._persons = PeoplePorts(store=store, clock=clock, tokens=self.tokens.tokens, joining=Joining(store))
+        self.authenticator = IdentityAuthenticator(
+            store=store, bearers=self.tokens.bearers, permissions=self._permissions, clock=clock
         )
-        users, accounts, groups = user_services(persons, operations=self.operations, grants=rights, settings=settings)
-        self.services = IdentityServices(
+        super().__init__(ports, self.authenticator, url=settings.issuer)
+        self.monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
+        self._retention = Retention(store, clock=clock, leader=ports.leader, usage_kept=settings.usage_kept)
+
+    def sagas(self) -> Sequence[AnyBound]:
+        return bound(self._persons)
+
+    def build_services(self) -> IdentityServices:
+        ports, tokens, permissions = self.ports, self.tokens, self._permissions
+        store, clock, settings = ports.store, ports.clock, ports.settings
+        oauth = oauth_service(
+            store=store,
+            clock=clock,
+            randomness=ports.randomness,
+            settings=settings,
+            services=tokens,
+            permissions=permissions,
+        )
+        login = login_services(ports, tokens=tokens, oauth=oauth, passwords=self.passwords)
+        users, accounts, groups = user_services(
+            self._persons, operations=self.operations, grants=permissions, settings=settings
+        )
+        return IdentityServices(
             organizations=Organizations(store=store, clock=clock),
             projects=Projects(store=store, clock=clock),
             providers=OrganizationProviders(store=store, clock=clock),
@@ -322,68 +353,38 @@ class IdentityApp:
             users=users,
             accounts=accounts,
             groups=groups,
-            rights=rights,
+            permissions=permissions,
             oauth=oauth,
             registration=oauth.registration,
-            browser=login_room(
-                ports,
-                clients=oauth.clients,
-                codes=oauth.grants.codes,
-                devices=oauth.devices,
-                sessions=self.tokens.sessions,
-                tokens=self.tokens.tokens,
-                passwords=self.passwords,
-            ),
+            login=login.login,
+            logout=login.logout,
+            account=login.account,
+            devices=login.devices,
+            passwords=login.passwords,
             limits=Limits(store=store, ledger=self.ledger),
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             auditing=Auditing(log=ports.log, sealer=ports.sealer),
-            operators=Operators(
-                store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=self.tokens.tokens
-            ),
+            operators=Operators(store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens),
         )
-        self.authenticator = IdentityAuthenticator(store=store, bearers=self.tokens.bearers, rights=rights, clock=clock)
-        self.watches = WatchPorts(clock=clock, closing=ports.closing, heartbeat_s=HEARTBEAT_S)
-        self.api = Api(
-            TABLE, self.services, api_ports(ports, self.authenticator, self.watches, url=ports.settings.issuer)
-        )
-        self.drivers = self._drivers()
-        self._monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
-        self._retention = Retention(store, clock=clock, leader=ports.leader, usage_kept=settings.usage_kept)
-        self._recovery = Recovery(self.operations, is_alone=ports.is_only_process)
-        self._duties = BackgroundTasks(clock)
 
-    async def start(self) -> None:
-        """Write what is built in, take up what was left, and begin."""
-        await seed_roles(self.ports.store)
-        await seed_quota_metadata(self.ports.store)
-        await seed_clients(self.ports.store)
-        await seed_providers(self.ports.store, self.ports.settings.providers)
-        await self.services.rights.check()
-        self._duties.start("recovery", self._recovery.run)
-        self._duties.start("forgetting", self._recovery.run_retention)
-        self._duties.start("quota monitor", self._monitor.keep)
-        self._duties.start("usage retention", self._retention.keep)
-        for driver in self.drivers:
-            await driver.start()
-
-    async def stop(self) -> None:
-        """End everything that goes on by itself."""
-        self.ports.closing.set()
-        for driver in self.drivers:
-            await driver.stop()
-        await self._duties.stop()
-        await self.operations.stop()
-
-    def check(self) -> Iterable[tuple[str, str]]:
-        """Return what speaks against sending requests here."""
-        return unsynced_controllers(self.drivers)
-
-    def _drivers(self) -> Sequence[Controller]:
-        ports, tokens = self.ports, self.tokens
-        reconciling = ports.reconcile_ports
+    def controllers(self) -> Sequence[Controller]:
+        ports, settings, tokens = self.ports.reconcile_ports, self.ports.controllers, self.tokens
         return (
-            *tenancy_controllers.drivers(reconciling, self.ledger.heads, settings=ports.controllers),
-            *people_controllers.drivers(reconciling, tokens.tokens, settings=ports.controllers),
-            *quota_controllers.drivers(reconciling, self.ledger, settings=ports.controllers),
-            *token_controllers.drivers(reconciling, tokens.sessions, tokens.keys, settings=ports.controllers),
+            *tenancy_controllers.drivers(ports, self.ledger.heads, settings=settings),
+            *people_controllers.drivers(ports, tokens.tokens, settings=settings),
+            *quota_controllers.drivers(ports, self.ledger, settings=settings),
+            *token_controllers.drivers(ports, tokens.sessions, tokens.keys, settings=settings),
         )
+
+    def background(self) -> Iterator[tuple[str, BackgroundTask]]:
+        yield "quota monitor", self.monitor.keep
+        yield "usage retention", self._retention.keep
+
+    async def seed(self) -> None:
+        """Store the built-in roles, quota kinds and clients and the configured providers, then check role bindings."""
+        store = self.ports.store
+        await seed_roles(store)
+        await seed_quota_metadata(store)
+        await seed_clients(store)
+        await seed_providers(store, self.ports.settings.providers)
+        await self._permissions.check()

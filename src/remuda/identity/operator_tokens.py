@@ -160,7 +160,7 @@ def _record(request: OperatorRequest, user: User, trace_id: str, organization: s
     return audit_record(
         component="identity",
         actor=Actor(subject=f"operator {request.operator}", actor=user.spec.subject),
-        operation=AuditOperation(verb="POST", route=PATH),
+        operation=AuditOperation(method="POST", route=PATH),
         resource=AuditTarget(type=USER.plural, id=user.name),
         status=_OK,
         trace_id=trace_id,

@@ -1,4 +1,8 @@
-"""Private files: readable only by their owner, and replaced atomically."""
+"""Private files, readable only by their owner and replaced atomically, and the format of data files.
+
+Every SQLite file in a data directory carries its format as `user_version` in the file header, so a program can check
+it before it opens the file or writes anything.
+"""
 
 import os
 import tempfile
@@ -6,6 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from remuda.kernel.errors import StoreTooNew, StoreTooOld
+
+DATA_FORMAT = 2
+"""The format of data files. Unreleased revisions before it wrote format 1, which is rejected.
+
+Increase it when data of the previous format would be misread. Until the first tag there are no migrations; the first
+tag declares the number that stands here as the oldest supported format."""
+
+_HEADER_SIZE = 100
+_USER_VERSION, _APPLICATION = slice(60, 64), slice(68, 71)
+_OURS = b"REM"
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -15,6 +31,28 @@ def write_private(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
         move_over(Path(file.name), path)
+
+
+def check_format(path: Path, *, newest: int = DATA_FORMAT) -> None:
+    """Raise StoreTooOld or StoreTooNew if the header of a data file has another format. Only reads.
+
+    A missing file has no format, nor has one whose first transaction is still in the write-ahead log alone.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_SIZE)
+    except OSError:
+        return
+    if header[_APPLICATION] == _OURS:
+        require_format(path, int.from_bytes(header[_USER_VERSION]), newest=newest)
+
+
+def require_format(path: Path, found: int, *, newest: int = DATA_FORMAT) -> None:
+    """Raise StoreTooOld or StoreTooNew unless a program that writes format `newest` can read format `found`."""
+    if 0 < found < DATA_FORMAT:
+        raise StoreTooOld(path, found=found, known=newest)
+    if found > newest:
+        raise StoreTooNew(path, found=found, known=newest)
 
 
 def move_over(source: Path, target: Path) -> None:

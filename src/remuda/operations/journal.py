@@ -55,7 +55,7 @@ class Journal:
         while operation.phase in among:
             moved = operation.moved(phase, **changes)
             if phase in CLOSED_PHASES:
-                moved = moved.moved(phase, closed=self._clock.now(), next_try=None)
+                moved = moved.moved(phase, closed=self._clock.now(), next_attempt=None)
             records = [*self._reporter.records(moved), *log] if phase != operation.phase else log
             try:
                 written = await self._store.update_status(moved, log=records)

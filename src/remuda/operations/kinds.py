@@ -59,7 +59,7 @@ class Failure(StoredStruct, frozen=True):
     """The cause of a failure, readable for all users."""
 
     code: str
-    sentence: str
+    message: str
 
 
 class OperationSpec(StoredStruct, frozen=True):
@@ -97,9 +97,9 @@ class OperationStatus(StoredStruct, frozen=True):
     """The number of failed attempts to undo it."""
     undo_error: Failure | None = None
     """The error of the last one."""
-    next_try: datetime | None = None
+    next_attempt: datetime | None = None
     """The time of the next attempt to undo it."""
-    turned: datetime | None = None
+    undo_started: datetime | None = None
     """The time when it turned to undoing."""
     closed: datetime | None = None
     abandoned_by: str = ""
@@ -162,7 +162,5 @@ def attempt_id(request: str, attempt: int) -> str:
 def failure_of(error: BaseException) -> Failure:
     """Return the readable part of an error: of one that is not ours only its type, since its text may be secret."""
     if isinstance(error, RemudaError):
-        return Failure(code=error.code, sentence=error.message)
-    return Failure(
-        code="internal", sentence=f"The operation failed unexpectedly ({type(error).__name__}): see the log."
-    )
+        return Failure(code=error.code, message=error.message)
+    return Failure(code="internal", message=f"The operation failed unexpectedly ({type(error).__name__}): see the log.")

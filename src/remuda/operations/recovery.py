@@ -117,7 +117,7 @@ class Recovery:
         try:
             scan.tries.add(self._operations.take_over(operation).tried)
         except ObstructedError as error:
-            self._record_obstacle(scan, operation.name, error.obstacle, error.failure.sentence)
+            self._record_obstacle(scan, operation.name, error.obstacle, error.failure.message)
             await self._mark_stuck(operation, error)
         if len(scan.tries) >= self._operations.settings.concurrency:
             _, scan.tries = await asyncio.wait(scan.tries, return_when=asyncio.FIRST_COMPLETED)
@@ -130,7 +130,7 @@ class Recovery:
         if is_known and (self._is_alone or operation.spec.process == operations.process):
             return True
         grace = timedelta(seconds=operations.settings.grace_s)
-        due = max(operation.spec.deadline, operation.status.next_try or operation.spec.deadline)
+        due = max(operation.spec.deadline, operation.status.next_attempt or operation.spec.deadline)
         taken_over_at = due + grace if is_known else max(due, self._began) + 2 * grace
         return operations.clock.now() > taken_over_at
 

@@ -38,8 +38,8 @@ class ObstructedError(Exception):
 
     def __init__(self, obstacle: Obstacle, problem: str, remedy: str) -> None:
         self.obstacle, self.problem, self.remedy = obstacle, problem, remedy
-        self.failure = Failure(code=obstacle, sentence=f"The operation {problem}: {remedy}.")
-        super().__init__(self.failure.sentence)
+        self.failure = Failure(code=obstacle, message=f"The operation {problem}: {remedy}.")
+        super().__init__(self.failure.message)
 
 
 class Run:
@@ -177,8 +177,8 @@ class OperationSettings:
             raise ValueError("grace_s must be longer than undo_s")
 
 
-_CALLER_LEFT = Failure(code="caller_left", sentence="The caller disconnected before the operation was done.")
-_CRASHED = Failure(code="process_ended", sentence="The process ended before the operation was done.")
+_CALLER_LEFT = Failure(code="caller_left", message="The caller disconnected before the operation was done.")
+_CRASHED = Failure(code="process_ended", message="The process ended before the operation was done.")
 
 
 class Runner:
@@ -286,7 +286,7 @@ class Runner:
                 incarnation=run.work.about.uid,
                 failed_step=run.step,
                 error=_failure(run),
-                turned=self._clock.now(),
+                undo_started=self._clock.now(),
             )
         if not run.needs_undo:
             return
@@ -305,7 +305,7 @@ class Runner:
         self._reporter.undo_failed(run.operation, run.step, failure)
         is_stuck = run.attempts >= self._settings.stuck_after
         tell = self._log.error if is_stuck else self._log.warning
-        tell("undo failed", saga=run.saga.name, step=run.step, attempts=run.attempts, error=failure.sentence)
+        tell("undo failed", saga=run.saga.name, step=run.step, attempts=run.attempts, error=failure.message)
         with contextlib.suppress(RemudaError):  # the record is outdated until the next attempt
             run.operation = await self._journal.move(
                 run.operation,
@@ -313,7 +313,7 @@ class Runner:
                 among=("undoing", "stuck"),
                 undo_attempts=run.attempts,
                 undo_error=failure,
-                next_try=self._clock.now() + timedelta(seconds=run.pause_s),
+                next_attempt=self._clock.now() + timedelta(seconds=run.pause_s),
             )
 
     async def _pause(self, run: Run) -> None:

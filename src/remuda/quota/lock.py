@@ -15,8 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
-from remuda.quota.reservation import is_operation_open
+from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
 from remuda.resources.conventions import DESCRIPTION, MODIFIED, MODIFIER, NAME
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
@@ -47,6 +48,17 @@ def previous_state(resource: Resource) -> PreviousState[Any]:
     metadata, spec = resource.metadata, resource.spec  # type: ignore[attr-defined]  # every kind that costs has one
     said = {key: metadata.annotations[key] for key in _ANNOTATIONS if key in metadata.annotations}
     return PreviousState(name=metadata.labels[NAME], said=said, spec=spec)
+
+
+async def operation_phase(store: Store, operation: str) -> Phase:
+    """Return the phase of an operation; one without a record was done long ago."""
+    found = await find(store, Operation, operation) if operation else None
+    return "done" if found is None else found.phase
+
+
+async def is_operation_open(store: Store, operation: str) -> bool:
+    """Return whether an operation is open."""
+    return await operation_phase(store, operation) in OPEN_PHASES
 
 
 async def is_locked(store: Store, resource: Resource) -> bool:

@@ -92,6 +92,18 @@ class Ledger(Protocol):
         ...
 
 
+class ProjectLedger(Ledger, Protocol):
+    """A ledger that also knows which objects keep a project from being deleted."""
+
+    async def refer(self, place: ProjectRef, reference: str) -> None:
+        """Add a reference to a project. Raise NotFound if it does not exist, Malformed if it is being deleted."""
+        ...
+
+    async def unrefer(self, place: ProjectRef, reference: str) -> None:
+        """Remove a reference from a project, if both exist."""
+        ...
+
+
 def payer_principal(principal: Principal, project: ProjectRef) -> Principal:
     """Return the caller as the payer of a new resource in a project."""
     if is_id(principal.organization or "") and is_id(principal.project or ""):

@@ -1,19 +1,20 @@
 """Reservations in controllers: no work before the create operation is done and the quota is confirmed."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic
 
 from msgspec.structs import replace
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
-from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
-from remuda.quota.ports import Charge, Ledger, ProjectRef, StaleTokenError
+from remuda.quota.lock import is_locked, is_operation_open, operation_phase
+from remuda.quota.ports import Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError, payer_principal
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources import conventions as labels
-from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
@@ -34,7 +35,7 @@ async def wait_for_create(
 
     If the operation was undone and its object still exists, the object is deleted.
     """
-    phase = await _phase(store, operation)
+    phase = await operation_phase(store, operation)
     if phase == "undone":
         log = [run.event(resource, "Undone")]
         try:
@@ -45,15 +46,14 @@ async def wait_for_create(
     return None if phase == "done" else OPERATION_OPEN
 
 
-async def is_operation_open(store: Store, operation: str) -> bool:
-    """Return whether an operation is open."""
-    return await _phase(store, operation) in OPEN_PHASES
+def project_ref(resource: Resource) -> ProjectRef:
+    """Return the project of an object."""
+    return ProjectRef(labels.organization_of(resource), labels.project_of(resource))
 
 
-async def _phase(store: Store, operation: str) -> Phase:
-    """Return the phase of an operation; one without a record was done long ago."""
-    found = await find(store, Operation, operation) if operation else None
-    return "done" if found is None else found.phase
+def payer_for(context: Context, resource: Resource) -> Principal:
+    """Return the caller as the payer of a new object in the project of another one."""
+    return payer_principal(context.principal, project_ref(resource))
 
 
 def payer_of(resource: Resource) -> ProjectRef:
@@ -61,7 +61,7 @@ def payer_of(resource: Resource) -> ProjectRef:
     found = resource.metadata.labels
     organization = found.get(labels.PAYING_ORGANIZATION)
     if organization is None:
-        return ProjectRef(found[labels.ORGANIZATION], found[labels.PROJECT])
+        return project_ref(resource)
     return ProjectRef(organization, found.get(labels.PAYING_PROJECT, found[labels.PROJECT]))
 
 
@@ -75,6 +75,48 @@ def is_provisioned(resource: Resource) -> bool:
     """Return whether an object is in its desired state, according to its controller."""
     found = find_condition(_conditions(resource), "Available")
     return found is not None and found.status == "True"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaAdmission(Generic[ResourceT]):
+    """Admission of objects that an operation creates: see `reconcile.lifecycle.Admission`.
+
+    An object is provisioned when its create operation is done, no operation locks it, and its quota is confirmed. It is
+    deprovisioned when no operation is open; then its quota is released, and last its reference to its project.
+    """
+
+    store: Store
+    clock: Clock
+    identity: ProjectLedger
+    charge: Callable[[ResourceT], Charge] | None = None
+    """Returns the quota of an object; None if the kind uses none."""
+    reference: Callable[[ResourceT], str] | None = None
+    """Returns the reference by which an object keeps its project; None if the kind has none."""
+
+    async def before_provision(self, resource: ResourceT, run: ReconcileContext) -> Result | Outcome[ResourceT] | None:
+        waiting = await wait_for_create(self.store, resource, _create_operation(resource), run)
+        if waiting is not None:
+            return waiting
+        if await is_locked(self.store, resource):
+            return OPERATION_OPEN
+        if self.charge is None or is_charged(resource):
+            return None
+        blocked = await confirm_quota(self.identity, self.charge(resource))
+        return blocked or Outcome(Requeue(0, message="being made"), with_charged(resource, self.clock))
+
+    async def before_deprovision(self, resource: ResourceT, _: ReconcileContext) -> Result | None:
+        is_open = await is_operation_open(self.store, _create_operation(resource))
+        return OPERATION_OPEN if is_open or await is_locked(self.store, resource) else None
+
+    async def after_deprovision(self, resource: ResourceT) -> None:
+        if self.charge is not None:
+            await self.identity.release(self.charge(resource), permanently=True)
+        if self.reference is not None:
+            await self.identity.unrefer(project_ref(resource), self.reference(resource))
+
+
+def _create_operation(resource: Resource) -> str:
+    return resource.spec.operation  # type: ignore[attr-defined,no-any-return]  # every kind that operations create has it
 
 
 async def reserve(ledger: Ledger, charge: Charge, payer: Principal) -> None:

@@ -1,4 +1,4 @@
-"""Sagas that update an object together with its quota, under an operation lock, and the rollback of a create.
+"""Sagas that create an object, or update it under an operation lock, together with its quota.
 
 An increase is reserved before the object is updated, and a decrease released after it, so that no object uses quota
 that is not allocated.
@@ -7,18 +7,21 @@ If the previous state cannot be restored, because a network that it referred to 
 quota is used by others, the object keeps the new state, and its quota.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from remuda.access.principal import Requester
-from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRejected, Unavailable
+from remuda.access.principal import Context, Requester, requester_of
+from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, ReferenceRejected, Unavailable
+from remuda.kernel.ids import derived_id
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.service import Operations
 from remuda.quota.lock import (
     PreviousState,
     is_locked,
@@ -29,17 +32,20 @@ from remuda.quota.lock import (
     restored,
     reverting,
 )
-from remuda.quota.ports import Amount, Charge, Ledger, StaleTokenError
-from remuda.reconcile.sources import Keys, through
+from remuda.quota.ports import Amount, Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError
+from remuda.quota.reservation import reserve
+from remuda.reconcile.sources import Keys, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
+from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT
 
 _TOO_LATE = "The change took too long and was rolled back: try again."
 SpecT = TypeVar("SpecT")
 WantedT = TypeVar("WantedT")
+NewT = TypeVar("NewT", bound=msgspec.Struct)
 ChangeT = TypeVar("ChangeT", bound="QuotaUpdate[Any, Any]")
 
 
@@ -77,10 +83,128 @@ def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
     return subject
 
 
+def operation_source(keys: Keys[Operation]) -> Source[Operation]:
+    """Return a watch source of operations, which enqueues these keys whenever the phase of one changes."""
+    return Source(Operation, when=lambda operation: operation.phase, keys=keys)
+
+
 def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> Keys[Operation]:
     """Map an operation about an object of one kind to the objects of another kind that it has created."""
     made = through(store, kind, "operation", lambda operation: operation.name)
     return lambda operation: made(operation) if operation.spec.subject_kind == about.qualified else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePorts:
+    """The ports of the steps of a create saga."""
+
+    store: Store
+    identity: ProjectLedger
+
+
+def create_saga(
+    name: str,
+    kind: Kind[ResourceT],
+    input_type: type[NewT],
+    *,
+    id_of: Callable[[NewT], str],
+    create_step: str,
+    build: Callable[[CreatePorts, Work[NewT]], Awaitable[ResourceT]],
+    charge: Callable[[Work[NewT], ProjectRef], Charge] | None = None,
+    reference: Callable[[str], str] | None = None,
+    rechecks_project: bool = True,
+    extra_steps: Sequence[Step[CreatePorts, NewT]] = (),
+) -> Saga[CreatePorts, NewT]:
+    """Return the saga that creates an object, which stores the operation as `spec.operation`.
+
+    The input has the caller's request as `wanted`, and as `by` the requester, with the payer. `reference` returns, by
+    the operation, what keeps the project from being deleted; `charge` the quota, by its payer. `extra_steps` come
+    before the one that creates what `build` returns.
+    """
+    steps = _CreateSteps(kind.type, id_of, build, charge, reference)
+    refer = Step(name="keep-project", do=steps.refer, undo=steps.unrefer)
+    reserve = Step(name="hold-quota", do=steps.reserve, undo=steps.release)
+    # Who deletes a project marks it, and then finds the objects in it. One that was created later is rejected here.
+    recheck = Step(name="look-at-project", do=steps.refer, undo=_do_nothing)
+    return Saga(
+        name=name,
+        input_type=input_type,
+        subject=lambda new: (kind.qualified, id_of(new)),
+        steps=(
+            *([refer] if reference is not None else []),
+            *([reserve] if charge is not None else []),
+            *extra_steps,
+            Step(name=create_step, do=steps.create, undo=steps.roll_back),
+            *([recheck] if reference is not None and rechecks_project else []),
+        ),
+    )
+
+
+class _CreateSteps(Generic[ResourceT, NewT]):
+    """The steps of a create saga, for one kind."""
+
+    def __init__(
+        self,
+        kind: type[ResourceT],
+        id_of: Callable[[NewT], str],
+        build: Callable[[CreatePorts, Work[NewT]], Awaitable[ResourceT]],
+        charge: Callable[[Work[NewT], ProjectRef], Charge] | None,
+        reference: Callable[[str], str] | None,
+    ) -> None:
+        self._kind, self._id_of, self._build = kind, id_of, build
+        self._charge, self._reference = charge, reference
+
+    async def refer(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        """Add a reference to the project."""
+        await ports.identity.refer(*self._referred(work))
+
+    async def unrefer(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        """Remove the reference."""
+        await ports.identity.unrefer(*self._referred(work))
+
+    async def reserve(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        """Reserve the quota."""
+        await reserve(ports.identity, self._charged(work), _requester(work).principal)
+
+    async def release(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        """Release the quota."""
+        await ports.identity.release(self._charged(work))
+
+    async def create(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        """Create the object, unless this operation created it before."""
+        new = await self._build(ports, work)
+        try:
+            await ports.store.create(new)
+        except AlreadyExists:
+            if not _is_created_by(await ports.store.get(self._kind, new.name), work.id):
+                raise
+
+    async def roll_back(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        """Remove the object, if this operation created it."""
+        await roll_back_create(
+            ports.store, self._kind, self._id_of(work.input), lambda found: _is_created_by(found, work.id)
+        )
+
+    def _referred(self, work: Work[Any]) -> tuple[ProjectRef, str]:
+        assert self._reference is not None, "a saga without a reference has no such step"
+        spec = work.input.wanted.spec
+        return ProjectRef(spec.organization_id, spec.project_id), self._reference(work.id)
+
+    def _charged(self, work: Work[NewT]) -> Charge:
+        assert self._charge is not None, "a saga without a charge has no such step"
+        by = _requester(work)
+        assert by.organization is not None, "the service completes the payer"
+        assert by.project is not None, "the service completes the payer"
+        return self._charge(work, ProjectRef(by.organization, by.project))
+
+
+def _requester(work: Work[Any]) -> Requester:
+    requester: Requester = work.input.by
+    return requester
+
+
+def _is_created_by(resource: Any, operation: str) -> bool:
+    return bool(resource.spec.operation == operation)
 
 
 def update_saga(
@@ -105,6 +229,32 @@ def update_saga(
             Step(name="change", do=steps.change, undo=steps.restore),
             Step(name="hold-what-it-costs", do=steps.set_allocation, undo=_do_nothing),
         ),
+    )
+
+
+async def run_update(
+    operations: Operations,
+    saga: Saga[QuotaUpdatePorts, ChangeT],
+    context: Context,
+    found: Resource,
+    wanted: Any,
+    *,
+    now: datetime,
+    log: Sequence[Record],
+    **extra: Any,
+) -> None:
+    """Update an object together with its quota, as it was validated. Each attempt is an operation of its own.
+
+    `extra` are fields that the input of the saga has of its own.
+    """
+    by = requester_of(context.principal)
+    await operations.run(
+        saga,
+        id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
+        actor=context.principal.actor_name,
+        input=saga.input_type(id=found.name, before=previous_state(found), wanted=wanted, by=by, now=now, **extra),
+        trace_id=context.trace_id,
+        log=log,
     )
 
 
@@ -208,8 +358,8 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return await ports.store.update(write(found))
 
 
-async def _do_nothing(ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
-    """Do nothing: the allocation is set when the object is restored."""
+async def _do_nothing(_ports: object, _work: object) -> None:
+    """Do nothing: the undo of an earlier step covers it."""
 
 
 async def _change_allocation(identity: Ledger, charge: Charge) -> None:

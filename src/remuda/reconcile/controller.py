@@ -131,7 +131,7 @@ class Reconciler:
     def _outcome_of(self, result: Result, failures: int) -> ReconcileOutcome:
         match result:
             case Requeue():
-                return ReconcileOutcome("again", result.after_s)
+                return ReconcileOutcome("requeue", result.after_s)
             case Blocked():
                 return ReconcileOutcome("blocked", self.ports.randomness.uniform(*self.settings.blocked_within_s))
             case Failed():
@@ -149,7 +149,7 @@ class Reconciler:
 
     def _timed_out(self, run: ReconcileContext, failures: int) -> ReconcileOutcome:
         run.log.warning("reconcile timed out", deadline_s=self.settings.deadline_s)
-        return self._failed("late", failures)
+        return self._failed("timeout", failures)
 
     def _errored(self, run: ReconcileContext, failures: int) -> ReconcileOutcome:
         run.log.exception("reconcile failed")  # noqa: LOG004  every caller handles an exception
@@ -224,7 +224,7 @@ class LeaderTerm:
         report(ports.reporter.finished, run, outcome.outcome, ports.clock.monotonic() - began)
         if outcome.has_failed:
             report(ports.reporter.retried, run, outcome.pause_s or 0.0)
-        if run.acted and item.cause == "scan" and item.was_idle and not was_added_again:
+        if run.acted and item.cause == "resync" and item.was_idle and not was_added_again:
             self._finds.suspect(run)
 
 
@@ -302,7 +302,7 @@ class Controller:
 
     async def resync(self) -> int:
         """Resync now, as fast as workers go, and return the number of keys."""
-        return await self._term.resync.once("scan") if self._term else 0
+        return await self._term.resync.once("resync") if self._term else 0
 
     async def _lead(self) -> None:
         while True:

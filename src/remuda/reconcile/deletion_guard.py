@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, Unreadable, Unsealable
 from remuda.kernel.ids import derived_id
-from remuda.reconcile.kinds import EVERYTHING, BreakerRecord, BreakerSpec, Destruction
+from remuda.reconcile.kinds import EVERYTHING, Deletion, DeletionGuardRecord, DeletionGuardSpec
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.reporter import report
 from remuda.reconcile.results import Blocked, ReconcileContext
@@ -76,7 +76,7 @@ class Population:
 PROJECT_LABEL = "unikorn-cloud.org/project"
 """The label whose value is the group of an object, by default."""
 
-MASS_DELETION = "MassDestruction"
+MASS_DELETION = "MassDeletion"
 """The reason of a blocked deletion."""
 
 _NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # our own namespace, for the names of guard records
@@ -153,7 +153,7 @@ class DeletionGuard:
             if not record.version:
                 return
             try:
-                await self._store.update(replace(record, spec=replace(record.spec, destroyed=(), tripped=None)))
+                await self._store.update(replace(record, spec=replace(record.spec, deleted=(), tripped=None)))
             except Conflict:
                 continue
             await self.report()
@@ -161,7 +161,7 @@ class DeletionGuard:
 
     async def tripped(self) -> list[str]:
         """Return the groups in which nothing is deleted without a request; `EVERYTHING` may be one of them."""
-        page = await self._store.list(BreakerRecord, index=("tripped", self._controller))
+        page = await self._store.list(DeletionGuardRecord, index=("tripped", self._controller))
         return [record.spec.group for record in page.items]
 
     async def report(self) -> None:
@@ -189,7 +189,9 @@ class DeletionGuard:
                 pending += owner.metadata.owner_references
         return False
 
-    async def _count(self, records: list[BreakerRecord], resource: Resource, run: ReconcileContext) -> Blocked | None:
+    async def _count(
+        self, records: list[DeletionGuardRecord], resource: Resource, run: ReconcileContext
+    ) -> Blocked | None:
         counted = []
         for record in records:
             recent = self._recent(record)
@@ -197,23 +199,23 @@ class DeletionGuard:
                 continue
             if await self._exceeds_limit(record.spec.group, len(recent) + 1):
                 return await self._trip(record, resource, run)
-            destroyed = (*recent, Destruction(uid=resource.uid, time=self._clock.now()))
-            counted.append(replace(record, spec=replace(record.spec, destroyed=destroyed)))
+            deleted = (*recent, Deletion(uid=resource.uid, time=self._clock.now()))
+            counted.append(replace(record, spec=replace(record.spec, deleted=deleted)))
         for record in counted:
             is_group = record.spec.group != EVERYTHING
-            await self._write(record, [_entry(record, resource, run, "DestroyedUnasked")] if is_group else [])
+            await self._write(record, [_entry(record, resource, run, "DeletedWithoutRequest")] if is_group else [])
         self._deleted[resource.uid] = self._clock.monotonic()
         return None
 
-    def _recent(self, record: BreakerRecord) -> tuple[Destruction, ...]:
+    def _recent(self, record: DeletionGuardRecord) -> tuple[Deletion, ...]:
         """Return the deletions within the window."""
         now, ticks, window_s = self._clock.now(), self._clock.monotonic(), self._settings.window.total_seconds()
         self._deleted = {uid: at for uid, at in self._deleted.items() if ticks - at < window_s}
-        for each in record.spec.destroyed:
+        for each in record.spec.deleted:
             age_s = max(0.0, (now - each.time).total_seconds())
             if age_s < window_s:
                 self._deleted.setdefault(each.uid, ticks - age_s)
-        return tuple(each for each in record.spec.destroyed if each.uid in self._deleted)
+        return tuple(each for each in record.spec.deleted if each.uid in self._deleted)
 
     async def _exceeds_limit(self, group: str, count: int) -> bool:
         limit = self._settings.overall if group == EVERYTHING else self._settings.group
@@ -221,34 +223,34 @@ class DeletionGuard:
             return False
         return count > limit.most or count > limit.share * await self._population.of(group)
 
-    async def _trip(self, record: BreakerRecord, resource: Resource, run: ReconcileContext) -> Blocked:
-        group, destroyed = record.spec.group, len(record.spec.destroyed)
+    async def _trip(self, record: DeletionGuardRecord, resource: Resource, run: ReconcileContext) -> Blocked:
+        group, deleted = record.spec.group, len(record.spec.deleted)
         tripped = replace(record, spec=replace(record.spec, tripped=self._clock.now()))
-        await self._write(tripped, [_entry(tripped, resource, run, "MassDestructionStopped")])
-        run.log.error("mass deletion stopped", group=group, deleted=destroyed)
+        await self._write(tripped, [_entry(tripped, resource, run, "MassDeletionStopped")])
+        run.log.error("mass deletion stopped", group=group, deleted=deleted)
         await self.report()
         return _blocked(group)
 
-    async def _record(self, group: str) -> BreakerRecord:
+    async def _record(self, group: str) -> DeletionGuardRecord:
         name = derived_id(_NAMES, f"{self._controller}/{group}")
         try:
-            return await self._store.get(BreakerRecord, name)
+            return await self._store.get(DeletionGuardRecord, name)
         except NotFound:
-            spec = BreakerSpec(controller=self._controller, group=group)
-            return BreakerRecord(metadata=Metadata(name=name), spec=spec)
+            spec = DeletionGuardSpec(controller=self._controller, group=group)
+            return DeletionGuardRecord(metadata=Metadata(name=name), spec=spec)
 
-    async def _write(self, record: BreakerRecord, log: list[Record]) -> None:
+    async def _write(self, record: DeletionGuardRecord, log: list[Record]) -> None:
         if record.version:
             await self._store.update(record, log=log)
             return
         try:
             await self._store.create(record, log=log)
         except AlreadyExists:
-            raise Conflict("BreakerRecord", record.name) from None
+            raise Conflict("DeletionGuardRecord", record.name) from None
 
 
-def _entry(record: BreakerRecord, resource: Resource, run: ReconcileContext, event: str) -> Record:
-    return run.event(resource, event, group=record.spec.group, destroyed=len(record.spec.destroyed))
+def _entry(record: DeletionGuardRecord, resource: Resource, run: ReconcileContext, event: str) -> Record:
+    return run.event(resource, event, group=record.spec.group, deleted=len(record.spec.deleted))
 
 
 def _blocked(group: str) -> Blocked:

@@ -44,35 +44,35 @@ EVERYTHING = "*"
 """The group of a deletion guard for all groups together: no label can have this value."""
 
 
-class Destruction(StoredStruct, frozen=True):
+class Deletion(StoredStruct, frozen=True):
     """A deletion at a provider that no user requested."""
 
     uid: str
     time: datetime
 
 
-class BreakerSpec(StoredStruct, frozen=True):
+class DeletionGuardSpec(StoredStruct, frozen=True):
     """The recent deletions of one controller in one group, and whether they exceeded the limit."""
 
     controller: str = ""
     group: str = ""
     """The value of a label, empty for objects without it, or `EVERYTHING`."""
-    destroyed: Annotated[tuple[Destruction, ...], keyed("uid")] = ()
+    deleted: Annotated[tuple[Deletion, ...], keyed("uid")] = ()
     tripped: datetime | None = None
     """The time since when nothing more is deleted; None while deletion is allowed."""
 
 
-class BreakerRecord(Resource, frozen=True):
+class DeletionGuardRecord(Resource, frozen=True):
     """The state of a deletion guard. It is stored so that a restart does not reset it."""
 
-    spec: BreakerSpec = BreakerSpec()
+    spec: DeletionGuardSpec = DeletionGuardSpec()
 
 
-BREAKER = Kind(
-    type=BreakerRecord,
+DELETION_GUARD = Kind(
+    type=DeletionGuardRecord,
     group=_GROUP,
     version=_VERSION,
-    plural="breakers",
+    plural="deletionguards",
     indexes=(Index(name="tripped", values=lambda record: [record.spec.controller] if record.spec.tripped else []),),
     columns={"Controller": ".spec.controller", "Group": ".spec.group", "Tripped": ".spec.tripped"},
 )

@@ -27,14 +27,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Generic
+from typing import Any, Generic, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
-from remuda.reconcile.ports import ReconcilePorts
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.deletion_guard import DeletionGuard
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
+from remuda.reconcile.sources import Source
 from remuda.reconcile.status import (
     ERRORED,
     Conditions,
@@ -149,7 +152,7 @@ def _content(record: Record) -> tuple[str, bytes]:
     return record.subject, msgspec.json.encode(kept, order="deterministic")
 
 
-RELEASED = "LetGo"
+RELEASED = "FinalizerRemoved"
 """The last event of an incarnation, if there are no other finalizers. It contains the object's labels."""
 
 PAUSED = "remuda/paused"
@@ -174,6 +177,47 @@ class Outcome(Generic[ResourceT]):
 
 Step = Callable[[ResourceT, ReconcileContext], Awaitable[Result | Outcome[ResourceT]]]
 """Provisions or deprovisions: at most one effect, then its result."""
+
+
+class Admission(Protocol[ResourceT]):
+    """Conditions that an object has to meet before it is provisioned or deprovisioned, and what follows the latter.
+
+    Like the functions of a lifecycle, its methods are idempotent and have at most one effect.
+    """
+
+    async def before_provision(
+        self, resource: ResourceT, context: ReconcileContext
+    ) -> Result | Outcome[ResourceT] | None:
+        """Return the result of the reconcile if the object must not be provisioned yet."""
+        ...
+
+    async def before_deprovision(self, resource: ResourceT, context: ReconcileContext) -> Result | None:
+        """Return the result of the reconcile if the object must not be deprovisioned yet."""
+        ...
+
+    async def after_deprovision(self, resource: ResourceT) -> None:
+        """Release what the object holds elsewhere, before its finalizer is removed."""
+        ...
+
+
+def _admitted_provision(admission: Admission[ResourceT], provision: Step[ResourceT]) -> Step[ResourceT]:
+    async def step(resource: ResourceT, context: ReconcileContext) -> Result | Outcome[ResourceT]:
+        return await admission.before_provision(resource, context) or await provision(resource, context)
+
+    return step
+
+
+def _admitted_deprovision(admission: Admission[ResourceT], deprovision: Step[ResourceT]) -> Step[ResourceT]:
+    async def step(resource: ResourceT, context: ReconcileContext) -> Result | Outcome[ResourceT]:
+        waiting = await admission.before_deprovision(resource, context)
+        if waiting is not None:
+            return waiting
+        result = await deprovision(resource, context)
+        if isinstance(result.result if isinstance(result, Outcome) else result, Done):
+            await admission.after_deprovision(resource)
+        return result
+
+    return step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +247,7 @@ class Lifecycle(Generic[ResourceT]):
         deprovision: Step[ResourceT],
         finalizer: str,
         ports: ReconcilePorts,
+        admission: Admission[ResourceT] | None = None,
         settings: LifecycleSettings | None = None,
         paused: Callable[[ResourceT], bool] = is_paused,
         unordered: Sequence[str] = (),
@@ -212,8 +257,8 @@ class Lifecycle(Generic[ResourceT]):
         """Protect objects by `finalizer`. The `unordered` finalizers of other controllers do not block deletion."""
         _check_has_conditions(ports.store.registry.of(kind))
         self._kind = kind
-        self._provision = provision
-        self._deprovision = deprovision
+        self._provision = provision if admission is None else _admitted_provision(admission, provision)
+        self._deprovision = deprovision if admission is None else _admitted_deprovision(admission, deprovision)
         self._finalizer = finalizer
         self._store = ports.store
         self._clock = ports.clock
@@ -250,7 +295,7 @@ class Lifecycle(Generic[ResourceT]):
         if self._finalizer in finalizers:
             return resource
         desired = _with_finalizers(resource, (*finalizers, self._finalizer))
-        log = [run.event(resource, "Held", finalizer=self._finalizer)]
+        log = [run.event(resource, "FinalizerAdded", finalizer=self._finalizer)]
         return await _unless_gone(self._store.update(desired, log=log))
 
     async def _delete(self, resource: ResourceT, run: ReconcileContext) -> Result:
@@ -349,6 +394,37 @@ class Lifecycle(Generic[ResourceT]):
         log = [*effects, *news, *(run.event(read, "ConditionChanged", **fact) for fact in facts)]
         write = self._store.update_status(desired, log=log)
         await self._recorder.with_write(read.uid, _unless_gone(write), effects)
+
+
+def lifecycle_controller(
+    name: str,
+    kind: type[ResourceT],
+    *,
+    provision: Step[ResourceT],
+    deprovision: Step[ResourceT],
+    finalizer: str,
+    ports: ReconcilePorts,
+    sources: Sequence[Source[Any]] = (),
+    admission: Admission[ResourceT] | None = None,
+    guards: Sequence[DeletionGuard] = (),
+    settings: ControllerSettings | None = None,
+    waits_for: WaitsFor[ResourceT] = any_children,
+    describe: Describe = listed,
+) -> Controller:
+    """Return a controller with a lifecycle. It watches objects of its kind, and `sources` beside them."""
+    lifecycle = Lifecycle(
+        kind,
+        provision=provision,
+        deprovision=deprovision,
+        finalizer=finalizer,
+        ports=ports,
+        admission=admission,
+        waits_for=waits_for,
+        describe=describe,
+    )
+    return Controller(
+        name, lifecycle, kind=kind, ports=ports, sources=(Source(kind), *sources), guards=guards, settings=settings
+    )
 
 
 async def _unless_gone(write: Awaitable[ResourceT]) -> ResourceT:

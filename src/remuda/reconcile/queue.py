@@ -119,7 +119,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
     def joined(self, other: "Item") -> "Item":
         """Return this item merged with a later one: the earlier position, and a resync as the cause only of both."""
-        cause = other.cause if self.cause == "scan" else self.cause
+        cause = other.cause if self.cause == "resync" else self.cause
         return Item(min(self.order, other.order), self.since, cause, self.was_idle)
 
     def at_most(self, order: float) -> "Item":
@@ -195,7 +195,7 @@ class Queue:
         due = self._delayed.at(key)
         return due is not None and (key in self._failures or due + Rank.ROUTINE <= now + Rank.RESYNC)
 
-    def add_after(self, key: str, delay_s: float, cause: Cause = "wake") -> None:
+    def add_after(self, key: str, delay_s: float, cause: Cause = "requeue") -> None:
         """Enqueue a key after a delay, unless it is ready or has an earlier request."""
         if self._is_closed or key in self._ready:
             return
@@ -230,7 +230,7 @@ class Queue:
             latest = math.inf if requeue_s is None else self._clock.monotonic() + requeue_s + Rank.ROUTINE
             self._make_ready(key, meanwhile.at_most(latest))
         elif requeue_s is not None:
-            self.add_after(key, requeue_s, "retry" if has_failed else "wake")
+            self.add_after(key, requeue_s, "retry" if has_failed else "requeue")
         return meanwhile is not None
 
     def close(self) -> None:

@@ -9,9 +9,9 @@ Every label value exists from the start, so that a missing series means somethin
     remuda_reconcile_retries_total{controller}           reconciles that will be retried
     remuda_reconcile_queue_depth{controller}             keys that wait for a worker
     remuda_reconcile_queue_oldest_seconds{controller}    waiting time of the oldest key
-    remuda_reconcile_scanned_total{controller}           keys enqueued by resyncs
-    remuda_reconcile_scan_finds_total{controller}        lost events found by resyncs: each is a bug
-    remuda_reconcile_breaker_tripped{controller}         groups in which the deletion guard stops deletions
+    remuda_reconcile_resynced_total{controller}           keys enqueued by resyncs
+    remuda_reconcile_resync_finds_total{controller}        lost events found by resyncs: each is a bug
+    remuda_reconcile_deletion_guard_tripped{controller}         groups in which the deletion guard stops deletions
     remuda_reconcile_leading{lease}                      1 in the process that leads
 """
 
@@ -25,17 +25,17 @@ from remuda.reconcile.results import ReconcileContext
 
 FactsT = ParamSpec("FactsT")
 
-ReconcileResult = Literal["done", "again", "blocked", "failed", "conflict", "unavailable", "late"]
-"""The outcome of a reconcile: its result, or its error. `late` ones exceeded their deadline."""
+ReconcileResult = Literal["done", "requeue", "blocked", "failed", "conflict", "unavailable", "timeout"]
+"""The outcome of a reconcile: its result, or its error. `timeout`: it exceeded their deadline."""
 
 RECONCILE_RESULTS: tuple[ReconcileResult, ...] = (
     "done",
-    "again",
+    "requeue",
     "blocked",
     "failed",
     "conflict",
     "unavailable",
-    "late",
+    "timeout",
 )
 """All outcomes, for metrics that exist from the start."""
 
@@ -127,11 +127,13 @@ class PrometheusReporter:
 
         self._runs = counter("runs", "Reconciles, by outcome.", "controller", "result")
         self._retries = counter("retries", "Reconciles that will be retried.", "controller")
-        self._scanned = counter("scanned", "Keys enqueued by resyncs.", "controller")
-        self._finds = counter("scan_finds", "Lost events found by resyncs: each is a bug.", "controller")
+        self._scanned = counter("resynced", "Keys enqueued by resyncs.", "controller")
+        self._finds = counter("resync_finds", "Lost events found by resyncs: each is a bug.", "controller")
         self._depth = gauge("queue_depth", "Keys that wait for a worker.", "controller")
         self._oldest = gauge("queue_oldest_seconds", "Waiting time of the oldest key.", "controller")
-        self._tripped = gauge("breaker_tripped", "Groups in which the deletion guard stops deletions.", "controller")
+        self._tripped = gauge(
+            "deletion_guard_tripped", "Groups in which the deletion guard stops deletions.", "controller"
+        )
         self._leading = gauge("leading", "Whether this process leads.", "lease")
         self._seconds = Histogram(
             "remuda_reconcile_seconds", "Duration of reconciles.", ["controller"], buckets=_BUCKETS_S, registry=registry

@@ -63,7 +63,7 @@ Result = Done | Requeue | Blocked | Failed
 """The result of a reconcile."""
 
 
-Cause = Literal["event", "wake", "retry", "start", "scan"]
+Cause = Literal["event", "requeue", "retry", "start", "resync"]
 """The cause of a reconcile: an event, a delay, a failure, the begin of a term of leadership, or a resync.
 
 `start` is also used when a source restarts, since it does not know what it has missed.
@@ -96,7 +96,7 @@ class ReconcileContext:
     def event(self, subject: Resource, event: str, **facts: Any) -> Record:
         """Return a timeline event to pass to a write (`log=[...]`), and record that this reconcile has acted.
 
-        `event` is for programs: one CamelCase word, such as `Held`. Facts are JSON that all users may read.
+        `event` is for programs: one CamelCase word, such as `FinalizerAdded`. Facts are JSON that all users may read.
         """
         self.acted = True
         data = {

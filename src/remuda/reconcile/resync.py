@@ -144,7 +144,7 @@ class Resync:
 
     async def _next_cause(self, randomness: Randomness) -> Cause:
         is_requested = await self._wait_for_request(self._settings.interval_s * randomness.uniform(0.9, 1.1))
-        return "start" if is_requested else "scan"
+        return "start" if is_requested else "resync"
 
     async def _wait_for_request(self, seconds: float) -> bool:
         with suppress(TimeoutError):

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remuda.http.routes import Table
-from remuda.operations.saga import AnyBound
+from remuda.operations.saga import AnyBound, Bound
 from remuda.providers.contract.provider import EventSubject
 from remuda.providers.metrics import CallMetrics
+from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.region.authorities import controller as authority_controllers
 from remuda.region.authorities import routes as authorities
@@ -124,28 +125,35 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         self._monitor = monitor_of(ports, self.clouds, self.drivers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBound]:
-        store, identity = self.ports.store, self.ports.identity
-        return (
-            *network_sagas.bound(network_sagas.NetworkPorts(store=store, identity=identity)),
-            *balancer_sagas.bound(balancer_sagas.BalancerPorts(store=store, identity=identity)),
-            *storage_sagas.bound(storage_sagas.StoragePorts(store=store, identity=identity)),
-            *authority_sagas.bound(authority_sagas.AuthorityPorts(store=store, identity=identity)),
-        )
+        ports = CreatePorts(store=self.ports.store, identity=self.ports.identity)
+        modules = (network_sagas, balancer_sagas, storage_sagas, authority_sagas)
+        return [Bound(saga, ports) for module in modules for saga in module.SAGAS]
 
     def build_services(self) -> RegionServices:
         ports, clouds, operations = self.ports, self.clouds, self.operations
         store, clock, identity = ports.store, ports.clock, ports.identity
-        servers = Servers(store=store, clock=clock, identity=identity, clouds=clouds)
+        networks = Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations)
+        groups = SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds, networks=networks)
+        authorities = Authorities(store=store, identity=identity, operations=operations)
+        servers = Servers(
+            store=store,
+            clock=clock,
+            identity=identity,
+            clouds=clouds,
+            networks=networks,
+            groups=groups,
+            authorities=authorities,
+        )
         looking = Looking(store=store, clock=clock, clouds=clouds)
         return RegionServices(
             catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=release()),
             images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
             snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
-            networks=Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
-            security_groups=SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds),
-            authorities=Authorities(store=store, identity=identity, operations=operations),
+            networks=networks,
+            security_groups=groups,
+            authorities=authorities,
             load_balancers=LoadBalancers(
-                store=store, clock=clock, identity=identity, clouds=clouds, operations=operations
+                store=store, clock=clock, identity=identity, clouds=clouds, networks=networks, operations=operations
             ),
             file_storage=FileStorageService(
                 store=store, clock=clock, identity=identity, clouds=clouds, operations=operations

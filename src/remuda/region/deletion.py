@@ -1,22 +1,16 @@
 """When something at a provider is gone.
 
 That is when it was looked for twice, as far apart as its reads can be old, and nothing about it is unanswered.
-
-What keeps an object from being deleted: whatever names it, in our own store or by a finalizer of another service.
 """
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
-from remuda.kernel.errors import Forbidden
 from remuda.providers.absence import AbsenceTracker
 from remuda.providers.calls import Calls
 from remuda.providers.contract.common import Handle
 from remuda.quota.reservation import RECHECK_S
 from remuda.reconcile.results import Requeue, Result
-from remuda.resources.conventions import CONTROLLER_FINALIZER
-from remuda.store.contract import Store
-from remuda.store.objects import STORE_FINALIZERS, Resource
 
 NameT = TypeVar("NameT", bound=Hashable)
 
@@ -75,12 +69,3 @@ async def going(
 
 def _key(name: Hashable) -> str:
     return name.name if isinstance(name, Handle) else str(name)
-
-
-async def refuse_if_used(store: Store, found: Resource, refusal: str) -> None:
-    """Raise Forbidden with these words while anything uses an object."""
-    kept_by = [
-        each for each in found.metadata.finalizers if each not in STORE_FINALIZERS and each != CONTROLLER_FINALIZER
-    ]
-    if kept_by or await store.referrers(type(found), found.name, limit=1):
-        raise Forbidden(refusal)

@@ -11,23 +11,15 @@ from typing import Protocol
 from remuda.http.authentication import Authenticator
 from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.provider import Provider
-from remuda.quota.ports import Ledger, ProjectRef, ProjectState
+from remuda.quota.ports import ProjectLedger, ProjectState
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
 from remuda.region.settings import RegionSettings
 from remuda.service import ServicePorts
 
 
-class IdentityPort(Ledger, Protocol):
+class IdentityPort(ProjectLedger, Protocol):
     """What region asks of identity."""
-
-    async def refer(self, place: ProjectRef, reference: str) -> None:
-        """Keep a project from going. Raises NotFound if there is none, Malformed if it is being deleted."""
-        ...
-
-    async def unrefer(self, place: ProjectRef, reference: str) -> None:
-        """Keep a project no longer; one that is not there is fine."""
-        ...
 
     def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield every project there is, then each that changes, without end; all again where changes do not tell."""

@@ -14,8 +14,8 @@ import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.responses import check_if_match, etag_of
-from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
-from remuda.resources.conventions import ORGANIZATION
+from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from remuda.resources.conventions import CONTROLLER_FINALIZER, ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.logs import Record, subject_of
@@ -92,19 +92,30 @@ async def request_deletion(
     writable: msgspec.Struct,
     log: Sequence[Record],
     *,
+    check: Callable[[], Awaitable[None]] | None = None,
     unused: bool = False,
     if_unchanged: bool = False,
 ) -> None:
     """Delete an object, if it has the caller's If-Match. One that is being deleted is left as it is, without a record.
 
-    With `unused` it raises Conflict if there is a referrer by now, and with `judged` if the object has changed since it
-    was read, so that the caller validates again.
+    `check` raises an error for an object that must not be deleted: a caller who read an older state learns that first.
+    With `unused` it raises Conflict if there is a referrer by now, and with `if_unchanged` if the object has changed
+    since it was read, so that the caller validates again.
     """
     check_state(context, found, writable)
     if found.is_deleting:
         return
+    if check is not None:
+        await check()
     version = found.version if if_unchanged or context.if_match is not None else None
     await store.delete(type(found), found.name, uid=found.uid, version=version, unused=unused, log=log)
+
+
+async def reject_if_in_use(store: Store, found: Resource, message: str) -> None:
+    """Raise Forbidden with this message if an object has referrers, in this store or in another service."""
+    own = {*STORE_FINALIZERS, CONTROLLER_FINALIZER}
+    if not own.issuperset(found.metadata.finalizers) or await store.referrers(type(found), found.name, limit=1):
+        raise Forbidden(message)
 
 
 async def seed(store: Store, wanted: ResourceT, changed: Callable[[ResourceT], ResourceT]) -> None:

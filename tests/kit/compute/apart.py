@@ -37,16 +37,16 @@ from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.kit.compute.house import SERVICE, ComputeHouse, Given, at_once, running, with_compute
+from tests.kit.compute.environment import SERVICE, ComputeEnvironment, ComputeOptions, at_once, running, with_compute
 from tests.kit.compute.stores import Stores
-from tests.kit.identity.household import ISSUER
-from tests.kit.identity.proving import certified
-from tests.kit.region.house import housed
+from tests.kit.identity.environment import ISSUER
+from tests.kit.identity.service_credentials import certified
+from tests.kit.region.environment import region_environment
+from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.network import SimNetwork
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER, sim_ports
 from tests.links.ground import QUICK, free_port
-from tests.resources.room import with_machinery
 
 _OF_REGION = "unikorn-region"
 _GRACE_S = 0.1
@@ -57,7 +57,7 @@ Place = ListenAddress | Listener
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class MachinePorts:
     """What the services run on."""
 
     clock: Clock
@@ -73,14 +73,14 @@ class Ground:
 
 
 @asynccontextmanager
-async def apart(directory: Path) -> AsyncIterator[ComputeHouse]:
+async def apart(directory: Path) -> AsyncIterator[ComputeEnvironment]:
     """Run everything in real time for the time of a block."""
 
     def opened(name: str, kinds: Registry) -> SqliteStore:
         return open_store(directory / f"{name}.db", kinds, SEALER)
 
     places = ListenAddress("127.0.0.1", free_port()), ListenAddress("127.0.0.1", free_port())
-    ground = Ground(
+    machine = MachinePorts(
         clock=SystemClock(),
         randomness=SystemRandomness(),
         opened=opened,
@@ -88,16 +88,16 @@ async def apart(directory: Path) -> AsyncIterator[ComputeHouse]:
         directory=directory,
         settings=QUICK,
     )
-    async with _apart(ground, places, Given(is_instant=True)) as house:
-        yield house
+    async with _apart(machine, places, ComputeOptions(is_instant=True)) as compute:
+        yield compute
 
 
 EITHER_WAY = pytest.mark.parametrize(
     "begun",
     [pytest.param(running, id="together"), pytest.param(apart, id="apart", marks=pytest.mark.thorough)],
 )
-"""Runs a test in real time in both ways: it says `async with begun(tmp_path) as house`."""
-Begun = Callable[[Path], AbstractAsyncContextManager[ComputeHouse]]
+"""Runs a test in real time in both deployments: `async with begun(tmp_path) as compute`."""
+Begun = Callable[[Path], AbstractAsyncContextManager[ComputeEnvironment]]
 
 
 def databases(directory: Path) -> list[Path]:
@@ -106,62 +106,64 @@ def databases(directory: Path) -> list[Path]:
 
 
 @asynccontextmanager
-async def apart_in(world: World, given: Given) -> AsyncIterator[ComputeHouse]:
+async def apart_in(world: World, given: ComputeOptions) -> AsyncIterator[ComputeEnvironment]:
     """Run everything in simulated time for the time of a block."""
 
     def opened(name: str, kinds: Registry) -> SqliteStore:
         return open_store(world.disk.directory / f"{name}.db", kinds, SEALER, ports=sim_ports(world))
 
     with SimNetwork(world.loop) as network:
-        ground = Ground(
+        machine = MachinePorts(
             clock=world.clock,
             randomness=world.randomness,
             opened=opened,
             urls=(network.url(1), network.url(2)),
             aside={"aside": at_once},
         )
-        async with _apart(ground, (network.listener(1), network.listener(2)), given) as house:
-            yield house
+        async with _apart(machine, (network.listener(1), network.listener(2)), given) as compute:
+            yield compute
 
 
 @asynccontextmanager
-async def _apart(ground: Ground, places: tuple[Place, Place], given: Given) -> AsyncIterator[ComputeHouse]:
+async def _apart(
+    machine: MachinePorts, places: tuple[Place, Place], given: ComputeOptions
+) -> AsyncIterator[ComputeEnvironment]:
     async with AsyncExitStack() as stack:
-        identity, region, compute = (ground.opened(name, with_machinery(kinds)) for name, kinds in _KINDS.items())
+        identity, region, compute = (machine.opened(name, with_machinery(kinds)) for name, kinds in _KINDS.items())
         stack.push_async_callback(compute.close)
         stack.push_async_callback(region.close)
-        reaching = Reaching(ground, stack)
+        reaching = Reaching(machine, stack)
         of_region = await reaching.identity_of(_OF_REGION, region)
-        house = await stack.enter_async_context(
-            housed(
+        environment = await stack.enter_async_context(
+            region_environment(
                 identity,
-                ground.clock,
-                ground.randomness,
-                directory=ground.directory,
+                machine.clock,
+                machine.randomness,
+                directory=machine.directory,
                 is_instant=given.is_instant,
-                aside=dict(ground.aside),
+                aside=dict(machine.aside),
                 more=of_region | dict(given.regional),
             )
         )
-        house.store = cast("SqliteStore", Stores(compute, region, identity))
-        await reaching.serve(house.identity.asgi, places[0], house.identity.app.ports.closing)
-        await reaching.serve(house.asgi, places[1], house.app.ports.closing)
+        environment.store = cast("SqliteStore", Stores(compute, region, identity))
+        await reaching.serve(environment.identity.asgi, places[0], environment.identity.app.ports.closing)
+        await reaching.serve(environment.asgi, places[1], environment.app.ports.closing)
         of_compute = await reaching.identity_of(SERVICE, compute)
         of_compute["region"] = await reaching.region_of(SERVICE)
         await reaching.until_believed()
-        yield await stack.enter_async_context(with_compute(house, of_compute | dict(given.ports)))
+        yield await stack.enter_async_context(with_compute(environment, of_compute | dict(given.ports)))
 
 
 class Reaching:
     """How services reach each other."""
 
-    def __init__(self, ground: Ground, stack: AsyncExitStack) -> None:
-        self._ground, self._stack = ground, stack
+    def __init__(self, machine: MachinePorts, stack: AsyncExitStack) -> None:
+        self._machine, self._stack = machine, stack
         self._feeds: list[RevocationFeed] = []
 
     async def serve(self, app: ASGIApp, place: Place, closing: asyncio.Event) -> None:
         """Answer there until the end, of which streams hear."""
-        ground = self._ground
+        machine = self._machine
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             with suppress(ClientDisconnect):  # as the outermost layer does in production
@@ -169,8 +171,8 @@ class Reaching:
 
         server = Server(
             answer,
-            clock=ground.clock,
-            randomness=ground.randomness,
+            clock=machine.clock,
+            randomness=machine.randomness,
             count_closed=lambda _: None,
             closing=closing,
             grace_s=_GRACE_S,
@@ -180,56 +182,56 @@ class Reaching:
 
     async def identity_of(self, service: str, store: SqliteStore) -> dict[str, Any]:
         """Return the ports of a service that has this store and identity elsewhere."""
-        ground, url = self._ground, self._ground.urls[0]
-        client = await self._client(url, Certified(service, ground.clock))
-        feed = RevocationFeed(client, ground.clock)
+        machine, url = self._machine, self._machine.urls[0]
+        client = await self._client(url, Certified(service, machine.clock))
+        feed = RevocationFeed(client, machine.clock)
         self._feeds.append(feed)
         following = asyncio.create_task(feed.run())
         self._stack.push_async_callback(asyncio.wait, [following])
         self._stack.callback(following.cancel)
         fetch = Plain(allow_loopback=True)
         self._stack.push_async_callback(fetch.close)
-        projects = WatchThere(IDENTITY, client, clock=ground.clock, randomness=ground.randomness)
+        projects = WatchThere(IDENTITY, client, clock=machine.clock, randomness=machine.randomness)
         return {
             "store": store,
             "log": store,
             "authenticator": RemoteAuthenticator(
-                issuer=ground.issuer, server=url, fetch=fetch, feed=feed, clock=ground.clock
+                issuer=machine.issuer, server=url, fetch=fetch, feed=feed, clock=machine.clock
             ),
             "identity": IdentityLink(
                 send=There(IDENTITY, client),
                 service=_itself(service),
-                randomness=ground.randomness,
+                randomness=machine.randomness,
                 watch=lambda: watch_projects(projects),
             ),
         }
 
     async def region_of(self, service: str) -> RegionLink:
         """Return a service's way to region elsewhere."""
-        ground, url = self._ground, self._ground.urls[1]
-        acting = await self._client(url, Certified(service, ground.clock))
-        asking = await self._client(url, Certified(service, ground.clock, impersonate=True))
+        machine, url = self._machine, self._machine.urls[1]
+        acting = await self._client(url, Certified(service, machine.clock))
+        asking = await self._client(url, Certified(service, machine.clock, impersonate=True))
         return RegionLink(
             asking=There(REGION, asking),
             acting=There(REGION, acting),
             service=_itself(service),
-            watch=WatchThere(REGION, acting, clock=ground.clock, randomness=ground.randomness),
-            randomness=ground.randomness,
+            watch=WatchThere(REGION, acting, clock=machine.clock, randomness=machine.randomness),
+            randomness=machine.randomness,
         )
 
     async def until_believed(self) -> None:
         """Wait until all have heard of identity."""
         while not all(map(_is_believed, self._feeds)):
-            await self._ground.clock.sleep(0.01)
+            await self._machine.clock.sleep(0.01)
 
     async def _client(self, url: str, credentials: ClientCredentials) -> Client:
-        ground = self._ground
+        machine = self._machine
         made = Client(
             url,
             credentials=credentials,
-            clock=ground.clock,
-            randomness=ground.randomness,
-            settings=ground.settings,
+            clock=machine.clock,
+            randomness=machine.randomness,
+            settings=machine.settings,
         )
         return await self._stack.enter_async_context(made)
 

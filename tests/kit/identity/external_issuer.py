@@ -2,7 +2,7 @@
 
 ::
 
-    async def test_…(external_issuer: Lobby) -> None:
+    async def test_…(external_issuer: IssuerEnvironment) -> None:
         await external_issuer.trust()
         principal = await external_issuer.let_in(external_issuer.issuer.token("ann@example.com"))
 """
@@ -31,8 +31,8 @@ from remuda.kernel.errors import RemudaError, ServerUnreachable, Unauthenticated
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.identity.rights_door import Door
-from tests.kit.identity.rights_ground import on_any_ground
+from tests.kit.identity.authenticator import AuthenticatorEnvironment
+from tests.kit.identity.permissions import run_environment
 from tests.kit.simulation.runner import World
 
 ELSEWHERE = "https://login.example"
@@ -133,7 +133,7 @@ def trusted(name: str = FIRST, *, issuer: str = ELSEWHERE, organization: str = "
     return OAuth2Provider(metadata=Metadata(name=name, labels=labels), spec=spec)
 
 
-class Lobby(Door):
+class IssuerEnvironment(AuthenticatorEnvironment):
     """An authenticator that knows external issuers, and one of those."""
 
     def __init__(self, world: World, store: SqliteStore, settings: IdentitySettings) -> None:
@@ -173,6 +173,8 @@ class Lobby(Door):
         return self.metrics.get_sample_value(name, labels) or 0.0
 
 
-def in_the_lobby(scenario: Callable[[Lobby], Coroutine[Any, Any, None]], *, seed: int = 5, **settings: Any) -> None:
+def run_external_issuer(
+    scenario: Callable[[IssuerEnvironment], Coroutine[Any, Any, None]], *, seed: int = 5, **settings: Any
+) -> None:
     """Run a scenario in simulated time; `settings` are those of identity that it wants otherwise."""
-    on_any_ground(Lobby, scenario, seed=seed, **settings)
+    run_environment(IssuerEnvironment, scenario, seed=seed, **settings)

@@ -56,16 +56,16 @@ class MemoryIdentity:
         """Let the next calls fail."""
         self._trouble[verb] = _Trouble(times, after, error or Unavailable("Identity does not answer: try again."))
 
-    def add(self, place: ProjectRef) -> None:
+    def add(self, payer: ProjectRef) -> None:
         """Have a project."""
-        self.places.add(place)
-        self._tell(place)
+        self.places.add(payer)
+        self._tell(payer)
 
-    def mark(self, place: ProjectRef) -> None:
+    def mark(self, payer: ProjectRef) -> None:
         """Begin to delete a project; it goes when nothing refers to it."""
-        self.marked.add(place)
-        self._tell(place)
-        self._let_go(place)
+        self.marked.add(payer)
+        self._tell(payer)
+        self._let_go(payer)
 
     def lapse(self, operation: str) -> None:
         """Hold no longer what nobody has confirmed in time."""
@@ -90,21 +90,21 @@ class MemoryIdentity:
         self._begin("has_project")
         return ProjectRef(organization, project) in self.places
 
-    async def refer(self, place: ProjectRef, reference: str) -> None:
+    async def refer(self, payer: ProjectRef, reference: str) -> None:
         """Keep a project from going."""
         self._begin("refer")
-        if place not in self.places:
-            raise NotFound("Project", place.project)
-        if place in self.marked and reference not in self.references[place]:
+        if payer not in self.places:
+            raise NotFound("Project", payer.project)
+        if payer in self.marked and reference not in self.references[payer]:
             raise Malformed("unable to add reference, resource is being deleted")
-        self.references[place].add(reference)
+        self.references[payer].add(reference)
         self._end("refer")
 
-    async def unrefer(self, place: ProjectRef, reference: str) -> None:
+    async def unrefer(self, payer: ProjectRef, reference: str) -> None:
         """Keep a project no longer."""
         self._begin("unrefer")
-        self.references[place].discard(reference)
-        self._let_go(place)
+        self.references[payer].discard(reference)
+        self._let_go(payer)
         self._end("unrefer")
 
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
@@ -184,17 +184,17 @@ class MemoryIdentity:
             trouble.times -= 1
             raise trouble.error
 
-    def _let_go(self, place: ProjectRef) -> None:
-        if place in self.marked and not self.references[place]:
-            self.places.discard(place)
-            self.marked.discard(place)
+    def _let_go(self, payer: ProjectRef) -> None:
+        if payer in self.marked and not self.references[payer]:
+            self.places.discard(payer)
+            self.marked.discard(payer)
 
-    def _tell(self, place: ProjectRef) -> None:
+    def _tell(self, payer: ProjectRef) -> None:
         for news in self._news:
-            news.put_nowait(self._seen(place))
+            news.put_nowait(self._seen(payer))
 
-    def _seen(self, place: ProjectRef) -> ProjectState:
-        return ProjectState(project=place, is_deleting=place in self.marked)
+    def _seen(self, payer: ProjectRef) -> ProjectState:
+        return ProjectState(project=payer, is_deleting=payer in self.marked)
 
 
 def _key(charge: Charge) -> tuple[ProjectRef, str]:

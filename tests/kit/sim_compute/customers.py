@@ -9,13 +9,13 @@ from typing import Any
 from remuda.compute.app import TABLE
 from remuda.compute.instances.rules import instance_id
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.house import INSTANCES
-from tests.kit.identity.household import ORGANIZATIONS
-from tests.kit.sim_compute.book import ANEW, ComputeBook, Firm, made_of, wishes_of
-from tests.kit.sim_compute.house import WholeHouse
-from tests.kit.sim_identity.book import GONE, THERE, Place, Verdict, Wishes, verdict_of
+from tests.kit.compute.environment import INSTANCES
+from tests.kit.identity.environment import ORGANIZATIONS
+from tests.kit.sim_compute.history import ANEW, ComputeHistory, Firm, made_of, wishes_of
+from tests.kit.sim_compute.system import ComputeSystem
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_region.asking import UNAVAILABLE
+from tests.kit.sim_identity.history import GONE, THERE, Payer, Verdict, Wishes, verdict_of
+from tests.kit.sim_region.customer import UNAVAILABLE
 from tests.kit.sim_region.customers import AGAIN, FLAVORS, Landlords, Tenant
 
 GPUS = "a1f0c0de-0004-4000-8000-000000000004"
@@ -55,8 +55,8 @@ class Hosts(Landlords):
 class Owners(Tenant):
     """Instances, and everything that can be done to one."""
 
-    house: WholeHouse
-    book: ComputeBook
+    system: ComputeSystem
+    history: ComputeHistory
 
     async def act(self) -> None:
         """Do one thing."""
@@ -66,17 +66,17 @@ class Owners(Tenant):
             await self._make(network)
         elif owned:
             await self._use(self.one_of(owned))
-        elif known := list(self.book.known["instance"]):
+        elif known := list(self.history.known["instance"]):
             await self._look(self.one_of(known))
 
     async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Reply:
         """Send a request to compute, in one of the processes."""
-        token = await self.house.root()
-        reply = await self.house.compute(token).send(method, path, body=body, **more)
+        token = await self.system.root()
+        reply = await self.system.compute(token).send(method, path, body=body, **more)
         if reply.status < 400:
             known = [name for verb, found, name in _OPERATIONS if verb == method and found.fullmatch(path)]
-            self.book.operations.update(known)
-        self.book.outcomes[f"{method} {reply.status}"] += 1
+            self.history.operations.update(known)
+        self.history.outcomes[f"{method} {reply.status}"] += 1
         is_known = reply.status < 500 or reply.status == UNAVAILABLE or self._is_without_server(path, reply)
         assert is_known, f"{method} {path} answered {reply.body!r}"
         return reply
@@ -84,12 +84,12 @@ class Owners(Tenant):
     def _is_without_server(self, path: str, reply: Reply) -> bool:
         """Tell whether an instance says that it lacks a server which somebody has removed behind its back."""
         parts = path.removeprefix(f"{INSTANCES}/").split("/")
-        return parts[0] in self.book.undercut and reply.json["code"] == "inconsistent"
+        return parts[0] in self.history.undercut and reply.json["code"] == "inconsistent"
 
     async def _make(self, network: str) -> None:
         """Ask for a new instance: alone, or with somebody who wants the same name, or the very same."""
         is_new = self.chance(0.5)
-        name, key = self.book.name("instance") if is_new else self.one_of(NAMES), self._key()
+        name, key = self.history.name("instance") if is_new else self.one_of(NAMES), self._key()
         spec = self._drawn(network)
         if self.chance(0.7):
             await self._create(network, name, spec, key)
@@ -99,21 +99,21 @@ class Owners(Tenant):
         await asyncio.gather(self._create(network, name, spec, key), self._create(network, name, other, its_key))
 
     async def _create(self, network: str, name: str, spec: Mapping[str, Any], key: str) -> None:
-        place, id_ = self.book.known["network"][network], instance_id(network, name)
+        place, id_ = self.history.known["network"][network], instance_id(network, name)
         where = {"organizationId": place.organization, "projectId": place.project, "networkId": network}
         body = {"metadata": {"name": name}, "spec": {**where, **spec}}
         if name == AGAIN:  # whose the server of that name is, nobody can say any more
             for what in (THERE, "image", "public"):
-                self.book.facts[what, "server", id_].ask(UNKNOWN, lasts=True)
+                self.history.facts[what, "server", id_].ask(UNKNOWN, lasts=True)
         said = wishes_of(id_, {"protection": {"deletion": False, "plan": False}, **spec})
         wishes: Wishes = {(THERE, "instance", id_): THERE, **said}
-        with self.book.asking(wishes) as asked:
+        with self.history.asking(wishes) as asked:
             reply, asked.verdict = await self._twice("POST", INSTANCES, body, key)
             if asked.verdict != "yes":
                 return
             assert reply.json["metadata"]["id"] == id_, reply.json
-            self.book.put(("instance", id_), ("network", network), ("project", place.project))
-            self.book.known["instance"][id_] = place
+            self.history.put(("instance", id_), ("network", network), ("project", place.project))
+            self.history.known["instance"][id_] = place
 
     async def _twice(self, method: str, path: str, body: Any, key: str, **more: Any) -> tuple[Reply, Verdict]:
         """Ask for a change, and under a key once more if nobody knows what became of it."""
@@ -135,7 +135,7 @@ class Owners(Tenant):
             verb = self.one_of(("start", "stop", "stop", "reboot"))
             reply = await self.ask("POST", f"{path}/{verb}", query={"hard": "true"} if verb == "reboot" else {})
             if verb == "stop" and reply.status == 202 and self.chance(0.7):
-                await self.house.machine.clock.sleep(2)
+                await self.system.machine.clock.sleep(2)
                 await self.ask("POST", f"{path}/start")
         elif draw < 0.85:
             await self._undercut(instance)
@@ -146,8 +146,8 @@ class Owners(Tenant):
 
     async def _delete(self, instance: str) -> None:
         """Ask for an instance to go. Where the policy of its project is against that, it stays."""
-        policy, there = self._policy(instance, "keeps"), Firm(self.book, (THERE, "instance", instance))
-        with self.book.asking({(THERE, "instance", instance): GONE}) as asked:
+        policy, there = self._policy(instance, "keeps"), Firm(self.history, (THERE, "instance", instance))
+        with self.history.asking({(THERE, "instance", instance): GONE}) as asked:
             reply, asked.verdict = await self._twice("DELETE", f"{INSTANCES}/{instance}", None, "")
         is_kept = policy.is_still(value=True) and there.is_still(THERE, asked)
         assert not (is_kept and reply.status == 202), f"the policy keeps the instance {instance}, and it was deleted"
@@ -165,14 +165,14 @@ class Owners(Tenant):
             if planned.status != 200 or self.chance(0.3):
                 return
             query = {"plan": planned.json["hash"]}
-            self.book.agreed[instance].add(made_of(spec))
+            self.history.agreed[instance].add(made_of(spec))
         await self._put(instance, body, query)
 
     async def _put(self, instance: str, body: Mapping[str, Any], query: Mapping[str, str]) -> None:
         """Ask for a change. Where the policy of its project demands a plan, nothing is destroyed without its hash."""
         wishes, policy = wishes_of(instance, body["spec"]), self._policy(instance, "plans")
-        before = {key: Firm(self.book, key) for key in wishes if key[0] in ANEW}
-        with self.book.asking(wishes) as asked:
+        before = {key: Firm(self.history, key) for key in wishes if key[0] in ANEW}
+        with self.history.asking(wishes) as asked:
             reply, asked.verdict = await self._twice("PUT", f"{INSTANCES}/{instance}", body, "", query=query)
         is_destroyed = any(
             firm.value not in {UNKNOWN, wishes[key]} and firm.is_still(firm.value, asked)
@@ -182,22 +182,22 @@ class Owners(Tenant):
         assert not (is_demanded and is_destroyed and reply.status == 202), f"the instance {instance} changed unplanned"
 
     def _policy(self, instance: str, what: str) -> Firm:
-        return Firm(self.book, (f"policy {what}", "project", self.book.known["instance"][instance].project))
+        return Firm(self.history, (f"policy {what}", "project", self.history.known["instance"][instance].project))
 
     async def _undercut(self, instance: str) -> None:
         """Remove its server at region, behind compute's back; it is made again, with another port."""
-        self.book.undercut.add(instance)
+        self.history.undercut.add(instance)
         await self.remove("server", instance)
 
     async def _look(self, instance: str) -> None:
         for what in (self.one_of(_LOOKS), self.one_of(_LOOKS)):
             reply = await self.ask("GET", INSTANCES if what == "list" else f"{INSTANCES}/{instance}{what}")
             if what == "/sshkey" and reply.status == 200:
-                self.book.private_keys.add(reply.json["privateKey"])
+                self.history.private_keys.add(reply.json["privateKey"])
 
     def _drawn(self, network: str) -> dict[str, Any]:
         """Return something that can be wanted of an instance on a network."""
-        place = self.book.known["network"][network]
+        place = self.history.known["network"][network]
         authorities = self.living("authority", ("project", place.project))
         groups = [each for each in self.living("group", ("network", network)) if self.chance(0.5)]
         spec: dict[str, Any] = {
@@ -212,19 +212,19 @@ class Owners(Tenant):
 
     def image(self, network: str) -> str:
         """Return what an instance on a network is to be made of, now and then an image of the customers' own."""
-        region = self.book.regions[network]
-        own = [each for each in self.living("image") if self.book.regions[each] == region]
+        region = self.history.regions[network]
+        own = [each for each in self.living("image") if self.history.regions[each] == region]
         return self.one_of(own if own and self.chance(0.3) else IMAGES)
 
     async def _snapshot(self, instance: str) -> None:
-        since, place = self.book.now(), self.book.known["instance"][instance]
-        body = {"metadata": {"name": self.book.name("image")}}
+        since, place = self.history.now(), self.history.known["instance"][instance]
+        body = {"metadata": {"name": self.history.name("image")}}
         reply, verdict = await self._twice("POST", f"{INSTANCES}/{instance}/snapshot", body, self._key())
         if verdict == "yes":
-            network = next(id_ for kind, id_ in self.book.homes["instance", instance] if kind == "network")
+            network = next(id_ for kind, id_ in self.history.homes["instance", instance] if kind == "network")
             image = reply.json["metadata"]["id"]
-            self.book.regions[image] = self.book.regions[network]
-            self.book.made("image", image, Place(place.organization), since=since)
+            self.history.regions[image] = self.history.regions[network]
+            self.history.made("image", image, Payer(place.organization), since=since)
 
     def _key(self) -> str:
         return self._randomness.token_bytes(8).hex() if self.chance(0.5) else ""

@@ -1,8 +1,8 @@
 """Customers who protect instances, and set what holds for all instances of a project."""
 
-from tests.kit.compute.house import INSTANCES
+from tests.kit.compute.environment import INSTANCES
 from tests.kit.sim_compute.customers import Owners
-from tests.kit.sim_identity.book import Place, Wishes
+from tests.kit.sim_identity.history import Payer, Wishes
 
 
 class Guards(Owners):
@@ -19,7 +19,7 @@ class Guards(Owners):
             instance = self.one_of(owned)
             await (self._delete(instance) if self.chance(0.4) else self._change(instance, f"{INSTANCES}/{instance}"))
 
-    async def _govern(self, place: Place) -> None:
+    async def _govern(self, place: Payer) -> None:
         path = f"/api/v2/organizations/{place.organization}/projects/{place.project}/policy"
         if self.chance(0.2):
             await self.ask("GET", path)
@@ -29,7 +29,7 @@ class Guards(Owners):
             ("policy keeps", "project", place.project): keeps,
             ("policy plans", "project", place.project): plans,
         }
-        with self.book.asking(wishes) as asked:
+        with self.history.asking(wishes) as asked:
             _, asked.verdict = await self._twice("PUT", path, {"deletion": keeps, "plan": plans}, "")
 
     async def _protect(self, instance: str) -> None:

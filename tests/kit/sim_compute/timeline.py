@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.compute.kinds import INSTANCE
 from remuda.store.logs import Log, subject_of
-from tests.kit.sim_compute.book import ComputeBook
+from tests.kit.sim_compute.history import ComputeHistory
 
 ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
 """Why an instance goes."""
@@ -19,14 +19,14 @@ CHANGES = {"ChangeRequested", "OperationStarted", "OperationUndoing", "Operation
 Entry = Mapping[str, Any]
 
 
-async def check_timelines(log: Log, book: ComputeBook) -> int:
+async def check_timelines(log: Log, history: ComputeHistory) -> int:
     """Hold the timelines of all instances that customers know against the laws; return how many entries there were."""
     count = 0
-    for id_ in book.known["instance"]:
+    for id_ in history.known["instance"]:
         entries = await _entries(log, id_)
         count += len(entries)
         for uid in {entry["uid"] for entry in entries if "uid" in entry}:
-            _check_life([entry for entry in entries if entry.get("uid", uid) == uid], id_, book)
+            _check_life([entry for entry in entries if entry.get("uid", uid) == uid], id_, history)
     return count
 
 
@@ -40,7 +40,7 @@ async def _entries(log: Log, id_: str) -> list[Entry]:
     return found
 
 
-def _check_life(entries: Iterable[Entry], id_: str, book: ComputeBook) -> None:
+def _check_life(entries: Iterable[Entry], id_: str, history: ComputeHistory) -> None:
     """Every effect has a cause before it. Operations do not know the uid, and so are in every life of a name.
 
     An effect may be told twice: whoever cannot write what it made of it tells of it all the same, and comes again. Or
@@ -51,7 +51,7 @@ def _check_life(entries: Iterable[Entry], id_: str, book: ComputeBook) -> None:
     anew: list[Entry] = []
     for entry in entries:
         event, told = entry["event"], f"the instance {id_}: {entry} comes after {seen}"
-        if event == "LetGo":
+        if event == "FinalizerRemoved":
             assert ENDS & set(seen), told
         elif event in ANEW and not any(_is_same(entry, other) for other in anew):
             anew.append(entry)
@@ -60,8 +60,8 @@ def _check_life(entries: Iterable[Entry], id_: str, book: ComputeBook) -> None:
             assert "OperationDone" in seen, told
         elif event == "MadeAgain":
             assert "ServerMade" in seen, told
-            is_disturbed = any(server.startswith(f"server-{id_}.") for server in book.disturbed)
-            assert id_ in book.undercut or is_disturbed, told
+            is_disturbed = any(server.startswith(f"server-{id_}.") for server in history.disturbed)
+            assert id_ in history.undercut or is_disturbed, told
         seen.append(event)
 
 

@@ -7,8 +7,8 @@ from remuda.identity.kinds.users import user_id
 from remuda.identity.oauth.clients import CLI
 from remuda.identity.tokens.secrets import token_hash
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import CONSOLE_URI, COOKIE, Browser, Forms, sent_to
-from tests.kit.sim_identity.book import Code, Session, verdict_of
+from tests.kit.identity.login import CONSOLE_URI, COOKIE, Browser, Forms, sent_to
+from tests.kit.sim_identity.history import Code, Session, verdict_of
 from tests.kit.sim_identity.sessions import CONSOLE_PROOF, TokenHolder
 
 GUESTS = ("guest-one@acme.test", "guest-two@apex.test")
@@ -43,15 +43,15 @@ class Guests(TokenHolder):
         if login is None:
             return
         code = Code(sent["code"], login.spec.user, login.name)
-        self.book.codes.append(code)
-        self.book.secrets.add(code.text)
+        self.history.codes.append(code)
+        self.history.secrets.add(code.text)
         if self.chance(0.8):
             await self._bring(code)
 
     async def _give_password(self, browser: Browser, page: Reply, guest: str) -> Reply:
         """Type a password that is, was or may be right."""
-        known = self.book.facts["password", "person", guest]
-        password = self.one_of([*sorted(map(str, known.possible)), self.house.first_password, WRONG])
+        known = self.history.facts["password", "person", guest]
+        password = self.one_of([*sorted(map(str, known.possible)), self.system.first_password, WRONG])
         before, at_peace = known.possible, not known.is_disputed
         page = self._noted("POST", "/oauth2/v2/login", await browser.submit(page, email=guest, password=password))
         if page.status == 302:
@@ -63,11 +63,11 @@ class Guests(TokenHolder):
 
     async def _exchange(self) -> None:
         """Bring a code, for the first time or again."""
-        if self.book.codes:
-            await self._bring(self.one_of(self.book.codes[-4:]))
+        if self.history.codes:
+            await self._bring(self.one_of(self.history.codes[-4:]))
 
     async def _bring(self, code: Code) -> None:
-        since = self.book.now()
+        since = self.history.now()
         code.tries += 1
         is_first, earlier = code.tries == 1, code.session
         if earlier is not None:
@@ -78,7 +78,7 @@ class Guests(TokenHolder):
             assert code.session is None, "a code was good twice"
             code.session = self.begun(reply, code.login, since)
             code.session.may_have_ended |= not is_first or code.tries > 1
-            ended = self.book.logged_out.get(code.login)
+            ended = self.history.logged_out.get(code.login)
             assert ended is None or ended > since, "a code was good after its login had ended"
         elif verdict == "no" and earlier is not None:
             earlier.has_ended = True
@@ -90,7 +90,7 @@ class Guests(TokenHolder):
         login = await self._login()
         if begun.status != 200 or login is None:
             return
-        browser, since = self._at_browser(), self.book.now()
+        browser, since = self._at_browser(), self.history.now()
         shown = await browser.get(DEVICE, {"user_code": begun.json["user_code"]})
         if self._noted("GET", DEVICE, shown).status != 200 or b'value="approve"' not in shown.body:
             return
@@ -117,7 +117,7 @@ class Guests(TokenHolder):
         if not shown:
             return
         chosen = self.one_of(sorted(shown))
-        mine = [each for each in self.book.sessions if each.id == chosen]
+        mine = [each for each in self.history.sessions if each.id == chosen]
         for session in mine:
             session.may_have_ended = True
         reply = await browser.submit(page, button=("session", chosen), form=shown[chosen])
@@ -134,13 +134,13 @@ class Guests(TokenHolder):
         page = self._noted("GET", "/oauth2/v2/logout", await browser.get("/oauth2/v2/logout"))
         if page.status != 200 or b"<form" not in page.body:
             return
-        mine = [each for each in self.book.sessions if each.login == login.name]
-        self.book.leaving.add(login.name)
+        mine = [each for each in self.history.sessions if each.login == login.name]
+        self.history.leaving.add(login.name)
         for session in mine:
             session.may_have_ended = True
         done = self._noted("POST", "/oauth2/v2/logout", await browser.submit(page))
         if done.status < 400:
-            self.book.logged_out[login.name] = self.book.now()
+            self.history.logged_out[login.name] = self.history.now()
             for session in mine:
                 session.has_ended = True
 
@@ -151,35 +151,35 @@ class Guests(TokenHolder):
         if link.status != 201 or self.chance(0.2):
             return
         secret = parse_qs(urlsplit(link.json["link"]).query)["link"][0]
-        chosen = f"{self.book.name('password')} of some length"
-        self.book.secrets |= {secret, chosen}
-        mine = [each for each in self.book.sessions if each.user == user_id(guest)]
-        self.book.choosing[guest] += 1
+        chosen = f"{self.history.name('password')} of some length"
+        self.history.secrets |= {secret, chosen}
+        mine = [each for each in self.history.sessions if each.user == user_id(guest)]
+        self.history.choosing[guest] += 1
         for session in mine:
             session.may_have_ended = True
-        with self.book.asking({("password", "person", guest): chosen}) as asked:
+        with self.history.asking({("password", "person", guest): chosen}) as asked:
             form = {"link": secret, "chosen": chosen, "again": chosen}
             reply = await self.send("POST", "/oauth2/v2/password", form=form, token="")
             asked.verdict = verdict_of(reply)
         if asked.verdict == "yes":
             for session in mine:
                 session.has_ended = True
-        self.book.choosing[guest] -= asked.verdict != "unclear"
-        self.book.chosen[guest] = self.book.now()
+        self.history.choosing[guest] -= asked.verdict != "unclear"
+        self.history.chosen[guest] = self.history.now()
 
     async def _login(self) -> BrowserLogin | None:
         """Return who is logged in in this browser, as the store has it."""
         if self._browser is None or COOKIE not in self._browser.cookies:
             return None
         wanted = token_hash(self._browser.cookies[COOKIE])
-        found = await self.house.read(BrowserLogin)
+        found = await self.system.read(BrowserLogin)
         return next((each for each in found if each.spec.cookie_hash == wanted), None)
 
     def _at_browser(self) -> Browser:
         """Return the browser, which asks whichever process is at hand."""
         if self._browser is None:
-            self._browser = Browser(self.house.client(None))
-        self._browser.client = self.house.client(None)
+            self._browser = Browser(self.system.client(None))
+        self._browser.client = self.system.client(None)
         return self._browser
 
     def _noted(self, method: str, path: str, reply: Reply) -> Reply:

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
 from remuda.identity.operator_tokens import new_request, seal_request
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import CONSOLE, request
-from tests.kit.sim_identity.asking import ORGANIZATIONS, Customer
-from tests.kit.sim_identity.book import GONE, THERE, Place, Token, claims_of
+from tests.kit.identity.login import CONSOLE, request
+from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
 from tests.kit.sim_identity.guests import GUESTS
+from tests.kit.sim_identity.history import GONE, THERE, Payer, Token, claims_of
 from tests.kit.sim_identity.sessions import CONSOLE_PROOF, TOKEN
 from tests.kit.simulation.store import SEALER
 
@@ -35,25 +35,25 @@ class Readers(Customer):
 
     async def try_all(self) -> None:
         """Try every token there is, in every way."""
-        for token in self.book.tokens:
+        for token in self.history.tokens:
             for way in range(len(_WAYS)):
                 await self._try(token, way)
 
     async def _try_token(self) -> None:
-        if self.book.tokens:
-            await self._try(self.one_of(self.book.tokens), self._randomness.randrange(len(_WAYS)))
+        if self.history.tokens:
+            await self._try(self.one_of(self.history.tokens), self._randomness.randrange(len(_WAYS)))
 
     async def _try(self, token: Token, way: int) -> None:
         """See that a token is good exactly for as long as it should be."""
-        offset = self.house.clock_offset
-        may, surely = self.house.may_be_good(token), self.house.is_surely_good(token)
+        offset = self.system.clock_offset
+        may, surely = self.system.may_be_good(token), self.system.is_surely_good(token)
         is_good = await _WAYS[way](self, token)
-        if is_good is None or self.house.clock_offset != offset:
+        if is_good is None or self.system.clock_offset != offset:
             return
         if is_good:
-            assert may or self.house.may_be_good(token), f"a token is good that should not be: {token}"
+            assert may or self.system.may_be_good(token), f"a token is good that should not be: {token}"
         else:
-            assert not (surely and self.house.is_surely_good(token)), f"a token is not good that should be: {token}"
+            assert not (surely and self.system.is_surely_good(token)), f"a token is not good that should be: {token}"
 
     async def by_name(self, token: Token) -> bool | None:
         """Ask for something as whoever has the token."""
@@ -89,7 +89,7 @@ class Readers(Customer):
             paths += [f"{ORGANIZATIONS}/{organization}{each}" for each in INSIDE]
         for kind, plural in (("project", "projects"), ("group", "groups")):
             if id_ := self.known(kind):
-                home = f"{ORGANIZATIONS}/{self.book.known[kind][id_].organization}/{plural}/{id_}"
+                home = f"{ORGANIZATIONS}/{self.history.known[kind][id_].organization}/{plural}/{id_}"
                 paths += [home, f"{home}/quotas"] if kind == "project" else [home]
         path = self.one_of(paths)
         reply = await self.send("GET", path)
@@ -106,7 +106,7 @@ class Readers(Customer):
         reply = await self.send("GET", f"{ORGANIZATIONS}/{organization}/{plural}")
         for each in reply.json if reply.status == 200 else ():
             if "deletionTime" not in each["metadata"]:
-                self.book.known[LISTS[plural]].setdefault(each["metadata"]["id"], Place(organization))
+                self.history.known[LISTS[plural]].setdefault(each["metadata"]["id"], Payer(organization))
 
     async def _register(self) -> None:
         """Register a client, give it another secret, change it, forget it, or see whether its secret is good."""
@@ -118,52 +118,52 @@ class Readers(Customer):
         elif self.chance(0.4):
             await self._rotate_client(client)
         elif self.chance(0.5):
-            name = self.book.name("client")
-            with self.book.asking({("name", "client", client): name}) as asked:
+            name = self.history.name("client")
+            with self.history.asking({("name", "client", client): name}) as asked:
                 _, asked.verdict = await self.write("PUT", f"{CLIENTS}/{client}", _client(name))
         else:
             await self.send("GET", f"{CLIENTS}/{client}")
-            with self.book.asking({(THERE, "client", client): GONE}) as asked:
+            with self.history.asking({(THERE, "client", client): GONE}) as asked:
                 _, asked.verdict = await self.write("DELETE", f"{CLIENTS}/{client}")
 
     async def _make_client(self) -> None:
-        since, name = self.book.now(), self.book.name("client")
+        since, name = self.history.now(), self.history.name("client")
         reply, verdict = await self.write("POST", CLIENTS, _client(name))
         if verdict == "yes":
             secret = reply.json["status"].get("clientSecret", "")
             shown = {"secret": secret} if secret else {}
-            self.book.made("client", reply.json["metadata"]["id"], Place(), since=since, name=name, **shown)
-            self.book.secrets |= set(shown.values())
+            self.history.made("client", reply.json["metadata"]["id"], Payer(), since=since, name=name, **shown)
+            self.history.secrets |= set(shown.values())
         elif verdict == "no":
-            self.book.refused.add(name)
+            self.history.refused.add(name)
 
     async def _rotate_client(self, client: str) -> None:
-        with self.book.asking({("secret", "client", client): f"rotation {self.book.now()}"}) as asked:
+        with self.history.asking({("secret", "client", client): f"rotation {self.history.now()}"}) as asked:
             reply, asked.verdict = await self.write("POST", f"{CLIENTS}/{client}/rotate")
             if asked.verdict == "yes":
                 secret = reply.json["status"]["clientSecret"]
                 asked.reveal(secret)
-                self.book.secrets.add(secret)
-                self.book.spent[client].append(secret)
+                self.history.secrets.add(secret)
+                self.history.spent[client].append(secret)
 
     async def _try_client(self, client: str) -> None:
         """See that the last secret of a client is good, and none before it."""
-        fact, spent = self.book.facts["secret", "client", client], self.book.spent[client]
+        fact, spent = self.history.facts["secret", "client", client], self.history.spent[client]
         shown = self.one_of([*spent, *sorted(map(str, fact.possible))])
-        before, was_gone = fact.possible, self.book.may_be_gone("client", client)
+        before, was_gone = fact.possible, self.history.may_be_gone("client", client)
         form = {"client_id": client, "client_secret": shown, "scope": "openid"}
         reply = await self.send("POST", "/oauth2/v2/device_authorization", form=form, token="")
         after = before | fact.possible
         if reply.status == 200:
             assert shown in after, "a client's secret is good that should not be"
         elif reply.status == 401:
-            is_sure = after == {shown} and not (was_gone or self.book.may_be_gone("client", client))
+            is_sure = after == {shown} and not (was_gone or self.history.may_be_gone("client", client))
             assert not is_sure, "a client's secret is not good that should be"
 
     async def _issue(self) -> None:
         """Have a token made as an operator on the machine does."""
         asked = new_request(
-            clock=self.house.machine.clock,
+            clock=self.system.machine.clock,
             randomness=self._randomness,
             subject=self.one_of(GUESTS),
             life=timedelta(minutes=self.one_of((1, 30))),
@@ -174,8 +174,8 @@ class Readers(Customer):
         reply = await self.send("POST", "/api/v1/operator/tokens", body, token="")
         if reply.status == 200:
             text = reply.json["accessToken"]
-            self.book.tokens.append(Token(text, claims_of(text)))
-            self.book.secrets.add(text)
+            self.history.tokens.append(Token(text, claims_of(text)))
+            self.history.secrets.add(text)
 
 
 _WAYS = (Readers.by_name, Readers.by_userinfo, Readers.by_form, Readers.by_passport, Readers.by_introspection)

@@ -5,10 +5,10 @@ from typing import Any
 
 from remuda.identity.oauth.clients import CLI
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login_ground import CONSOLE, CONSOLE_SECRET
-from tests.kit.sim_identity.asking import Customer
-from tests.kit.sim_identity.book import Session, Token, Verdict, claims_of, verdict_of
+from tests.kit.identity.login import CONSOLE, CONSOLE_SECRET
+from tests.kit.sim_identity.customer import Customer
 from tests.kit.sim_identity.facts import Fact
+from tests.kit.sim_identity.history import Session, Token, Verdict, claims_of, verdict_of
 
 TOKEN = "/oauth2/v2/token"
 CONSOLE_PROOF = {"client_id": CONSOLE, "client_secret": CONSOLE_SECRET}
@@ -25,7 +25,7 @@ class TokenHolder(Customer):
 
     async def refresh_again(self) -> None:
         """Come with a refresh token that was used before, as a thief does."""
-        used = [each for each in self.book.sessions if each.used]
+        used = [each for each in self.history.sessions if each.used]
         if used:
             session = self.one_of(used)
             await self._refresh_with(session, self.one_of(session.used))
@@ -34,8 +34,8 @@ class TokenHolder(Customer):
         fact = session.refresh
         is_good = fact.is_surely(shown) and not fact.is_disputed
         session.may_have_ended |= not is_good
-        was_over, is_sure = session.has_ended, is_good and self.house.is_alive(session)
-        number = fact.ask(f"unseen {self.book.now()}")
+        was_over, is_sure = session.has_ended, is_good and self.system.is_alive(session)
+        number = fact.ask(f"unseen {self.history.now()}")
         reply, verdict = await self.token({"grant_type": "refresh_token", "refresh_token": shown, **_proof(session)})
         if verdict == "yes":
             assert not was_over, "an ended session was refreshed"
@@ -47,21 +47,21 @@ class TokenHolder(Customer):
         elif verdict == "no":
             fact.refused(number)
             is_over = session.may_have_ended or fact.is_disputed
-            assert not is_sure or is_over or not self.house.is_alive(session), f"refused: {reply.body!r}"
+            assert not is_sure or is_over or not self.system.is_alive(session), f"refused: {reply.body!r}"
             session.has_ended |= "reuse" in reply.json["error_description"]
 
     async def revoke(self) -> None:
         """Revoke an access token."""
-        tokens = [each for each in self.book.tokens if each.session is not None]
+        tokens = [each for each in self.history.tokens if each.session is not None]
         if not tokens:
             return
         token = self.one_of(tokens)
         assert token.session is not None
         token.may_be_revoked = True
-        is_judged = self.house.is_in_time(token.claims)
+        is_judged = self.system.is_in_time(token.claims)
         reply = await self._show("/oauth2/v2/revoke", token.text, token.session)
         # What has expired is not good anyhow, and nobody writes that down.
-        if reply.status == 200 and is_judged and self.house.is_in_time(token.claims):
+        if reply.status == 200 and is_judged and self.system.is_in_time(token.claims):
             token.is_revoked = True
 
     async def revoke_session(self) -> None:
@@ -73,7 +73,7 @@ class TokenHolder(Customer):
             session.has_ended |= reply.status == 200
 
     def _refreshable(self) -> list[Session]:
-        open_ = [each for each in self.book.sessions if not each.has_ended]
+        open_ = [each for each in self.history.sessions if not each.has_ended]
         return [each for each in open_ if any(map(_is_token, each.refresh.possible))]
 
     def _shown(self, session: Session) -> str:
@@ -89,19 +89,19 @@ class TokenHolder(Customer):
     def begun(self, reply: Reply, login: str, since: int, *, is_public: bool = False) -> Session:
         """Note a session that somebody was given."""
         claims, told = claims_of(reply.json["access_token"]), reply.json
-        refresh = Fact(self.book.moments)
+        refresh = Fact(self.history.moments)
         refresh.granted(refresh.ask(told["refresh_token"], since=since))
         session = Session(claims["sid"], claims["uid"], login, claims["iat"], refresh, is_public=is_public)
         guest = claims["sub"]
-        session.may_have_ended = bool(self.book.choosing[guest]) or self.book.chosen[guest] > since
-        session.may_have_ended |= login in self.book.leaving
-        self.book.sessions.append(session)
+        session.may_have_ended = bool(self.history.choosing[guest]) or self.history.chosen[guest] > since
+        session.may_have_ended |= login in self.history.leaving
+        self.history.sessions.append(session)
         self._given(session, told)
         return session
 
     def _given(self, session: Session, told: Any) -> None:
-        self.book.tokens.append(Token(told["access_token"], claims_of(told["access_token"]), session=session))
-        self.book.secrets |= {told["access_token"], told["refresh_token"]}
+        self.history.tokens.append(Token(told["access_token"], claims_of(told["access_token"]), session=session))
+        self.history.secrets |= {told["access_token"], told["refresh_token"]}
 
 
 def _proof(session: Session) -> Mapping[str, str]:

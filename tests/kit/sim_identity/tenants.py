@@ -4,9 +4,9 @@ from typing import Any
 from urllib.parse import quote
 
 from remuda.resources.conventions import ORGANIZATION
-from tests.kit.sim_identity.asking import ORGANIZATIONS, Customer
-from tests.kit.sim_identity.book import GONE, THERE, Place
-from tests.kit.sim_identity.sight import Seen
+from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
+from tests.kit.sim_identity.history import GONE, THERE, Payer
+from tests.kit.sim_identity.snapshot import IdentitySnapshot
 
 DOMAINS = ("acme.test", "apex.test")
 REFERENCES = ("networks.region.test/one", "instances.compute.test/two")
@@ -19,7 +19,9 @@ class Tenants(Customer):
     async def act(self) -> None:
         """Do one thing."""
         organization = self.known("organization")
-        living = [each for each in self.book.known["organization"] if not self.book.may_be_gone("organization", each)]
+        living = [
+            each for each in self.history.known["organization"] if not self.history.may_be_gone("organization", each)
+        ]
         if not living or (len(living) < MOST_ORGANIZATIONS and self.chance(0.2)):
             await self._make_organization()
         elif self.chance(0.05):
@@ -31,7 +33,7 @@ class Tenants(Customer):
         else:
             await self._project(organization)
 
-    async def let_go_of_all(self, seen: Seen) -> None:
+    async def let_go_of_all(self, seen: IdentitySnapshot) -> None:
         """Need no project any more that is to go."""
         for project in seen.project.values():
             home = f"{ORGANIZATIONS}/{project.metadata.labels[ORGANIZATION]}/projects/{project.name}"
@@ -39,23 +41,23 @@ class Tenants(Customer):
                 await self.send("DELETE", f"{home}/references/{_twice_quoted(reference)}")
 
     async def _make_organization(self) -> None:
-        since, name = self.book.now(), self.book.name("organization")
+        since, name = self.history.now(), self.history.name("organization")
         body = {"metadata": {"name": name}, "spec": {"organizationType": "adhoc"}}
         reply, verdict = await self.write("POST", ORGANIZATIONS, body)
         if verdict == "yes":
-            self.book.made("organization", reply.json["metadata"]["id"], Place(), since=since, name=name)
+            self.history.made("organization", reply.json["metadata"]["id"], Payer(), since=since, name=name)
         elif verdict == "no":
-            self.book.refused.add(name)
+            self.history.refused.add(name)
 
     async def _change_organization(self, organization: str) -> None:
-        path, name = f"{ORGANIZATIONS}/{organization}", self.book.name("organization")
+        path, name = f"{ORGANIZATIONS}/{organization}", self.history.name("organization")
         body = {"metadata": {"name": name}, "spec": self._logins(organization)}
         headers = await self.tagged(path)
-        with self.book.asking({("name", "organization", organization): name}) as asked:
+        with self.history.asking({("name", "organization", organization): name}) as asked:
             _, asked.verdict = await self.write("PUT", path, body, headers=headers)
 
     def _logins(self, organization: str) -> dict[str, Any]:
-        provider = self.known("provider", Place(organization))
+        provider = self.known("provider", Payer(organization))
         if not provider or self.chance(0.5):
             return {"organizationType": "adhoc"}
         return {
@@ -66,33 +68,33 @@ class Tenants(Customer):
         }
 
     async def _provide(self, organization: str) -> None:
-        home, provider = f"{ORGANIZATIONS}/{organization}/oauth2providers", self.known("provider", Place(organization))
-        name = self.book.name("provider")
+        home, provider = f"{ORGANIZATIONS}/{organization}/oauth2providers", self.known("provider", Payer(organization))
+        name = self.history.name("provider")
         body = {"metadata": {"name": name}, "spec": {"issuer": "https://login.test", "clientID": "us"}}
         if not provider or self.chance(0.4):
-            since = self.book.now()
+            since = self.history.now()
             reply, verdict = await self.write("POST", home, body)
             if verdict == "yes":
                 id_ = reply.json["metadata"]["id"]
-                self.book.made("provider", id_, Place(organization), since=since, name=name)
+                self.history.made("provider", id_, Payer(organization), since=since, name=name)
             elif verdict == "no":
-                self.book.refused.add(name)
+                self.history.refused.add(name)
         elif self.chance(0.5):
-            with self.book.asking({("name", "provider", provider): name}) as asked:
+            with self.history.asking({("name", "provider", provider): name}) as asked:
                 _, asked.verdict = await self.write("PUT", f"{home}/{provider}", body)
         else:
             await self._remove("provider", provider, f"{home}/{provider}")
 
     async def _project(self, organization: str) -> None:
         home = f"{ORGANIZATIONS}/{organization}/projects"
-        there = [each for each, place in self.book.known["project"].items() if place.organization == organization]
+        there = [each for each, place in self.history.known["project"].items() if place.organization == organization]
         project = self.one_of(there) if there else ""
         if not project or (len(there) < MOST_PROJECTS and self.chance(0.3)):
             await self._make_project(home, organization)
         elif self.chance(0.4):
             await self._refer(f"{home}/{project}/references")
         elif self.chance(0.5):
-            with self.book.asking({("name", "project", project): (name := self.book.name("project"))}) as asked:
+            with self.history.asking({("name", "project", project): (name := self.history.name("project"))}) as asked:
                 headers = await self.tagged(f"{home}/{project}")
                 body = self._project_body(organization, name)
                 _, asked.verdict = await self.write("PUT", f"{home}/{project}", body, headers=headers)
@@ -100,16 +102,16 @@ class Tenants(Customer):
             await self._remove("project", project, f"{home}/{project}")
 
     async def _make_project(self, home: str, organization: str) -> None:
-        since, name = self.book.now(), self.book.name("project")
+        since, name = self.history.now(), self.history.name("project")
         reply, verdict = await self.write("POST", home, self._project_body(organization, name))
         if verdict == "yes":
             id_ = reply.json["metadata"]["id"]
-            self.book.made("project", id_, Place(organization), since=since, name=name)
+            self.history.made("project", id_, Payer(organization), since=since, name=name)
         elif verdict == "no":
-            self.book.refused.add(name)
+            self.history.refused.add(name)
 
     def _project_body(self, organization: str, name: str) -> dict[str, Any]:
-        groups = [each for each, place in self.book.known["group"].items() if place.organization == organization]
+        groups = [each for each, place in self.history.known["group"].items() if place.organization == organization]
         return {"metadata": {"name": name}, "spec": {"groupIDs": self.some(groups, 2)}}
 
     async def _refer(self, home: str) -> None:
@@ -117,7 +119,7 @@ class Tenants(Customer):
 
     async def _remove(self, kind: str, id_: str, path: str) -> None:
         headers = await self.tagged(path) if kind != "provider" else {}
-        with self.book.asking({(THERE, kind, id_): GONE}) as asked:
+        with self.history.asking({(THERE, kind, id_): GONE}) as asked:
             _, asked.verdict = await self.write("DELETE", path, headers=headers)
 
 

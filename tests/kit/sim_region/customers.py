@@ -9,12 +9,12 @@ from remuda.region.filestorage.classes import class_id
 from remuda.region.networks.controller import new_key_pair
 from remuda.region.servers.rules import server_id
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.household import ORGANIZATIONS
-from tests.kit.region.house import STANDARD
-from tests.kit.sim_identity.book import THERE, Place, Wishes, verdict_of
-from tests.kit.sim_region.asking import PATHS, Customer
-from tests.kit.sim_region.book import IMAGES
-from tests.kit.sim_region.house import CATALOGUES, REGIONS
+from tests.kit.identity.environment import ORGANIZATIONS
+from tests.kit.region.environment import STANDARD
+from tests.kit.sim_identity.history import THERE, Payer, Wishes, verdict_of
+from tests.kit.sim_region.customer import PATHS, Customer
+from tests.kit.sim_region.history import IMAGES
+from tests.kit.sim_region.system import CATALOGUES, REGIONS
 
 KEY = new_key_pair(SeededRandomness(1)).public
 FLAVORS = (STANDARD, "a1f0c0de-0001-4000-8000-000000000001")
@@ -43,7 +43,7 @@ class Landlords(Customer):
 
     async def begin(self) -> None:
         """Make what everybody else needs, unless the machine goes down: nobody else acts then, either."""
-        while len(self.living("project")) < 2 and not self.house.machine.is_down:
+        while len(self.living("project")) < 2 and not self.system.machine.is_down:
             with suppress(Unavailable):
                 organization = await self.organization()
                 if organization:
@@ -51,28 +51,28 @@ class Landlords(Customer):
 
     async def organization(self) -> str:
         """Return the one organization there is, or nothing if it could not be made yet."""
-        if not self.book.known["organization"]:
-            since = self.book.now()
+        if not self.history.known["organization"]:
+            since = self.history.now()
             body = {"metadata": {"name": "acme"}, "spec": {"organizationType": "adhoc"}}
             reply, verdict = await self.write("POST", ORGANIZATIONS, body)
             if verdict == "yes":
-                self.book.made("organization", reply.json["metadata"]["id"], Place(), since=since)
-        return next(iter(self.book.known["organization"]), "")
+                self.history.made("organization", reply.json["metadata"]["id"], Payer(), since=since)
+        return next(iter(self.history.known["organization"]), "")
 
     async def remove_everything(self) -> None:
         """Ask for every project to go that is there, known or not."""
         organization = await self.organization()
-        for project in list((await self.house.see()).of("project")):
+        for project in list((await self.system.see()).of("project")):
             await self.remove("project", project, f"{ORGANIZATIONS}/{organization}/projects/{project}")
 
     async def _make_project(self, organization: str) -> None:
-        since, home = self.book.now(), f"{ORGANIZATIONS}/{organization}/projects"
-        body = {"metadata": {"name": self.book.name("project")}, "spec": {"groupIDs": []}}
-        reply, verdict = await self.write("POST", home, body)
+        since, tenant = self.history.now(), f"{ORGANIZATIONS}/{organization}/projects"
+        body = {"metadata": {"name": self.history.name("project")}, "spec": {"groupIDs": []}}
+        reply, verdict = await self.write("POST", tenant, body)
         if verdict == "yes":
             id_ = reply.json["metadata"]["id"]
-            self.book.put(("project", id_), ("organization", organization))
-            self.book.made("project", id_, Place(organization, id_), since=since)
+            self.history.put(("project", id_), ("organization", organization))
+            self.history.made("project", id_, Payer(organization, id_), since=since)
 
     async def _limit(self, organization: str) -> None:
         kinds = {"networks": (1, 3, 6), "loadbalancers": (0, 2, 5), "publicips": (0, 1, 5), "filestorage": (0, 1 << 40)}
@@ -83,27 +83,27 @@ class Landlords(Customer):
 class Tenant(Customer):
     """Somebody with a project."""
 
-    def place(self) -> Place | None:
+    def place(self) -> Payer | None:
         """Return where something new is to be."""
         projects = self.living("project")
-        return self.book.known["project"][self.one_of(projects)] if projects else None
+        return self.history.known["project"][self.one_of(projects)] if projects else None
 
     def network(self) -> str:
         """Return a network on which something new is to be, now and then one that is going."""
         found = self.living("network")
         if not found or self.chance(0.05):
-            found = list(self.book.known["network"])
+            found = list(self.history.known["network"])
         return self.one_of(found) if found else ""
 
     def image(self, network: str) -> str:
         """Return what a server on a network is to be made of, now and then an image of the customers' own."""
-        region = self.book.regions[network]
-        own = [each for each in self.living("image") if self.book.regions[each] == region]
+        region = self.history.regions[network]
+        own = [each for each in self.living("image") if self.history.regions[each] == region]
         return self.one_of(own if own and self.chance(0.3) else IMAGES)
 
     def network_of(self, server: str) -> str:
         """Return the network that a server is on."""
-        return next(id_ for kind, id_ in self.book.homes["server", server] if kind == "network")
+        return next(id_ for kind, id_ in self.history.homes["server", server] if kind == "network")
 
 
 class Networkers(Tenant):
@@ -119,7 +119,7 @@ class Networkers(Tenant):
         elif network := self.network():
             await self._group(network)
 
-    async def _make_network(self, place: Place) -> None:
+    async def _make_network(self, place: Payer) -> None:
         spec = {
             "organizationId": place.organization,
             "projectId": place.project,
@@ -128,7 +128,7 @@ class Networkers(Tenant):
             "dnsNameservers": [],
         }
         made = await self.make("network", spec, place, servers=(), held=False)
-        self.book.regions[made] = str(spec["regionId"])
+        self.history.regions[made] = str(spec["regionId"])
 
     async def _touch_network(self, network: str) -> None:
         if self.chance(0.6):
@@ -142,7 +142,7 @@ class Networkers(Tenant):
         rules = [{"direction": "ingress", "protocol": "tcp", "port": port} for port in ports]
         if len(groups) < MOST["group"] and self.chance(0.5):
             spec = {"networkId": network, "rules": rules}
-            await self.make("group", spec, self.book.known["network"][network], ("network", network), ports=ports)
+            await self.make("group", spec, self.history.known["network"][network], ("network", network), ports=ports)
         elif groups and self.chance(0.6):
             await self.change("group", self.one_of(groups), {"rules": rules}, ports=ports)
         elif groups:
@@ -168,14 +168,14 @@ class Holders(Tenant):
         listeners = [{"name": "http", "protocol": "tcp", "port": 80, "pool": {"members": [member]}}]
         if len(balancers) < MOST["balancer"] and self.chance(0.5):
             spec = {"networkId": network, "publicIP": is_public, "listeners": listeners}
-            place = self.book.known["network"][network]
+            place = self.history.known["network"][network]
             await self.make("balancer", spec, place, ("network", network), public=is_public)
         elif balancers and self.chance(0.6):
             await self.change("balancer", self.one_of(balancers), {"publicIP": is_public}, public=is_public)
         elif balancers:
             await self.remove("balancer", self.one_of(balancers))
 
-    async def _authority(self, place: Place) -> None:
+    async def _authority(self, place: Payer) -> None:
         found = self.living("authority", ("project", place.project))
         if len(found) < MOST["authority"]:
             spec = {"organizationId": place.organization, "projectId": place.project, "publicKey": KEY}
@@ -183,12 +183,12 @@ class Holders(Tenant):
         else:
             await self.remove("authority", self.one_of(found))
 
-    async def _storage(self, place: Place) -> None:
+    async def _storage(self, place: Payer) -> None:
         storages, region = self.living("storage", ("project", place.project)), self.one_of(REGIONS)
         networks = [each for each in self.living("network", ("project", place.project)) if self.chance(0.7)]
         size = self.one_of((1, 5, 50))
         if len(storages) < MOST["storage"] and self.chance(0.5):
-            networks = [each for each in networks if self.book.regions[each] == region]
+            networks = [each for each in networks if self.history.regions[each] == region]
             spec = {
                 "organizationId": place.organization,
                 "projectId": place.project,
@@ -197,10 +197,10 @@ class Holders(Tenant):
                 **_files(size, networks),
             }
             if made := await self.make("storage", spec, place, size=size << 30):
-                self.book.regions[made] = region
+                self.history.regions[made] = region
         elif storages and self.chance(0.6):
             storage = self.one_of(storages)
-            networks = [each for each in networks if self.book.regions[each] == self.book.regions[storage]]
+            networks = [each for each in networks if self.history.regions[each] == self.history.regions[storage]]
             await self.change("storage", storage, _files(size, networks), size=size << 30)
         elif storages:
             await self.remove("storage", self.one_of(storages))
@@ -219,7 +219,7 @@ class Drivers(Tenant):
             await self._use(self.one_of(servers))
 
     async def _make(self, network: str) -> None:
-        place, is_public, image = self.book.known["network"][network], self.chance(0.3), self.image(network)
+        place, is_public, image = self.history.known["network"][network], self.chance(0.3), self.image(network)
         authorities = self.living("authority", ("project", place.project))
         spec: dict[str, Any] = {
             "networkId": network,
@@ -236,7 +236,7 @@ class Drivers(Tenant):
         # One that has the name of an earlier one has its id as well.
         id_ = server_id(network, AGAIN)
         wishes: Wishes = {(what, "server", id_): value for what, value in {THERE: THERE, **said}.items()}
-        with self.book.asking(wishes) as asked:
+        with self.history.asking(wishes) as asked:
             made = await self.make("server", spec, place, ("network", network), name=AGAIN, **said)
             asked.verdict = "yes" if made else "unclear"
 
@@ -253,7 +253,7 @@ class Drivers(Tenant):
             verb = self.one_of(("start", "start", "stop", "stop", "softreboot", "hardreboot"))
             reply = await self.send("POST", f"{path}/{verb}")
             if verb == "stop" and reply.status == 202 and self.chance(0.7):
-                await self.house.machine.clock.sleep(2)
+                await self.system.machine.clock.sleep(2)
                 await self.send("POST", f"{path}/start")
         elif draw < 0.95:
             self._keep_key(await self.send("GET", f"{path}/sshkey"))
@@ -267,8 +267,8 @@ class Drivers(Tenant):
 
     async def _replace(self, server: str, image: str) -> None:
         path, body = f"{PATHS['server']}/{server}/replace", {"flavorId": self.one_of(FLAVORS), "imageId": image}
-        with self.book.asking({("image", "server", server): image}) as asked:
-            reply = self.noted("POST", path, await self.house.service().send("POST", path, body=body))
+        with self.history.asking({("image", "server", server): image}) as asked:
+            reply = self.noted("POST", path, await self.system.service().send("POST", path, body=body))
             asked.verdict = verdict_of(reply)
 
     def _networking(self, network: str, *, is_public: bool) -> dict[str, Any]:
@@ -277,7 +277,7 @@ class Drivers(Tenant):
 
     def _keep_key(self, reply: Reply) -> None:
         if reply.status == 200:
-            self.book.private_keys.add(reply.json["privateKey"])
+            self.history.private_keys.add(reply.json["privateKey"])
 
 
 class Readers(Customer):
@@ -285,8 +285,8 @@ class Readers(Customer):
 
     async def act(self) -> None:
         """Do one thing."""
-        kind = self.one_of([kind for kind in PATHS if self.book.known[kind]] or ["network"])
-        known = list(self.book.known[kind])
+        kind = self.one_of([kind for kind in PATHS if self.history.known[kind]] or ["network"])
+        known = list(self.history.known[kind])
         path = f"{PATHS[kind]}/{self.one_of(known)}" if known and self.chance(0.6) else PATHS[kind]
         await self.send("GET", path)
 

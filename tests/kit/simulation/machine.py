@@ -12,8 +12,8 @@ from remuda.kernel.randomness import Randomness
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.executor import Done, Work
 from remuda.store.sqlite.store import SqliteStore, open_store
+from tests.kit.simulation.executor import SimExecutor
 from tests.kit.simulation.faults import FaultMenu
-from tests.kit.simulation.lanes import SimLane
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER, sim_ports
@@ -22,7 +22,7 @@ KEEP: tuple[Keep, ...] = ("none", "some", "all")
 _USUAL_S, _SLOW_S = 0.02, 20.0
 
 
-class SlowLane(SimLane):
+class SlowLane(SimExecutor):
     """A lane on which something takes very long now and then."""
 
     def __init__(self, randomness: Randomness, faults: FaultMenu) -> None:

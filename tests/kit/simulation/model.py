@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from remuda.store.objects import FOREGROUND, IN_USE, Resource
-from tests.contract.kinds import Corral, Horse, Ranch
+from tests.kit.sample_kinds import Corral, Horse, Ranch
 
 Key = tuple[type[Resource], str]
 

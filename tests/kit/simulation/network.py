@@ -49,8 +49,8 @@ class SimNetwork:
 
     def listener(self, port: int) -> Listener:
         """Return an address to serve on."""
-        door = _Socket((HOST, port), None, -1)
-        return Listener(ListenAddress(HOST, port), cast("socket.socket", door))
+        transport = _Socket((HOST, port), None, -1)
+        return Listener(ListenAddress(HOST, port), cast("socket.socket", transport))
 
     def url(self, port: int) -> str:
         """Return how a client calls who serves there."""
@@ -68,8 +68,8 @@ class SimNetwork:
         await asyncio.sleep(0)
         if host != HOST or port not in self._listening:
             raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
-        here, there, silence = (HOST, next(self._ports)), (HOST, port), self._silence[0]
-        mine, theirs = _End(self._loop, here, there, silence), _End(self._loop, there, here, silence)
+        farm, there, silence = (HOST, next(self._ports)), (HOST, port), self._silence[0]
+        mine, theirs = _End(self._loop, farm, there, silence), _End(self._loop, there, farm, silence)
         mine.join(theirs)
         theirs.join(mine)
         theirs.begin(self._listening[port]())

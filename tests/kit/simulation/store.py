@@ -7,7 +7,7 @@ import apsw
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
-from tests.kit.simulation.lanes import SimLane
+from tests.kit.simulation.executor import SimExecutor
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World
 
@@ -18,8 +18,8 @@ def sim_ports(world: World) -> SqlitePorts:
     return SqlitePorts(
         clock=world.clock,
         randomness=world.randomness,
-        commits=lambda: SimLane(world.randomness),
-        background=lambda: SimLane(world.randomness),
+        commits=lambda: SimExecutor(world.randomness),
+        background=lambda: SimExecutor(world.randomness),
         vfs=world.disk.vfs_name,
     )
 

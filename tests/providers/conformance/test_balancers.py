@@ -12,8 +12,8 @@ from remuda.providers.contract.loadbalancers import (
     CloudLoadBalancerSpec,
     CloudMember,
 )
-from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, everything, port_spec
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import NETWORK, TENANCY, Bench, everything, port_spec
 
 BALANCER = Handle(TENANCY, balancer_name("f0000000-0000-4000-8000-000000000001", "uid-5"))
 WEB = CloudListener(

@@ -1,6 +1,6 @@
 from remuda.kernel.ids import is_id
-from tests.providers.conformance.bench import Bench
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import Bench
 
 
 @on_every_provider("catalogue")

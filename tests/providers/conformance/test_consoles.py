@@ -2,8 +2,8 @@ import pytest
 
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import WrongState
-from tests.providers.conformance.bench import Bench, handle_of_server
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import Bench, handle_of_server
 
 SERVER = handle_of_server()
 

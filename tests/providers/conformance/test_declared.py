@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import get_type_hints
 
 import pytest
 
 from remuda.providers.contract.provider import Provider
-from tests.providers.conformance.bench import Bench
-from tests.providers.conformance.candidates import CANDIDATES, EVERYTHING, Candidate
+from tests.kit.providers.candidates import CANDIDATES, EVERYTHING, Candidate
+from tests.kit.providers.conformance import Bench
+from tests.kit.providers.protocols import is_protocol, protocol_of, verbs_of
 
 
 def on(candidate: Candidate, directory: Path, check: Callable[[Provider], None]) -> None:
@@ -39,16 +40,3 @@ def test_m22_every_capability_has_all_verbs_of_its_protocol(candidate: Candidate
 def test_the_suite_knows_every_capability_of_the_contract() -> None:
     assert {name for name in get_type_hints(Provider) if is_protocol(protocol_of(name))} == EVERYTHING
     assert verbs_of("ports") == {"converge_port", "find_port", "remove_port", "ports"}
-
-
-def verbs_of(capability: str) -> set[str]:
-    return {verb for verb in vars(protocol_of(capability)) if not verb.startswith("_")}
-
-
-def protocol_of(capability: str) -> Any:
-    annotation = get_type_hints(Provider)[capability]
-    return next((each for each in get_args(annotation) if each is not type(None)), annotation)
-
-
-def is_protocol(annotation: Any) -> bool:
-    return bool(getattr(annotation, "_is_protocol", False))

@@ -2,8 +2,8 @@
 
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import CloudEvent
-from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, handle_of_port, handle_of_server, new_image
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import NETWORK, TENANCY, Bench, handle_of_port, handle_of_server, new_image
 
 SERVER = handle_of_server()
 

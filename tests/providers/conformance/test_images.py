@@ -8,8 +8,8 @@ import pytest
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.catalogue import CloudImageSpec
 from remuda.providers.contract.common import InUse, Rejected
-from tests.providers.conformance.bench import Bench, content, handle_of_server, new_image
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import Bench, content, handle_of_server, new_image
 
 
 @on_every_provider("images")

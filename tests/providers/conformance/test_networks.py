@@ -7,8 +7,8 @@ import pytest
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle, InUse, Rejected, group_name
 from remuda.providers.contract.networks import AddressRange, CloudRoute, CloudRule, CloudSecurityGroup, Tenancy
-from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, everything, network_spec, port_spec
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import NETWORK, TENANCY, Bench, everything, network_spec, port_spec
 
 GROUP = Handle(TENANCY, group_name("e0000000-0000-4000-8000-000000000001", "uid-4"))
 SSH = CloudRule(direction="ingress", protocol="tcp", first_port=22, last_port=22)

@@ -5,8 +5,8 @@ import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.common import InUse, Rejected
-from tests.providers.conformance.bench import Bench, everything, handle_of_port, port_spec
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import Bench, everything, handle_of_port, port_spec
 
 
 @on_every_provider("ports")

@@ -6,8 +6,8 @@ import pytest
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.common import InUse, WrongState
 from remuda.providers.contract.servers import CloudServerVersion
-from tests.providers.conformance.bench import Bench, everything, handle_of_port, handle_of_server
-from tests.providers.conformance.candidates import on_every_provider
+from tests.kit.providers.candidates import on_every_provider
+from tests.kit.providers.conformance import Bench, everything, handle_of_port, handle_of_server
 
 SERVER = handle_of_server()
 

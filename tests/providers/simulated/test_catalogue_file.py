@@ -7,7 +7,7 @@ import pytest
 
 from remuda.kernel.errors import Invalid
 from remuda.providers.simulated.catalogue import load_catalogues, parse_catalogues, without_delays
-from tests.providers.simulated.worlds import USUAL
+from tests.kit.providers.simulated_cloud import USUAL
 
 GOOD = """
 [[flavors]]

@@ -18,8 +18,8 @@ from remuda.providers.contract.networks import Tenancy
 from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.cloud_init import cloud_init_effects
 from tests.kit.environment import options
-from tests.providers.conformance.bench import TENANCY, handle_of_server
-from tests.providers.simulated.worlds import METAL, METAL_IMAGE, PROMPT, Scene, in_cloud
+from tests.kit.providers.conformance import TENANCY, handle_of_server
+from tests.kit.providers.simulated_cloud import METAL, METAL_IMAGE, PROMPT, Scene, in_cloud
 
 SERVER = handle_of_server()
 

@@ -16,9 +16,9 @@ from remuda.providers.contract.servers import CloudServerVersion
 from remuda.providers.simulated.faults import FAULTS, CloudFailed, FaultBounds, RandomFaults, RateLimited
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from tests.kit.environment import options
+from tests.kit.providers.conformance import NETWORK, TENANCY, everything, handle_of_port, handle_of_server, port_spec
+from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of, in_cloud
 from tests.kit.simulation.runner import World, simulate
-from tests.providers.conformance.bench import NETWORK, TENANCY, everything, handle_of_port, handle_of_server, port_spec
-from tests.providers.simulated.worlds import PROMPT, USUAL, Scene, bench_of, in_cloud
 
 SERVER = handle_of_server()
 SLOWLY = USUAL

@@ -15,8 +15,8 @@ from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.simulated.catalogue import SimDurations, without_delays
 from remuda.providers.simulated.operator import open_operator
 from tests.kit.environment import options
-from tests.providers.conformance.bench import handle_of_port, handle_of_server
-from tests.providers.simulated.worlds import PROMPT, USUAL, Scene, bench_of, in_cloud, on_file, with_room
+from tests.kit.providers.conformance import handle_of_port, handle_of_server
+from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of, in_cloud, on_file, with_room
 
 SERVER = handle_of_server()
 OURS = id_in(SERVER.name)

@@ -16,6 +16,7 @@ from remuda.kernel.errors import (
     StoreForeign,
     StoreInaccessible,
     StoreTooNew,
+    StoreTooOld,
 )
 from remuda.kernel.randomness import SystemRandomness
 from remuda.providers.contract.common import Handle, InUse, NoCapacity
@@ -28,9 +29,9 @@ from remuda.providers.simulated.gateway import DiskSync
 from remuda.providers.simulated.operator import open_operator
 from remuda.providers.simulated.provider import open_cloud
 from tests.kit.environment import options
+from tests.kit.providers.conformance import NETWORK, everything, handle_of_port, handle_of_server, port_spec
+from tests.kit.providers.simulated_cloud import USUAL, Scene, bench_of, on_file
 from tests.kit.simulation.runner import World
-from tests.providers.conformance.bench import NETWORK, everything, handle_of_port, handle_of_server, port_spec
-from tests.providers.simulated.worlds import USUAL, Scene, bench_of, on_file
 
 QUICK = without_delays(USUAL)
 
@@ -245,14 +246,17 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         assert path.read_bytes() == before
 
 
-def test_a_file_of_a_later_release_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("found", "error"), [(1, StoreTooOld), (99, StoreTooNew)])
+def test_a_file_of_another_format_is_left_alone(tmp_path: Path, found: int, error: type[Exception]) -> None:
     path = tmp_path / "cloud.db"
     open_database(path, clock=SystemClock()).close()
     connection = apsw.Connection(str(path))
-    connection.pragma("user_version", 99)
+    connection.pragma("user_version", found)
     connection.close()
-    with pytest.raises(StoreTooNew):
+    before = path.stat().st_mtime_ns, path.read_bytes()
+    with pytest.raises(error):
         open_database(path, clock=SystemClock())
+    assert (path.stat().st_mtime_ns, path.read_bytes()) == before
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:

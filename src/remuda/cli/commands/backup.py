@@ -26,7 +26,7 @@ from remuda.datadir import DataDirectory
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, StoreDamaged, Unsealable
-from remuda.kernel.files import move_over, write_private
+from remuda.kernel.files import check_format, move_over, write_private
 from remuda.kernel.sealing import Sealer, load_keyring
 from remuda.store.sqlite.backup import inspected
 from remuda.store.sqlite.file import take_lock
@@ -145,6 +145,7 @@ def restore(
     """
     if not file.is_file():
         raise NotFound("backup", str(file))
+    check_format(file)
     directory = DataDirectory(loaded(config, data, None).configuration.server.data)
     with _writing(directory.path), _locked(directory):
         if directory.store.exists() and not move_aside:

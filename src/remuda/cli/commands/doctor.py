@@ -28,7 +28,7 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError, StoreLocked
 from remuda.kernel.sealing import load_keyring
 from remuda.operations.kinds import OPEN, OPERATION
-from remuda.reconcile.kinds import BREAKER
+from remuda.reconcile.kinds import DELETION_GUARD
 from remuda.region.kinds.orphans import ORPHAN
 from remuda.store.sqlite.backup import Inspection, inspected
 from remuda.store.sqlite.file import take_lock
@@ -150,7 +150,7 @@ def _orphans(store: Inspection) -> Finding:
 
 
 def _breakers(store: Inspection) -> Finding:
-    found = [each["spec"] for each in store.documents(BREAKER) if each.get("spec", {}).get("tripped")]
+    found = [each["spec"] for each in store.documents(DELETION_GUARD) if each.get("spec", {}).get("tripped")]
     if not found:
         return good("removals", "Nothing that nobody asked to remove was stopped from being removed.")
     named = _some(f"{each.get('controller')} {each.get('group', '')}".strip() for each in found)

@@ -254,8 +254,8 @@ def _operations(known: ExplanationInput) -> Iterator[WaitRead]:
         reason = "Stuck" if operation.phase == "stuck" else "OperationOpen"
         detail = f"{spec.saga}, requested by {actor_name(spec.actor)}, is {operation.phase}"
         if status.error is not None:
-            detail += f" after this error: {status.error.sentence}"
-        yield wait_of(reason, since=operation.metadata.creation_timestamp, detail=detail, next_try=status.next_try)
+            detail += f" after this error: {status.error.message}"
+        yield wait_of(reason, since=operation.metadata.creation_timestamp, detail=detail, next_try=status.next_attempt)
 
 
 def _network(known: ExplanationInput) -> Iterator[WaitRead]:

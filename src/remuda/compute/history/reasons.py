@@ -109,7 +109,7 @@ REASONS: Mapping[str, Reason] = {
         "Another resource uses the instance", "user", "Delete that resource, or remove its reference to the instance."
     ),
     "HasChildren": Reason("Objects that the instance owns are being deleted first", "itself", WAIT),
-    "MassDestruction": Reason(
+    "MassDeletion": Reason(
         "Deletion is paused because too many objects would be deleted without a request",
         "operator",
         "Ask the operator to find the cause and to release the deletion guard.",

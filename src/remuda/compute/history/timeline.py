@@ -27,8 +27,8 @@ Facts = Mapping[str, Any]
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 _MESSAGES: Mapping[str, str] = {
-    "Held": "The controller started managing the instance.",
-    "LetGo": "The instance was deleted.",
+    "FinalizerAdded": "The controller started managing the instance.",
+    "FinalizerRemoved": "The instance was deleted.",
     "Undone": "The instance is being deleted because its create operation was rolled back.",
     "DeletionRequested": "Deletion was requested by {actor}.",
     "Started": "The instance was started by {actor}.",
@@ -48,8 +48,8 @@ _MESSAGES: Mapping[str, str] = {
     "AmbiguousServer": "It is not clear which server belongs to the instance, so none is changed: {servers}.",
     "Finding": "The monitor found an inconsistency: {message}.",
     "Repaired": "The monitor repaired an inconsistency: {message}.",
-    "MassDestructionStopped": "Deletion is paused: too many objects would be deleted without a request.",
-    "DestroyedUnasked": "A resource of the instance was deleted without a request.",
+    "MassDeletionStopped": "Deletion is paused: too many objects would be deleted without a request.",
+    "DeletedWithoutRequest": "A resource of the instance was deleted without a request.",
     "OperationStarted": "{what} was requested by {actor}.",
     "OperationDone": "{what} requested by {actor} was accepted.",
     "OperationUndone": "{what} requested by {actor} failed and was rolled back.",
@@ -145,7 +145,7 @@ def _what(facts: Facts) -> str:
 def _undoing(facts: Facts) -> str:
     step, error = facts.get("failedStep"), facts.get("error")
     position = f" at step {step}" if step else ""
-    message = str(error.get("sentence", "")).rstrip(".") if isinstance(error, dict) else ""
+    message = str(error.get("message", "")).rstrip(".") if isinstance(error, dict) else ""
     cause = f": {message}" if message else ""
     return f"{_what(facts)} requested by {facts['actor']} failed{position} and is being rolled back{cause}."
 
@@ -228,7 +228,7 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
         error=_failure(status.error),
         undo_attempts=status.undo_attempts,
         undo_error=_failure(status.undo_error),
-        next_try=status.next_try,
+        next_try=status.next_attempt,
         abandoned_by=status.abandoned_by,
         abandoned_because=status.abandoned_because,
     )
@@ -241,7 +241,7 @@ def is_name_conflict(operation: Operation) -> bool:
 
 
 def _failure(failure: Failure | None) -> FailureRead | None:
-    return None if failure is None else FailureRead(code=failure.code, sentence=failure.sentence)
+    return None if failure is None else FailureRead(code=failure.code, sentence=failure.message)
 
 
 def _steps(operation: Operation, sagas: Sagas) -> Iterator[OperationStepRead]:

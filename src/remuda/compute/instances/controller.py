@@ -35,8 +35,8 @@ from remuda.compute.ports import ComputePorts, IdentityPort, RegionPort, ServerS
 from remuda.kernel.conditions import find_condition
 from remuda.operations.kinds import Operation
 from remuda.providers.absence import AbsenceTracker
-from remuda.quota.lock import is_locked
-from remuda.quota.reservation import OPERATION_OPEN, is_operation_open, payer_of, wait_for_create, with_charged
+from remuda.quota.lock import is_locked, is_operation_open
+from remuda.quota.reservation import OPERATION_OPEN, payer_of, wait_for_create, with_charged
 from remuda.quota.sagas import subject_of_kind
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import RELEASED, Lifecycle, Outcome

@@ -212,11 +212,17 @@ class Instances:
 
         async def delete() -> None:
             found = await self.find(context, permission("instances", "delete"), instance)
-            if not found.is_deleting:
-                await check_deletion_allowed(self.store, found)
             told = requested_event(context, INSTANCE, found, "DeletionRequested")
             log = [*audit_records(context, INSTANCE.plural, found), told]
-            await request_deletion(self.store, context, found, rules.writable_instance(found), log, if_unchanged=True)
+            await request_deletion(
+                self.store,
+                context,
+                found,
+                rules.writable_instance(found),
+                log,
+                check=lambda: check_deletion_allowed(self.store, found),
+                if_unchanged=True,
+            )
 
         await retry_on_conflict(delete)
 

@@ -91,7 +91,7 @@ class Findings:
         return ReconcileContext(
             controller="monitor",
             key=subject.name,
-            cause="scan",
+            cause="resync",
             registry=self._ports.store.registry,
             randomness=self._ports.randomness,
         )

@@ -127,7 +127,7 @@ class AccessLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     route: str | None = None
     principal: str = ""
     error: str | None = None
-    cut: bool = False
+    aborted: bool = False
     """Whether the client disconnected before the response was complete."""
 
 
@@ -200,7 +200,7 @@ class AccessLog:
             route=seen.route,
             principal=seen.principal,
             error=seen.error_code,
-            cut=seen.is_aborted,
+            aborted=seen.is_aborted,
         )
         self._sink.write(self._encode(line))
 

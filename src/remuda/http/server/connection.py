@@ -210,7 +210,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._reaper.connections.add(self)
-        self._wait(self._limits.head_s, "head_too_slow")
+        self._wait(self._limits.head_s, "head_timeout")
         excess = len(self._reaper.connections) - self._limits.connections
         if excess > _SPARE_CONNECTIONS:
             self._close_counted("connections")
@@ -255,7 +255,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._is_in_request = self._is_in_head = True
         if self._is_response_complete():
-            self._wait(self._limits.head_s, "head_too_slow")
+            self._wait(self._limits.head_s, "head_timeout")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header, unless there are too many: in memory they need much more than they send."""
@@ -297,9 +297,9 @@ class Connection(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         elif self._is_in_head:
-            self._wait(self._limits.head_s, "head_too_slow")
+            self._wait(self._limits.head_s, "head_timeout")
         elif self._is_in_request:
-            self._wait(self._limits.linger_s, "body_unwanted")
+            self._wait(self._limits.linger_s, "body_unused")
         else:
             self._wait(self._limits.idle_s, "idle")
 
@@ -321,7 +321,7 @@ class Connection(HttpToolsProtocol):
     def close_now(self) -> None:
         """Close the connection at once because the server stops, and count it if the response is incomplete."""
         if self.transport.get_write_buffer_size():
-            self._close_counted("not_reading")
+            self._close_counted("write_timeout")
         else:
             self.abort()
 
@@ -329,7 +329,7 @@ class Connection(HttpToolsProtocol):
         """Close the connection if a deadline has passed."""
         if self.flow.write_paused or self.transport.is_closing():  # nothing more is written meanwhile
             if self._reading.record(self.transport.get_write_buffer_size(), now):
-                self._close_counted("not_reading")
+                self._close_counted("write_timeout")
             self._deadline = max(self._deadline, now + self._limits.linger_s)
         elif now > self._deadline:
             self._end_late()
@@ -339,7 +339,7 @@ class Connection(HttpToolsProtocol):
             self.abort()
         elif self._deadline_reason == "body_stalled" and self.flow.read_paused:
             self._wait(self._limits.body_stall_s, "body_stalled")  # the server itself does not read
-        elif self._deadline_reason in {"head_too_slow", "body_stalled"}:
+        elif self._deadline_reason in {"head_timeout", "body_stalled"}:
             limit_s = self._limits.head_s if self._is_in_head else self._limits.body_stall_s
             self._reject(TooSlow(limit_s), self._deadline_reason)
         else:

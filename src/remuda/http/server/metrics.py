@@ -21,14 +21,14 @@ UNROUTED = ("none", "none")
 """Service and route of a request without a route."""
 
 CLOSE_REASONS = (
-    "head_too_slow",
+    "head_timeout",
     "head_too_large",
     "malformed",
     "body_stalled",
-    "not_reading",
+    "write_timeout",
     "pipelined",
     "connections",
-    "body_unwanted",
+    "body_unused",
     "idle",
 )
 """Reasons for which the server closes a connection."""
@@ -113,7 +113,7 @@ class Metrics:
             "remuda_http_body_rejects", "Requests rejected because of their body.", "reason", _BODY_REJECTS
         )
         self._connections_closed = self._bind_counter(
-            "remuda_http_connections_cut", "Connections that the server closed.", "reason", CLOSE_REASONS
+            "remuda_http_connections_closed", "Connections that the server closed.", "reason", CLOSE_REASONS
         )
 
     def of(self, service: str | None, route: str | None) -> RouteMeters:

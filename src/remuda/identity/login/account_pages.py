@@ -25,8 +25,8 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import OrganizationUser, User, user_id
 from remuda.identity.login.audit import Records
 from remuda.identity.login.browser_sessions import LoggedIn, Logins
-from remuda.identity.login.browser_state import Leaving, Overview, Pending, States, Visit
-from remuda.identity.login.login_pages import WRONG, Attempts, Entry
+from remuda.identity.login.browser_state import BrowserRequest, BrowserRequestReader, Leaving, Overview, Pending, States
+from remuda.identity.login.login_pages import WRONG, Attempts, LoginPages
 from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, Pages, SessionRow, provider_name
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT
@@ -62,6 +62,7 @@ class AccountPage:
     store: Store
     settings: IdentitySettings
     bindings: Bindings
+    requests: BrowserRequestReader
     states: States
     pages: Pages
     logins: Logins
@@ -69,9 +70,9 @@ class AccountPage:
     clients: Clients
     passwords: Passwords
     records: Records
-    entry: Entry
+    entry: LoginPages
 
-    async def show(self, visit: Visit) -> HtmlPage | Redirect:
+    async def show(self, visit: BrowserRequest) -> HtmlPage | Redirect:
         """Show who is logged in, or ask."""
         known = await self.logins.find(visit.cookie)
         if known is None:
@@ -82,7 +83,7 @@ class AccountPage:
             leaving=self.states.seal(Leaving(), browser=visit.cookie),
         )
 
-    async def change(self, visit: Visit, form: AccountForm) -> HtmlPage | Redirect:
+    async def change(self, visit: BrowserRequest, form: AccountForm) -> HtmlPage | Redirect:
         """End a session, or a login in another browser. What is gone by now is ended already."""
         self.states.open(Overview, form.state, browser=visit.cookie)
         known = await self.logins.find(visit.cookie)
@@ -91,7 +92,7 @@ class AccountPage:
         await self._end(visit, known, form)
         return Redirect(f"{self.settings.issuer}{ACCOUNT}")
 
-    async def _end(self, visit: Visit, known: LoggedIn, form: AccountForm) -> None:
+    async def _end(self, visit: BrowserRequest, known: LoggedIn, form: AccountForm) -> None:
         user, reach = known.user, await self._reach(known)
         for session in reach.sessions:
             if session.name == form.session:
@@ -175,6 +176,7 @@ class PasswordPages:
 
     store: Store
     settings: IdentitySettings
+    requests: BrowserRequestReader
     pages: Pages
     logins: Logins
     passwords: Passwords
@@ -189,14 +191,14 @@ class PasswordPages:
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={made.secret.reveal()}")
         return PasswordLinkRead(link=link, expiry=made.expires)
 
-    async def show(self, visit: Visit, link: str) -> HtmlPage:
+    async def show(self, visit: BrowserRequest, link: str) -> HtmlPage:
         """Ask for a new password."""
         if not link:
             known = await self.logins.find(visit.cookie)
             return self.pages.password(email="" if known is None else known.user.spec.subject)
         return self.pages.password(link=link, email=(await self.passwords.user_of_link(link)).spec.subject)
 
-    async def choose(self, visit: Visit, form: PasswordForm) -> HtmlPage:
+    async def choose(self, visit: BrowserRequest, form: PasswordForm) -> HtmlPage:
         """Take a new password."""
         chosen = form.chosen or Secret("")
         if form.link:
@@ -217,7 +219,7 @@ class PasswordPages:
         witnessed = (context.audit(PASSWORD.plural, user.name, organization=each) for each in told)
         return [record for records in witnessed for record in records]
 
-    async def _change(self, visit: Visit, form: PasswordForm, chosen: Secret) -> HtmlPage:
+    async def _change(self, visit: BrowserRequest, form: PasswordForm, chosen: Secret) -> HtmlPage:
         account = user_id(form.email)
         self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
         is_right = await self.passwords.verify(account, form.password or Secret(""))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.identity.kinds.users import USER, User
-from remuda.identity.login.browser_state import Visit
+from remuda.identity.login.browser_state import BrowserRequest
 from remuda.identity.lookups import organizations_to_tell
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record
@@ -26,28 +26,28 @@ class Records:
     store: Store
     log: Log
 
-    async def succeeded(self, visit: Visit, user: User) -> Sequence[Record]:
+    async def succeeded(self, visit: BrowserRequest, user: User) -> Sequence[Record]:
         """Return the records of something that a user did, for the commit of it."""
         return await self._told(visit, user, _DONE)
 
-    async def denied(self, visit: Visit, user: User) -> Sequence[Record]:
+    async def denied(self, visit: BrowserRequest, user: User) -> Sequence[Record]:
         """Return the records of something that a user did not allow, for the commit of that."""
         return await self._told(visit, user, _DENIED)
 
-    async def failed(self, visit: Visit, user: User | None) -> None:
+    async def failed(self, visit: BrowserRequest, user: User | None) -> None:
         """Keep a record of an attempt that failed, at the account of this user if there is one."""
         await self.log.append([_record(visit, user, _UNKNOWN_CALLER)])
 
-    async def _told(self, visit: Visit, user: User, status: int) -> Sequence[Record]:
+    async def _told(self, visit: BrowserRequest, user: User, status: int) -> Sequence[Record]:
         organizations: Sequence[str | None] = await organizations_to_tell(self.store, user) or [None]
         return [_record(visit, user, status, organization) for organization in organizations]
 
 
-def _record(visit: Visit, user: User | None, status: int, organization: str | None = None) -> Record:
+def _record(visit: BrowserRequest, user: User | None, status: int, organization: str | None = None) -> Record:
     return audit_record(
         component="identity",
         actor=Actor(subject="" if user is None else user.spec.subject),
-        operation=AuditOperation(verb=visit.verb, route=visit.route),
+        operation=AuditOperation(method=visit.verb, route=visit.route),
         resource=AuditTarget(type=USER.plural, id="" if user is None else user.name),
         status=status,
         trace_id=visit.trace_id,

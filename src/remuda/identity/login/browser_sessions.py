@@ -28,7 +28,7 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import USER, User
 from remuda.identity.login.browser_state import BrowserCookie
 from remuda.identity.lookups import find_active_user
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import Sessions, is_overtaken, is_vouched, organization_vouching
 from remuda.kernel.clock import Clock
@@ -146,7 +146,7 @@ class Viewers:
     store: Store
     cookie: BrowserCookie
     logins: Logins
-    rights: Rights
+    permissions: Permissions
 
     async def find(self, cookies: str) -> Principal:
         """Return who is logged in in the browser that sent these cookies, or raise Unauthenticated."""
@@ -155,7 +155,7 @@ class Viewers:
         if known is None:
             raise Unauthenticated("nobody is logged in in this browser")
         organization = await organization_vouching(self.store, known.login.spec.provider)
-        standing = await self.rights.of_user(known.user)
+        standing = await self.permissions.of_user(known.user)
         if organization:
             standing = standing.only_in(organization)
         return Principal(

@@ -25,11 +25,12 @@ ten minutes. Nothing of it is stored: ten thousand logins that nobody finishes c
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
+from remuda.http.routes import Call
 from remuda.identity.federation.code_flow import Ticket
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.tokens.secrets import new_secret, token_hash
@@ -140,7 +141,7 @@ class FamiliarCookie:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class BrowserRequest:
     """One request of a browser."""
 
     cookie: str
@@ -152,6 +153,25 @@ class Visit:
     """What it asked for: the method, and the path as the route table has it."""
     familiar: Familiar
     """Who has logged in in it before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserRequestReader:
+    """Reader of the cookies that a browser sends with a request."""
+
+    cookie: BrowserCookie
+    familiar: FamiliarCookie
+
+    def read(self, call: Call[Any, Any, Any], verb: str, route: str) -> BrowserRequest:
+        sent = call.headers.get("cookie", "")
+        return BrowserRequest(
+            cookie=self.cookie.read(sent),
+            peer=call.peer,
+            trace_id=call.context.trace_id,
+            verb=verb,
+            route=route,
+            familiar=self.familiar.read(sent),
+        )
 
 
 class Pending(msgspec.Struct, frozen=True, omit_defaults=True):

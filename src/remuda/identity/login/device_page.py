@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.login.audit import Records
 from remuda.identity.login.browser_sessions import LoggedIn, Logins
-from remuda.identity.login.browser_state import Pairing, Pending, States, Visit
-from remuda.identity.login.login_pages import Attempts, Entry
+from remuda.identity.login.browser_state import BrowserRequest, BrowserRequestReader, Pairing, Pending, States
+from remuda.identity.login.login_pages import Attempts, LoginPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import DeviceForm
@@ -26,6 +26,7 @@ _BAD = 400
 class DevicePage:
     """Connects devices."""
 
+    requests: BrowserRequestReader
     states: States
     pages: Pages
     logins: Logins
@@ -33,22 +34,22 @@ class DevicePage:
     devices: Devices
     clients: Clients
     records: Records
-    entry: Entry
+    entry: LoginPages
 
-    async def show(self, visit: Visit, code: str) -> HtmlPage | Redirect:
+    async def show(self, visit: BrowserRequest, code: str) -> HtmlPage | Redirect:
         """Ask for the code; or, if the link has it and the user is logged in, whether the device may come in."""
         known = await self.logins.find(visit.cookie)
         if not code or known is None:
             return self.pages.device(code=code)
         return await self._look_up(visit, code, known)
 
-    async def answer(self, visit: Visit, form: DeviceForm) -> HtmlPage | Redirect:
+    async def answer(self, visit: BrowserRequest, form: DeviceForm) -> HtmlPage | Redirect:
         """Take a code, or what somebody says to a device."""
         if form.state:
             return await self._decide(visit, form)
         return await self._look_up(visit, form.user_code, await self.logins.find(visit.cookie))
 
-    async def _look_up(self, visit: Visit, code: str, known: LoggedIn | None) -> HtmlPage | Redirect:
+    async def _look_up(self, visit: BrowserRequest, code: str, known: LoggedIn | None) -> HtmlPage | Redirect:
         self.attempts.code(visit.peer)
         grant = await self.devices.find(code)
         if grant is None:
@@ -63,7 +64,7 @@ class DevicePage:
             known=known.user.spec.subject,
         )
 
-    async def _decide(self, visit: Visit, form: DeviceForm) -> HtmlPage:
+    async def _decide(self, visit: BrowserRequest, form: DeviceForm) -> HtmlPage:
         asked = self.states.open(Pairing, form.state, browser=visit.cookie)
         known = await self.logins.find(visit.cookie)
         if known is None:

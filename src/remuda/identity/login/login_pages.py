@@ -56,12 +56,13 @@ from remuda.identity.login.authorization import (
 from remuda.identity.login.browser_sessions import LIFE, LoggedIn, Logins
 from remuda.identity.login.browser_state import (
     BrowserCookie,
+    BrowserRequest,
+    BrowserRequestReader,
     FamiliarCookie,
     Flight,
     Leaving,
     Pending,
     States,
-    Visit,
     query_of,
 )
 from remuda.identity.login.pages import Pages
@@ -123,12 +124,13 @@ _UNAUTHORIZED, _BAD = 401, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LoginPages:
     """Lets people in."""
 
     store: Store
     randomness: Randomness
     settings: IdentitySettings
+    requests: BrowserRequestReader
     cookie: BrowserCookie
     familiar: FamiliarCookie
     states: States
@@ -143,7 +145,9 @@ class Entry:
     tokens: Tokens
     records: Records
 
-    async def authorize(self, visit: Visit, request: AuthorizationRequest, *, is_form: bool) -> HtmlPage | Redirect:
+    async def authorize(
+        self, visit: BrowserRequest, request: AuthorizationRequest, *, is_form: bool
+    ) -> HtmlPage | Redirect:
         """Answer a client's request: at once, or after a login."""
         client = check_address(request, await self.clients.find(request.client_id))
         pending = Pending(request)
@@ -164,7 +168,9 @@ class Entry:
             return self.passing.refused(pending, unexpected() if is_other else asking)
         return await self.ask(visit, pending, client)
 
-    async def ask(self, visit: Visit, pending: Pending, client: OAuth2Client | None = None) -> HtmlPage | Redirect:
+    async def ask(
+        self, visit: BrowserRequest, pending: Pending, client: OAuth2Client | None = None
+    ) -> HtmlPage | Redirect:
         """Ask who somebody is, on our page or on the client's own."""
         value = visit.cookie or self.cookie.fresh(self.randomness)
         cookies = () if visit.cookie else (self.cookie.write(value),)
@@ -175,7 +181,7 @@ class Entry:
         page = await self._page(visit, pending, state, email=email)
         return msgspec.structs.replace(page, cookies=cookies)
 
-    async def login(self, visit: Visit, form: LoginForm) -> HtmlPage | Redirect:
+    async def login(self, visit: BrowserRequest, form: LoginForm) -> HtmlPage | Redirect:
         """Take what somebody typed into the login page, or chose on it."""
         if not visit.cookie and form.password is None:
             return self.pages.go_on(state=form.state, email=form.email, provider=form.provider)
@@ -190,7 +196,7 @@ class Entry:
             return await self._page(visit, pending, form.state, email=form.email)
         return await self._by_provider(visit, pending, form)
 
-    async def callback(self, visit: Visit, query: CallbackQuery) -> HtmlPage | Redirect:
+    async def callback(self, visit: BrowserRequest, query: CallbackQuery) -> HtmlPage | Redirect:
         """Take somebody back who was at a provider."""
         flight = self.states.open(Flight, query.state, browser=visit.cookie)
         try:
@@ -201,7 +207,7 @@ class Entry:
         return await self._arrive(visit, flight.pending, user, provider=flight.ticket.provider)
 
     async def _by_password(
-        self, visit: Visit, pending: Pending, form: LoginForm, password: Secret
+        self, visit: BrowserRequest, pending: Pending, form: LoginForm, password: Secret
     ) -> HtmlPage | Redirect:
         account = user_id(form.email)
         self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
@@ -212,7 +218,7 @@ class Entry:
             return await self._page(visit, pending, form.state, email=form.email, problem=WRONG, status=_UNAUTHORIZED)
         return await self._arrive(visit, pending, user, provider="")
 
-    async def _by_provider(self, visit: Visit, pending: Pending, form: LoginForm) -> HtmlPage | Redirect:
+    async def _by_provider(self, visit: BrowserRequest, pending: Pending, form: LoginForm) -> HtmlPage | Redirect:
         """Send somebody to the provider that they named, or to that of their address; to an organization's own, ask."""
         if form.provider:
             provider, organization = await self.providers.named(form.provider), None
@@ -227,7 +233,7 @@ class Entry:
         return await self._depart(visit, pending, provider, form.email)
 
     async def _depart(
-        self, visit: Visit, pending: Pending, provider: OAuth2Provider, email: str
+        self, visit: BrowserRequest, pending: Pending, provider: OAuth2Provider, email: str
     ) -> HtmlPage | Redirect:
         ticket = self.federation.ticket(provider)
         state = self.states.seal(Flight(pending, ticket), browser=visit.cookie)
@@ -254,7 +260,7 @@ class Entry:
             raise OAuthError("access_denied", "user is not active")
         return user
 
-    async def _arrive(self, visit: Visit, pending: Pending, user: User, *, provider: str) -> Redirect:
+    async def _arrive(self, visit: BrowserRequest, pending: Pending, user: User, *, provider: str) -> Redirect:
         """Log somebody in, with a new cookie."""
         cookie, before = self.cookie.fresh(self.randomness), await self.logins.find(visit.cookie)
         log = await self.records.succeeded(visit, user)
@@ -265,7 +271,7 @@ class Entry:
         return Redirect(await self.passing.onward(pending, known), cookies=tuple(cookies))
 
     async def _page(
-        self, visit: Visit, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200
+        self, visit: BrowserRequest, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200
     ) -> HtmlPage:
         known = await self.logins.find(visit.cookie)
         is_known = known is not None and self.passing.is_enough(pending, known)
@@ -291,10 +297,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
+class LogoutPages:
     """Lets people out."""
 
     settings: IdentitySettings
+    requests: BrowserRequestReader
     cookie: BrowserCookie
     states: States
     pages: Pages
@@ -303,7 +310,7 @@ class Exit:
     tokens: Tokens
     records: Records
 
-    async def leave(self, visit: Visit, request: LogoutRequest, *, is_form: bool) -> HtmlPage | Redirect:
+    async def leave(self, visit: BrowserRequest, request: LogoutRequest, *, is_form: bool) -> HtmlPage | Redirect:
         """Log somebody out, or ask first."""
         if request.confirmation:
             return await self._confirmed(visit, request.confirmation)
@@ -318,12 +325,12 @@ class Exit:
             return self.pages.logout(state=state, known=known.user.spec.subject)
         return await self._leave(visit, known, location)
 
-    async def _confirmed(self, visit: Visit, confirmation: str) -> HtmlPage | Redirect:
+    async def _confirmed(self, visit: BrowserRequest, confirmation: str) -> HtmlPage | Redirect:
         asked = self.states.open(Leaving, confirmation, browser=visit.cookie)
         known = await self.logins.find(visit.cookie)
         return await self._leave(visit, known, asked.location)
 
-    async def _leave(self, visit: Visit, known: LoggedIn | None, location: str) -> HtmlPage | Redirect:
+    async def _leave(self, visit: BrowserRequest, known: LoggedIn | None, location: str) -> HtmlPage | Redirect:
         if known is not None:
             await self.logins.end(known.login, log=await self.records.succeeded(visit, known.user))
         else:

@@ -7,10 +7,10 @@ from typing import Any
 
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.http.routes import AnyRoute, Call, Nothing, Route
-from remuda.identity.login.account_pages import UPDATE_USERS
+from remuda.identity.login.account_pages import UPDATE_USERS, AccountPage, PasswordPages
 from remuda.identity.login.authorization import AuthorizationRequest
-from remuda.identity.login.browser_state import Visit
-from remuda.identity.login.facade import Browser
+from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import (
     AccountForm,
@@ -26,85 +26,75 @@ from remuda.identity.login.schema import (
 )
 
 
-def _visit(browser: Browser, call: Call[Any, Any, Any], verb: str, route: str) -> Visit:
-    sent = call.headers.get("cookie", "")
-    return Visit(
-        cookie=browser.cookie.read(sent),
-        peer=call.peer,
-        trace_id=call.context.trace_id,
-        verb=verb,
-        route=route,
-        familiar=browser.familiar.read(sent),
-    )
-
-
 async def ask_authorization(
-    browser: Browser, call: Call[Nothing, AuthorizationRequest, Nothing]
+    login: LoginPages, call: Call[Nothing, AuthorizationRequest, Nothing]
 ) -> HtmlPage | Redirect:
     """Answer a client's request."""
-    visit = _visit(browser, call, "GET", "/oauth2/v2/authorization")
-    return await browser.entry.authorize(visit, call.query, is_form=False)
+    visit = login.requests.read(call, "GET", "/oauth2/v2/authorization")
+    return await login.authorize(visit, call.query, is_form=False)
 
 
 async def post_authorization(
-    browser: Browser, call: Call[Nothing, Nothing, AuthorizationRequest]
+    login: LoginPages, call: Call[Nothing, Nothing, AuthorizationRequest]
 ) -> HtmlPage | Redirect:
     """Answer a client's request that came as a form."""
-    visit = _visit(browser, call, "POST", "/oauth2/v2/authorization")
-    return await browser.entry.authorize(visit, call.body, is_form=True)
+    visit = login.requests.read(call, "POST", "/oauth2/v2/authorization")
+    return await login.authorize(visit, call.body, is_form=True)
 
 
-async def log_in(browser: Browser, call: Call[Nothing, Nothing, LoginForm]) -> HtmlPage | Redirect:
-    return await browser.entry.login(_visit(browser, call, "POST", "/oauth2/v2/login"), call.body)
+async def log_in(login: LoginPages, call: Call[Nothing, Nothing, LoginForm]) -> HtmlPage | Redirect:
+    return await login.login(login.requests.read(call, "POST", "/oauth2/v2/login"), call.body)
 
 
-async def come_back(browser: Browser, call: Call[Nothing, CallbackQuery, Nothing]) -> HtmlPage | Redirect:
+async def come_back(login: LoginPages, call: Call[Nothing, CallbackQuery, Nothing]) -> HtmlPage | Redirect:
     """Take somebody back from a provider."""
-    return await browser.entry.callback(_visit(browser, call, "GET", "/oidc/callback"), call.query)
+    return await login.callback(login.requests.read(call, "GET", "/oidc/callback"), call.query)
 
 
-async def log_out(browser: Browser, call: Call[Nothing, LogoutRequest, Nothing]) -> HtmlPage | Redirect:
+async def log_out(logout: LogoutPages, call: Call[Nothing, LogoutRequest, Nothing]) -> HtmlPage | Redirect:
     """Log somebody out, or ask first."""
-    return await browser.exit.leave(_visit(browser, call, "GET", "/oauth2/v2/logout"), call.query, is_form=False)
+    return await logout.leave(logout.requests.read(call, "GET", "/oauth2/v2/logout"), call.query, is_form=False)
 
 
-async def post_logout(browser: Browser, call: Call[Nothing, Nothing, LogoutRequest]) -> HtmlPage | Redirect:
+async def post_logout(logout: LogoutPages, call: Call[Nothing, Nothing, LogoutRequest]) -> HtmlPage | Redirect:
     """Log somebody out who said so, or ask first."""
-    return await browser.exit.leave(_visit(browser, call, "POST", "/oauth2/v2/logout"), call.body, is_form=True)
+    return await logout.leave(logout.requests.read(call, "POST", "/oauth2/v2/logout"), call.body, is_form=True)
 
 
-async def show_account(browser: Browser, call: Call[Nothing, Nothing, Nothing]) -> HtmlPage | Redirect:
-    return await browser.account.show(_visit(browser, call, "GET", ACCOUNT))
+async def show_account(account: AccountPage, call: Call[Nothing, Nothing, Nothing]) -> HtmlPage | Redirect:
+    return await account.show(account.requests.read(call, "GET", ACCOUNT))
 
 
-async def change_account(browser: Browser, call: Call[Nothing, Nothing, AccountForm]) -> HtmlPage | Redirect:
+async def change_account(account: AccountPage, call: Call[Nothing, Nothing, AccountForm]) -> HtmlPage | Redirect:
     """End what somebody chose to end."""
-    return await browser.account.change(_visit(browser, call, "POST", ACCOUNT), call.body)
+    return await account.change(account.requests.read(call, "POST", ACCOUNT), call.body)
 
 
-async def show_device(browser: Browser, call: Call[Nothing, DeviceQuery, Nothing]) -> HtmlPage | Redirect:
+async def show_device(devices: DevicePage, call: Call[Nothing, DeviceQuery, Nothing]) -> HtmlPage | Redirect:
     """Ask for a device's code."""
-    return await browser.devices.show(_visit(browser, call, "GET", "/oauth2/v2/device"), call.query.user_code)
+    return await devices.show(devices.requests.read(call, "GET", "/oauth2/v2/device"), call.query.user_code)
 
 
-async def connect_device(browser: Browser, call: Call[Nothing, Nothing, DeviceForm]) -> HtmlPage | Redirect:
+async def connect_device(devices: DevicePage, call: Call[Nothing, Nothing, DeviceForm]) -> HtmlPage | Redirect:
     """Take a device's code, or what somebody says to it."""
-    return await browser.devices.answer(_visit(browser, call, "POST", "/oauth2/v2/device"), call.body)
+    return await devices.answer(devices.requests.read(call, "POST", "/oauth2/v2/device"), call.body)
 
 
-async def show_password(browser: Browser, call: Call[Nothing, PasswordQuery, Nothing]) -> HtmlPage | Redirect:
+async def show_password(passwords: PasswordPages, call: Call[Nothing, PasswordQuery, Nothing]) -> HtmlPage | Redirect:
     """Ask for a new password."""
-    return await browser.passwords.show(_visit(browser, call, "GET", "/oauth2/v2/password"), call.query.link)
+    return await passwords.show(passwords.requests.read(call, "GET", "/oauth2/v2/password"), call.query.link)
 
 
-async def choose_password(browser: Browser, call: Call[Nothing, Nothing, PasswordForm]) -> HtmlPage | Redirect:
+async def choose_password(passwords: PasswordPages, call: Call[Nothing, Nothing, PasswordForm]) -> HtmlPage | Redirect:
     """Take a new password."""
-    return await browser.passwords.choose(_visit(browser, call, "POST", "/oauth2/v2/password"), call.body)
+    return await passwords.choose(passwords.requests.read(call, "POST", "/oauth2/v2/password"), call.body)
 
 
-async def make_password_link(browser: Browser, call: Call[Nothing, Nothing, PasswordLinkWrite]) -> PasswordLinkRead:
+async def make_password_link(
+    passwords: PasswordPages, call: Call[Nothing, Nothing, PasswordLinkWrite]
+) -> PasswordLinkRead:
     """Make a link by which a password can be set once."""
-    return await browser.passwords.make_link(call.context, call.body.subject)
+    return await passwords.make_link(call.context, call.body.subject)
 
 
 def _page(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
@@ -113,7 +103,6 @@ def _page(method: str, path: str, name: str, summary: str, handler: Any, **more:
         "path": path,
         "name": name,
         "summary": summary,
-        "service": Browser,
         "handler": handler,
         "scope": "public",
         "page": True,
@@ -129,7 +118,15 @@ def _page(method: str, path: str, name: str, summary: str, handler: Any, **more:
 def _login() -> list[AnyRoute]:
     authorization, ask = "/oauth2/v2/authorization", "Ask for somebody to log in to a client"
     return [
-        _page("GET", authorization, "authorize", ask, ask_authorization, query_type=AuthorizationRequest),
+        _page(
+            "GET",
+            authorization,
+            "authorize",
+            ask,
+            ask_authorization,
+            query_type=AuthorizationRequest,
+            service=LoginPages,
+        ),
         _page(
             "POST",
             authorization,
@@ -137,6 +134,7 @@ def _login() -> list[AnyRoute]:
             f"{ask}, by a form",
             post_authorization,
             body_type=AuthorizationRequest,
+            service=LoginPages,
         ),
         _page(
             "POST",
@@ -146,6 +144,7 @@ def _login() -> list[AnyRoute]:
             log_in,
             body_type=LoginForm,
             errors=(401,),
+            service=LoginPages,
         ),
         _page(
             "GET",
@@ -155,13 +154,21 @@ def _login() -> list[AnyRoute]:
             come_back,
             query_type=CallbackQuery,
             errors=(403,),
+            service=LoginPages,
         ),
     ]
 
 
 def _account() -> list[AnyRoute]:
     return [
-        _page("GET", ACCOUNT, "show_account", "Show one's own account, or ask who one is", show_account),
+        _page(
+            "GET",
+            ACCOUNT,
+            "show_account",
+            "Show one's own account, or ask who one is",
+            show_account,
+            service=AccountPage,
+        ),
         _page(
             "POST",
             ACCOUNT,
@@ -169,6 +176,7 @@ def _account() -> list[AnyRoute]:
             "End a session of one's own, or a login in another browser",
             change_account,
             body_type=AccountForm,
+            service=AccountPage,
         ),
     ]
 
@@ -176,23 +184,49 @@ def _account() -> list[AnyRoute]:
 def _logout() -> list[AnyRoute]:
     path, summary = "/oauth2/v2/logout", "Log out in this browser"
     return [
-        _page("GET", path, "log_out", summary, log_out, query_type=LogoutRequest),
-        _page("POST", path, "log_out_by_form", f"{summary}, by a form", post_logout, body_type=LogoutRequest),
+        _page("GET", path, "log_out", summary, log_out, query_type=LogoutRequest, service=LogoutPages),
+        _page(
+            "POST",
+            path,
+            "log_out_by_form",
+            f"{summary}, by a form",
+            post_logout,
+            body_type=LogoutRequest,
+            service=LogoutPages,
+        ),
     ]
 
 
 def _device() -> list[AnyRoute]:
     path = "/oauth2/v2/device"
     return [
-        _page("GET", path, "show_device", "Ask for a device's code", show_device, query_type=DeviceQuery),
-        _page("POST", path, "connect_device", "Let a device in", connect_device, body_type=DeviceForm),
+        _page(
+            "GET",
+            path,
+            "show_device",
+            "Ask for a device's code",
+            show_device,
+            query_type=DeviceQuery,
+            service=DevicePage,
+        ),
+        _page(
+            "POST", path, "connect_device", "Let a device in", connect_device, body_type=DeviceForm, service=DevicePage
+        ),
     ]
 
 
 def _password() -> list[AnyRoute]:
     path = "/oauth2/v2/password"
     return [
-        _page("GET", path, "show_password", "Ask for a password", show_password, query_type=PasswordQuery),
+        _page(
+            "GET",
+            path,
+            "show_password",
+            "Ask for a password",
+            show_password,
+            query_type=PasswordQuery,
+            service=PasswordPages,
+        ),
         _page(
             "POST",
             path,
@@ -201,6 +235,7 @@ def _password() -> list[AnyRoute]:
             choose_password,
             body_type=PasswordForm,
             errors=(401,),
+            service=PasswordPages,
         ),
         Route(
             method="POST",
@@ -214,7 +249,7 @@ def _password() -> list[AnyRoute]:
             success=201,
             errors=(404,),
             holds_secret=True,
-            service=Browser,
+            service=PasswordPages,
             handler=make_password_link,
         ),
     ]

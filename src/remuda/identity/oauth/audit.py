@@ -18,9 +18,9 @@ from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-TOKEN = AuditOperation(verb="POST", route="/oauth2/v2/token")
+TOKEN = AuditOperation(method="POST", route="/oauth2/v2/token")
 """Somebody asked for tokens."""
-REVOKE = AuditOperation(verb="POST", route="/oauth2/v2/revoke")
+REVOKE = AuditOperation(method="POST", route="/oauth2/v2/revoke")
 """Somebody gave one back."""
 
 _OK, _REFUSED = 200, 400

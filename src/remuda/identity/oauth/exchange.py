@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from remuda.access.principal import AccessList
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.oauth.schema import BEARER, TokenForm, TokenQuery, TokenRead
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer, Bearers
 from remuda.identity.tokens.jwt import NOT_VALID, PASSPORT, PASSPORT_ISSUER, PassportClaims
@@ -48,7 +48,7 @@ class Exchange:
     settings: IdentitySettings
     tokens: Tokens
     bearers: Bearers
-    rights: Rights
+    permissions: Permissions
 
     async def passport(self, form: TokenForm) -> TokenRead:
         """Return a passport for whoever's token was shown."""
@@ -58,7 +58,7 @@ class Exchange:
             bearer = await self.bearers.identify(form.subject_token.reveal())
         except Unauthenticated:
             raise OAuthError("access_denied", NOT_VALID, 401) from None
-        standing = await self.rights.of_bearer(bearer, with_groups=False)
+        standing = await self.permissions.of_bearer(bearer, with_groups=False)
         await self._check_reach(standing.access, form.x_organization_id, form.x_project_id)
         claims = self._claims(bearer, standing.organizations, form)
         return TokenRead(

@@ -26,7 +26,7 @@ from remuda.identity.oauth.schema import (
     TokenRead,
     UserinfoRead,
 )
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer, Bearers
 from remuda.identity.tokens.service import Tokens
@@ -42,7 +42,7 @@ class OAuth:
     tokens: Tokens
     sessions: Sessions
     bearers: Bearers
-    rights: Rights
+    permissions: Permissions
     clients: Clients
     devices: Devices
     beginnings: RateLimiter
@@ -71,7 +71,7 @@ class OAuth:
     async def userinfo(self, token: str) -> UserinfoRead:
         """Return who the bearer of a token is."""
         bearer = await self.bearers.identify(token)
-        standing = await self.rights.of_bearer(bearer, with_groups=False)
+        standing = await self.permissions.of_bearer(bearer, with_groups=False)
         has_email = bearer.type == "user" and "email" in bearer.scope.split()
         return UserinfoRead(
             sub=bearer.subject,

@@ -27,7 +27,7 @@ from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import Claim, Credentials, acting_for, presented_by
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import Standing
-from remuda.identity.rbac.service import Rights
+from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.bearer import Bearers
 from remuda.identity.tokens.secrets import token_hash
@@ -73,8 +73,8 @@ _REMEMBERED = 8192
 class IdentityAuthenticator:
     """The authentication port of identity itself, and of every service in the same process."""
 
-    def __init__(self, *, store: Store, bearers: Bearers, rights: Rights, clock: Clock) -> None:
-        self._store, self._bearers, self._rights, self._clock = store, bearers, rights, clock
+    def __init__(self, *, store: Store, bearers: Bearers, permissions: Permissions, clock: Clock) -> None:
+        self._store, self._bearers, self._rights, self._clock = store, bearers, permissions, clock
         self._kept: DerivedCache[Hashable, Principal] = DerivedCache(store, _REMEMBERED)
 
     async def authenticate(self, credentials: Credentials) -> Principal:
@@ -163,7 +163,7 @@ class IdentityAuthenticator:
             return None
         standing = await self._actor(claim)
         made_from += (_actor_of(claim), *standing.made_from)
-        access = (standing.only_in(claim.vouched_by) if claim.vouched_by else standing).access
+        access = (standing.only_in(claim.member_of_only) if claim.member_of_only else standing).access
         if not claim.organizations:
             return access
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}

@@ -3,21 +3,21 @@
 from remuda.http.routes import AnyRoute, ListQuery, Nothing, Route
 from remuda.identity.names import ORGANIZATION, OrganizationPath
 from remuda.identity.rbac.schema import AclRead, RevocationRead, RoleRead
-from remuda.identity.rbac.service import READ_REVOCATIONS, READ_ROLES, Rights
+from remuda.identity.rbac.service import READ_REVOCATIONS, READ_ROLES, Permissions
 
-ACL: Route[Rights, Nothing, Nothing, Nothing, AclRead] = Route(
+ACL: Route[Permissions, Nothing, Nothing, Nothing, AclRead] = Route(
     method="GET",
     path="/api/v1/acl",
     name="get_acl",
     summary="Read what you may do",
     scope="authenticated",
     response_type=AclRead,
-    service=Rights,
-    calls=Rights.acl,
+    service=Permissions,
+    calls=Permissions.acl,
 )
 """What the caller may do; services in other processes ask it for each of their callers."""
 
-REVOCATIONS: Route[Rights, Nothing, ListQuery, Nothing, list[RevocationRead]] = Route(
+REVOCATIONS: Route[Permissions, Nothing, ListQuery, Nothing, list[RevocationRead]] = Route(
     method="GET",
     path="/api/v1/revocations",
     name="list_revocations",
@@ -28,8 +28,8 @@ REVOCATIONS: Route[Rights, Nothing, ListQuery, Nothing, list[RevocationRead]] = 
     permission=READ_REVOCATIONS,
     query_type=ListQuery,
     response_type=list[RevocationRead],
-    service=Rights,
-    calls=Rights.revocations,
+    service=Permissions,
+    calls=Permissions.revocations,
 )
 """What was revoked; services in other processes watch it."""
 
@@ -44,8 +44,8 @@ ROUTES: list[AnyRoute] = [
         permission=READ_ROLES,
         path_type=OrganizationPath,
         response_type=list[RoleRead],
-        service=Rights,
-        calls=Rights.list_roles,
+        service=Permissions,
+        calls=Permissions.list_roles,
     ),
     ACL,
     Route(
@@ -56,8 +56,8 @@ ROUTES: list[AnyRoute] = [
         scope="authenticated",
         path_type=OrganizationPath,
         response_type=AclRead,
-        service=Rights,
-        calls=Rights.acl,
+        service=Permissions,
+        calls=Permissions.acl,
     ),
     REVOCATIONS,
 ]

@@ -36,7 +36,7 @@ _STANDINGS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rights:
+class Permissions:
     """Who may do what. Construction refuses a configuration that binds roles wrongly (Invalid)."""
 
     store: Store

@@ -34,6 +34,7 @@
     ├── Unusable              503  the store cannot be opened
     │   ├── StoreLocked            another process has it open
     │   ├── StoreDamaged           its content is broken
+    │   ├── StoreTooOld            an unreleased revision wrote it
     │   ├── StoreTooNew            a later release wrote it
     │   ├── StoreForeign           it is not a Remuda file
     │   ├── StoreClosed            it was closed while in use
@@ -88,6 +89,7 @@ from remuda.kernel.errors.unavailable import (
     StoreInaccessible,
     StoreLocked,
     StoreTooNew,
+    StoreTooOld,
     TimedOut,
     Unavailable,
     Unusable,
@@ -124,6 +126,7 @@ __all__ = [
     "StoreInaccessible",
     "StoreLocked",
     "StoreTooNew",
+    "StoreTooOld",
     "TimedOut",
     "TooLarge",
     "TooMany",

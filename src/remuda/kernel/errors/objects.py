@@ -36,7 +36,7 @@ class Invalid(RemudaError):
 class InsufficientCapacity(RemudaError):
     """Raised when a request needs more space than is left; choose another target, or retry when space is free."""
 
-    code = "no_room"
+    code = "insufficient_capacity"
     status = 422
 
     def __init__(self, field: str, problem: str, *, remedy: str) -> None:
@@ -81,7 +81,7 @@ class Conflict(RemudaError):
 class ReferenceRejected(RemudaError):
     """Raised when an object refers to a target that is absent or being deleted; refer to another one."""
 
-    code = "reference_refused"
+    code = "reference_rejected"
     status = 409
 
     def __init__(self, kind: str, name: str, *, target_kind: str, target: str) -> None:
@@ -95,7 +95,7 @@ class ReferenceRejected(RemudaError):
 class OwnerRejected(RemudaError):
     """Raised when a child is written under an owner that is absent or being deleted; choose another owner."""
 
-    code = "owner_refused"
+    code = "owner_rejected"
     status = 409
 
     def __init__(self, kind: str, name: str, *, owner: str) -> None:

@@ -33,7 +33,7 @@ class OAuthError(RemudaError):
     The description is for humans, as is every message. `headers` tell the client, for example, how to authenticate.
     """
 
-    code = "oauth_refused"
+    code = "oauth_error"
     status = 400
 
     def __init__(
@@ -88,7 +88,7 @@ class InFlight(RemudaError):
 class ResponseNotStored(RemudaError):
     """Raised when a request with this idempotency key was processed before and its response not stored."""
 
-    code = "answer_not_kept"
+    code = "response_not_stored"
     status = 409
 
     def __init__(self) -> None:

@@ -1,5 +1,7 @@
 """Errors about availability: temporary failures, and stores that cannot be opened without an operator."""
 
+from pathlib import Path
+
 from remuda.kernel.errors.objects import RemudaError
 
 # ruff: noqa: N818  the names say what happened; the suffix "Error" would add nothing
@@ -91,14 +93,29 @@ class StoreDamaged(Unusable):
         self.path, self.cause = path, cause
 
 
+class StoreTooOld(Unusable):
+    """Raised when an unreleased revision has written the data; start with an empty data directory."""
+
+    code = "store_too_old"
+
+    def __init__(self, path: Path, *, found: int, known: int) -> None:
+        super().__init__(
+            f"The data in {path.parent} ({path.name}) has format {found}, and this program reads format {known}."
+            f" No released version wrote format {found}: start with an empty data directory,"
+            " or run the revision that wrote it."
+        )
+        self.path, self.found, self.known = path, found, known
+
+
 class StoreTooNew(Unusable):
-    """Raised when a later release has written the store; run that release or a newer one."""
+    """Raised when a later release has written the data; run that release or a newer one."""
 
     code = "store_too_new"
 
-    def __init__(self, path: str, *, found: int, known: int) -> None:
+    def __init__(self, path: Path, *, found: int, known: int) -> None:
         super().__init__(
-            f"The store {path} has format {found}, and this release knows formats up to {known}: run a newer release."
+            f"The data in {path.parent} ({path.name}) has format {found}, and this program reads format {known}."
+            " A later release wrote it: run that release or a newer one, or use another data directory."
         )
         self.path, self.found, self.known = path, found, known
 

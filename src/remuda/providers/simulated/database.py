@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeVar
 import apsw
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import RemudaError, StoreForeign, StoreTooNew
+from remuda.kernel.errors import RemudaError, StoreForeign
+from remuda.kernel.files import DATA_FORMAT, check_format, require_format
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import CloudEvent, EventSubject
 from remuda.store.readside.sql import storage_error
@@ -27,8 +28,6 @@ from remuda.store.sqlite.file import opening_error
 
 APPLICATION_ID = 0x52454D43
 """Identifies a file as a simulated cloud ('REMC' in the SQLite header)."""
-SCHEMA_VERSION = 1
-"""Version of the tables."""
 
 SCHEMA = """
 CREATE TABLE changes (
@@ -210,7 +209,9 @@ def open_database(path: Path | None, *, clock: Clock, syncs: SyncMode = "never")
     connections: list[apsw.Connection] = []
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
+        check_format(path)  # before anything is written
+        if not path.exists():
+            path.touch(mode=0o600)
         connections.append(apsw.Connection(str(path)))
         _prepare(connections[0], str(path), syncs)
     except (apsw.Error, OSError, RemudaError) as error:
@@ -356,20 +357,19 @@ def _prepare(connection: apsw.Connection, path: str, syncs: SyncMode) -> None:
     is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     if application != APPLICATION_ID and not (application == 0 and is_empty):
         raise StoreForeign(path)
-    if version > SCHEMA_VERSION:
-        raise StoreTooNew(path, found=version, known=SCHEMA_VERSION)
+    require_format(Path(path), version)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full" if syncs == "itself" else "off")
     if syncs == "elsewhere":
         connection.wal_autocheckpoint(0)  # a checkpoint would move the log into the file without a sync
-    if version < SCHEMA_VERSION:
+    if version < DATA_FORMAT:
         _create_tables(connection)
 
 
 def _create_tables(connection: apsw.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    if connection.pragma("user_version") < SCHEMA_VERSION:  # no other process was faster
+    if connection.pragma("user_version") < DATA_FORMAT:  # no other process was faster
         connection.execute(SCHEMA)
         connection.pragma("application_id", APPLICATION_ID)
-        connection.pragma("user_version", SCHEMA_VERSION)
+        connection.pragma("user_version", DATA_FORMAT)
     connection.execute("COMMIT")

@@ -1,19 +1,13 @@
 """What takes more than one effect: to make an authority. Its project is told first, so that it cannot go unnoticed."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from remuda.access.principal import Requester
-from remuda.kernel.errors import AlreadyExists
-from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
-from remuda.quota.ports import ProjectRef
-from remuda.quota.sagas import roll_back_create
+from remuda.operations.saga import Work
+from remuda.quota.sagas import CreatePorts, create_saga
 from remuda.region.authorities.rules import new_authority
 from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
-from remuda.region.ports import IdentityPort
-from remuda.store.contract import Store
 
 
 class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,14 +19,6 @@ class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
     by: Requester
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorityPorts:
-    """What the steps reach the world through."""
-
-    store: Store
-    identity: IdentityPort
-
-
 def reference_of(operation: str) -> str:
     """Return by what an authority keeps its project.
 
@@ -41,50 +27,21 @@ def reference_of(operation: str) -> str:
     return f"{AUTHORITY.qualified}/{operation}"
 
 
-def _place(work: Work[NewAuthority]) -> ProjectRef:
-    spec = work.input.wanted.spec
-    return ProjectRef(spec.organization_id, spec.project_id)
-
-
-async def _refer(ports: AuthorityPorts, work: Work[NewAuthority]) -> None:
-    await ports.identity.refer(_place(work), reference_of(work.id))
-
-
-async def _unrefer(ports: AuthorityPorts, work: Work[NewAuthority]) -> None:
-    await ports.identity.unrefer(_place(work), reference_of(work.id))
-
-
-async def _make(ports: AuthorityPorts, work: Work[NewAuthority]) -> None:
+async def _build(_: CreatePorts, work: Work[NewAuthority]) -> SSHCertificateAuthority:
     new = work.input
-    made = new_authority(new.authority, new.wanted, new.by.principal, operation=work.id)
-    try:
-        await ports.store.create(made)
-    except AlreadyExists:
-        if (await ports.store.get(SSHCertificateAuthority, made.name)).spec.operation != work.id:
-            raise
+    return new_authority(new.authority, new.wanted, new.by.principal, operation=work.id)
 
 
-async def _unmake(ports: AuthorityPorts, work: Work[NewAuthority]) -> None:
-    await roll_back_create(
-        ports.store,
-        SSHCertificateAuthority,
-        work.input.authority,
-        lambda authority: authority.spec.operation == work.id,
-    )
-
-
-CREATE_AUTHORITY: Saga[AuthorityPorts, NewAuthority] = Saga(
-    name="sshcertificateauthority.create",
-    input_type=NewAuthority,
-    subject=lambda new: (AUTHORITY.qualified, new.authority),
-    steps=(
-        Step(name="keep-project", do=_refer, undo=_unrefer),
-        Step(name="make-authority", do=_make, undo=_unmake),
-    ),
+CREATE_AUTHORITY = create_saga(
+    "sshcertificateauthority.create",
+    AUTHORITY,
+    NewAuthority,
+    id_of=lambda new: new.authority,
+    create_step="make-authority",
+    build=_build,
+    reference=reference_of,
+    rechecks_project=False,
 )
-"""Makes an authority."""
+"""Creates an authority."""
 
-
-def bound(ports: AuthorityPorts) -> list[AnyBound]:
-    """Return the sagas of this room with what they reach the world through."""
-    return [Bound(CREATE_AUTHORITY, ports)]
+SAGAS = (CREATE_AUTHORITY,)

@@ -18,29 +18,18 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, set_condition
 from remuda.kernel.errors import NotFound
-from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import NoCapacity, Rejected, id_in
 from remuda.providers.contract.filestorage import CloudAttachment
 from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
 from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
 from remuda.providers.contract.networks import AddressRange
-from remuda.quota.lock import is_locked
-from remuda.quota.ports import ProjectRef
-from remuda.quota.reservation import (
-    OPERATION_OPEN,
-    confirm_quota,
-    is_charged,
-    is_operation_open,
-    is_provisioned,
-    wait_for_create,
-    with_charged,
-)
-from remuda.quota.sagas import subject_of_kind
+from remuda.quota.reservation import QuotaAdmission, is_provisioned
+from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
+from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Result
 from remuda.reconcile.sources import Source, through
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.deletion import until_gone
@@ -62,7 +51,7 @@ from remuda.region.kinds.filestorage import (
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.rules import to_cloud
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, organization_of, project_of, region_of
+from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -125,22 +114,9 @@ class FileStorageController:
 
     store: Store
     clock: Clock
-    identity: IdentityPort
     clouds: Clouds
 
     async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
-        """Bring file storage one step nearer to being as it is wanted."""
-        waiting = await wait_for_create(self.store, storage, storage.spec.operation, run)
-        if waiting is not None:
-            return waiting
-        if await is_locked(self.store, storage):
-            return OPERATION_OPEN
-        if not is_charged(storage):
-            held = await confirm_quota(self.identity, charge_for(storage))
-            return held or Outcome(Requeue(0, message="being made"), with_charged(storage, self.clock))
-        return await self._keep(storage, run)
-
-    async def _keep(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
         """Look at the provider, and have there what is wanted."""
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
@@ -160,16 +136,10 @@ class FileStorageController:
 
     async def deprovision(self, storage: FileStorage, run: ReconcileContext) -> Result:
         """Bring file storage one step nearer to being gone."""
-        operation = storage.spec.operation
-        if await is_operation_open(self.store, operation) or await is_locked(self.store, storage):
-            return OPERATION_OPEN
         left = None if is_abandoned(storage) else await self._remove(storage)
         if left is not None:
             run.acted = True
             return left
-        await self.identity.release(charge_for(storage), permanently=True)
-        place = ProjectRef(organization_of(storage), project_of(storage))
-        await self.identity.unrefer(place, rules.reference_of(operation or storage.name))
         return Done()
 
     async def _remove(self, storage: FileStorage) -> Result | None:
@@ -249,24 +219,26 @@ def driver(
 ) -> Controller:
     """Return the controller of file storage."""
     store = ports.store
-    storages = FileStorageController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
-    return Controller(
+    storages = FileStorageController(store=store, clock=ports.clock, clouds=clouds)
+    return lifecycle_controller(
         "filestorages",
-        Lifecycle(
-            FileStorage,
-            provision=storages.provision,
-            deprovision=storages.deprovision,
-            finalizer=CONTROLLER_FINALIZER,
-            ports=ports,
-        ),
-        kind=FileStorage,
+        FileStorage,
+        provision=storages.provision,
+        deprovision=storages.deprovision,
+        finalizer=CONTROLLER_FINALIZER,
         ports=ports,
+        admission=QuotaAdmission(
+            store=store,
+            clock=ports.clock,
+            identity=identity,
+            charge=charge_for,
+            reference=lambda storage: rules.reference_of(storage.spec.operation or storage.name),
+        ),
         sources=(
-            Source(FileStorage),
             Source(
                 Network, when=is_provisioned, keys=through(store, FileStorage, "network", lambda network: network.name)
             ),
-            Source(Operation, when=lambda operation: operation.phase, keys=subject_of_kind(FILE_STORAGE)),
+            operation_source(subject_of_kind(FILE_STORAGE)),
         ),
         settings=settings,
     )

@@ -1,8 +1,5 @@
 """File storage: the service that the API's routes call, and the addresses at which it is attached to networks.
 
-Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect, or runs
-an operation.
-
 File storage is reached at the first free addresses of a network's storage range, as many as the parallelism of its
 class. Load balancers from before the range was reserved may hold some of them. An attachment never changes: only
 networks that are new to a storage are validated.
@@ -15,16 +12,16 @@ from uuid import UUID
 
 import msgspec
 
-from remuda.access.checks import allow_in_organization, allow_new_in_project, is_allowed_in_project
-from remuda.access.principal import Context, Permission, Principal, requester_of
+from remuda.access.checks import allow_in_organization, is_allowed_in_project
+from remuda.access.principal import Context, Principal, requester_of
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Invalid, Malformed, NotFound
-from remuda.kernel.ids import derived_id
+from remuda.kernel.errors import Invalid, NotFound
 from remuda.operations.service import Operations
-from remuda.quota.lock import previous_state, require_unlocked
+from remuda.quota.lock import require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.quota.reservation import is_provisioned
+from remuda.quota.reservation import is_provisioned, project_ref
+from remuda.quota.sagas import run_update
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import is_offered
@@ -35,9 +32,8 @@ from remuda.region.filestorage.rules import (
     check_room,
     check_size,
     parallelism_of,
-    writable_storage,
 )
-from remuda.region.filestorage.sagas import CREATE_STORAGE, UPDATE_STORAGE, ChangedStorage, NewStorage, Resized
+from remuda.region.filestorage.sagas import CREATE_STORAGE, UPDATE_STORAGE, NewStorage, Resized
 from remuda.region.filestorage.schema import (
     ClassQuery,
     ClassRead,
@@ -52,18 +48,9 @@ from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorag
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.names import permission
 from remuda.region.networks.address_plan import AddressRange
-from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import ORGANIZATION, REGION, is_api_v2, organization_of, project_of, region_of
-from remuda.resources.crud import (
-    audit_records,
-    check_state,
-    each_once,
-    exists,
-    find,
-    request_deletion,
-    retry_on_conflict,
-)
-from remuda.resources.query import RegionalQuery, allow_for, allow_naming, filters_of
+from remuda.resources.conventions import ORGANIZATION, REGION, is_api_v2, region_of
+from remuda.resources.crud import each_once, exists, find, retry_on_conflict
+from remuda.resources.service import ResourceService
 from remuda.store.contract import Store
 
 _FIELD = "spec.attachments.networkIds"
@@ -124,7 +111,7 @@ class Attaching:
         network = await find(self.store, Network, name)
         if network is None or not is_api_v2(network):
             raise Invalid(_FIELD, "network not found")
-        where = ProjectRef(organization_of(network), project_of(network))
+        where = project_ref(network)
         if where != self.place:
             raise Invalid(_FIELD, self._elsewhere(where))
         if region_of(network) != self.region:
@@ -158,32 +145,20 @@ def _read_range(found: IpRange) -> AddressRange:
     return AddressRange(first, last)
 
 
-_ENDPOINT = "filestorage:v2"
 _READ_CLASSES = permission("filestorageclass:v2", "read")
 _Classes = Collection[FileStorageClass, list[ClassRead]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileStorageService:
-    """File storage of all projects, and its classes."""
+class FileStorageService(ResourceService[FileStorage, StorageRead]):
+    """File storage, whichever API version created it, and its classes."""
 
-    store: Store
+    kind, endpoint, view = FILE_STORAGE, "region:filestorage:v2", STORAGE_VIEW
+    noun, is_versioned = "filestorage", False
+
     clock: Clock
-    identity: IdentityPort
     clouds: Clouds
     operations: Operations
-
-    async def list(self, context: Context, query: RegionalQuery) -> Collection[FileStorage, list[StorageRead]]:
-        """Return the file storage that the caller may see, whichever API created it."""
-        right, filters = permission(_ENDPOINT, "read"), filters_of(query, is_versioned=False)
-        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
-        return Collection(
-            store=self.store,
-            kind=FileStorage,
-            view=STORAGE_VIEW,
-            labels=filters.labels(),
-            visible=filters.visible(context.principal, right, lambda storage: storage.spec.tags),
-        )
 
     async def list_classes(self, context: Context, query: ClassQuery) -> _Classes:
         """Return the classes on offer that the caller may see, in regions that it may see."""
@@ -197,10 +172,7 @@ class FileStorageService:
         """Create file storage if the quota of its project allows it."""
         spec, principal = body.spec, context.principal
         place = ProjectRef(spec.organization_id, spec.project_id)
-        right = permission(_ENDPOINT, "create")
-        await allow_new_in_project(
-            principal, right, place.organization, place.project, exists=self.identity.has_project
-        )
+        await self.authorize_create(context, place.organization, place.project)
         check_size(spec.size_gib)
         await self._check_region(principal, spec.region_id)
         storage_class = await self._class(principal, spec)
@@ -210,68 +182,35 @@ class FileStorageService:
         attachments = await attaching.attach(_networks(spec))
         _check_policies(spec)
         rules.check_tags_of(body, principal)
-        done = await self.operations.run(
-            CREATE_STORAGE,
-            id=context.operation,
-            actor=principal.actor_name,
-            input=NewStorage(
-                storage=context.operation,
-                wanted=body,
-                attachments=attachments,
-                by=requester_of(payer_principal(principal, place)),
-            ),
-            trace_id=context.trace_id,
-            log=context.audit(FILE_STORAGE.plural, context.operation, organization=spec.organization_id),
+        new = NewStorage(
+            storage=context.operation,
+            wanted=body,
+            attachments=attachments,
+            by=requester_of(payer_principal(principal, place)),
         )
-        return await self.store.get(FileStorage, done.spec.subject)
-
-    async def get(self, context: Context, storage: str) -> FileStorage:
-        return await self._storage(context, permission(_ENDPOINT, "read"), storage)
+        return await self.run_create(context, self.operations, CREATE_STORAGE, new, organization=place.organization)
 
     async def update(self, context: Context, storage: str, body: StorageUpdate) -> FileStorage:
         """Replace what a client may change of file storage."""
 
         async def change() -> FileStorage:
-            found = await self._storage(context, permission(_ENDPOINT, "update"), storage)
-            if found.is_deleting:
-                raise Malformed("filestorage is being deleted")
+            found = await self.find(context, "update", storage)
+            self.reject_if_deleting(found)
             await require_unlocked(self.store, found, found.spec.operation)
-            check_state(context, found, writable_storage(found))
+            self.check_if_match(context, found)
             check_size(body.spec.size_gib)
             check_room(found, body.spec.size_gib)
             attachments = await self._attach(context.principal, found, body.spec)
             _check_policies(body.spec)
-            changed = rules.changed_storage(found, body, attachments, context.principal, self.clock.now())
-            if changed.spec.size != found.spec.size:
-                return await self._resize(context, found, Resized(update=body, attachments=attachments))
-            return await self.store.update(changed, log=audit_records(context, FILE_STORAGE.plural, found))
+            now, log = self.clock.now(), self.audit(context, found)
+            changed = rules.changed_storage(found, body, attachments, context.principal, now)
+            if changed.spec.size == found.spec.size:
+                return await self.save(context, found, changed)
+            resized = Resized(update=body, attachments=attachments)
+            await run_update(self.operations, UPDATE_STORAGE, context, found, resized, now=now, log=log)
+            return await self.store.get(FileStorage, storage)
 
         return await retry_on_conflict(change)
-
-    async def delete(self, context: Context, storage: str) -> None:
-        """Delete file storage, with all data on it."""
-
-        async def delete() -> None:
-            found = await self._storage(context, permission(_ENDPOINT, "delete"), storage)
-            log = audit_records(context, FILE_STORAGE.plural, found)
-            await request_deletion(self.store, context, found, writable_storage(found), log)
-
-        await retry_on_conflict(delete)
-
-    async def _resize(self, context: Context, found: FileStorage, wanted: Resized) -> FileStorage:
-        """Make an update that changes the quota used. Each attempt is an operation of its own, as validated."""
-        now = self.clock.now()
-        await self.operations.run(
-            UPDATE_STORAGE,
-            id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
-            actor=context.principal.actor_name,
-            input=ChangedStorage(
-                id=found.name, before=previous_state(found), wanted=wanted, by=requester_of(context.principal), now=now
-            ),
-            trace_id=context.trace_id,
-            log=audit_records(context, FILE_STORAGE.plural, found),
-        )
-        return await self.store.get(FileStorage, found.name)
 
     async def _check_region(self, principal: Principal, region: str) -> None:
         try:
@@ -297,18 +236,11 @@ class FileStorageService:
         attaching = Attaching(
             store=self.store,
             principal=principal,
-            place=ProjectRef(organization_of(found), project_of(found)),
+            place=project_ref(found),
             region=region_of(found),
             storage_class=await find(self.store, FileStorageClass, found.spec.storage_class_id),
         )
         return await attaching.attach(_networks(wanted), found.spec.attachments)
-
-    async def _storage(self, context: Context, right: Permission, storage: str) -> FileStorage:
-        """Return file storage that the caller may read and do this to, whichever API created it."""
-        found = await self.store.get(FileStorage, storage)
-        allow_for(context.principal, permission(_ENDPOINT, "read"), found)
-        allow_for(context.principal, right, found)
-        return found
 
 
 def _networks(wanted: StorageSpecWire) -> Sequence[str]:

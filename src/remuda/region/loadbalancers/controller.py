@@ -8,26 +8,15 @@ from ipaddress import IPv4Address
 
 from msgspec.structs import replace
 
-from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
-from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import Handle, NoCapacity, balancer_name
 from remuda.providers.contract.loadbalancers import CloudHealthCheck, CloudListener, CloudMember
 from remuda.providers.contract.loadbalancers import CloudLoadBalancer as CloudBalancer
 from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec as CloudBalancerSpec
-from remuda.quota.lock import is_locked
-from remuda.quota.reservation import (
-    OPERATION_OPEN,
-    confirm_quota,
-    is_charged,
-    is_operation_open,
-    is_provisioned,
-    wait_for_create,
-    with_charged,
-)
-from remuda.quota.sagas import subject_of_kind
+from remuda.quota.reservation import QuotaAdmission, is_provisioned
+from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
@@ -51,20 +40,10 @@ class LoadBalancerController:
     """Keeps a load balancer at the provider for each load balancer."""
 
     store: Store
-    clock: Clock
-    identity: IdentityPort
     clouds: Clouds
 
     async def provision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result | Outcome[LoadBalancer]:
         """Bring a load balancer one step nearer to being as it is wanted."""
-        waiting = await wait_for_create(self.store, balancer, balancer.spec.operation, run)
-        if waiting is not None:
-            return waiting
-        if await is_locked(self.store, balancer):
-            return OPERATION_OPEN
-        if not is_charged(balancer):
-            held = await confirm_quota(self.identity, charge_for(balancer))
-            return held or Outcome(Requeue(0, message="being made"), with_charged(balancer, self.clock))
         network = await self.store.get(Network, network_of(balancer))
         if not is_provisioned(network):
             return Blocked("DependencyNotReady", "its network is being made")
@@ -76,8 +55,6 @@ class LoadBalancerController:
 
     async def deprovision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result:
         """Bring a load balancer one step nearer to being gone."""
-        if await is_operation_open(self.store, balancer.spec.operation) or await is_locked(self.store, balancer):
-            return OPERATION_OPEN
         home = await find(self.store, Identity, identity_of(balancer))
         if home is not None and not is_abandoned(balancer):
             cloud = await self.clouds.get(region_of(balancer))
@@ -89,7 +66,6 @@ class LoadBalancerController:
                 return left
         if not is_abandoned(balancer):
             await give_address_back(self.store, balancer)
-        await self.identity.release(charge_for(balancer), permanently=True)
         return Done()
 
     async def _address(self, balancer: LoadBalancer, network: Network, run: ReconcileContext) -> Address | Result:
@@ -178,23 +154,19 @@ def driver(
 ) -> Controller:
     """Return the controller of load balancers. Where an address is missing, it waits for one to be given back."""
     store = ports.store
-    balancers = LoadBalancerController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
-    return Controller(
+    balancers = LoadBalancerController(store=store, clouds=clouds)
+    return lifecycle_controller(
         "loadbalancers",
-        Lifecycle(
-            LoadBalancer,
-            provision=balancers.provision,
-            deprovision=balancers.deprovision,
-            finalizer=CONTROLLER_FINALIZER,
-            ports=ports,
-        ),
-        kind=LoadBalancer,
+        LoadBalancer,
+        provision=balancers.provision,
+        deprovision=balancers.deprovision,
+        finalizer=CONTROLLER_FINALIZER,
         ports=ports,
+        admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=charge_for),
         sources=(
-            Source(LoadBalancer),
             Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
             Source(Address, keys=through(store, LoadBalancer, "without address", network_of), arrivals=False),
-            Source(Operation, when=lambda operation: operation.phase, keys=subject_of_kind(LOAD_BALANCER)),
+            operation_source(subject_of_kind(LOAD_BALANCER)),
         ),
         settings=settings,
     )

@@ -1,37 +1,31 @@
-"""Load balancers: the service that the API's routes call, and the validation of listeners and addresses.
-
-Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect, or runs
-an operation.
-"""
+"""Load balancers: the service that the API's routes call, and the validation of listeners and addresses."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from remuda.access.principal import Context, Permission, requester_of
-from remuda.http.responses import Collection
+from remuda.access.principal import Context, requester_of
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Invalid, NotFound
-from remuda.kernel.ids import derived_id
+from remuda.kernel.errors import Invalid
 from remuda.operations.service import Operations
-from remuda.quota.lock import previous_state, require_unlocked
-from remuda.quota.ports import ProjectRef, payer_principal
+from remuda.quota.lock import require_unlocked
+from remuda.quota.reservation import payer_for
+from remuda.quota.sagas import run_update
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, Listener, LoadBalancer
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import rules
-from remuda.region.loadbalancers.sagas import CREATE_BALANCER, UPDATE_BALANCER, ChangedBalancer, NewBalancer
+from remuda.region.loadbalancers.sagas import CREATE_BALANCER, UPDATE_BALANCER, NewBalancer
 from remuda.region.loadbalancers.schema import BalancerCreate, BalancerRead, BalancerUpdate, ListenerWire
-from remuda.region.names import permission
 from remuda.region.networks.address_plan import read_vip
 from remuda.region.networks.rules import plan_of
-from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import is_api_v2, network_of, organization_of, project_of, region_of
-from remuda.resources.crud import audit_records, check_state, exists, find, request_deletion, retry_on_conflict
+from remuda.region.networks.service import Networks
+from remuda.resources.conventions import network_of, organization_of, region_of
+from remuda.resources.crud import exists, find, retry_on_conflict
 from remuda.resources.ipv4 import parse_address, parse_prefix
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
+from remuda.resources.service import ResourceService
 from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
 
@@ -113,107 +107,49 @@ def _check_unique(values: Iterable[Hashable], otherwise: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadBalancers:
-    """Load balancers of all projects."""
+class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
+    """Load balancers. Creating or updating one requires read permission on its network."""
 
-    store: Store
+    kind, endpoint, view, noun = LOAD_BALANCER, "region:loadbalancers:v2", rules.BALANCER_VIEW, "load balancer"
+
     clock: Clock
-    identity: IdentityPort
     clouds: Clouds
+    networks: Networks
     operations: Operations
-
-    async def list(self, context: Context, query: NetworkedQuery) -> Collection[LoadBalancer, list[BalancerRead]]:
-        """Return the load balancers that the caller may see."""
-        right, filters = permission("loadbalancers:v2", "read"), filters_of(query)
-        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
-        return Collection(
-            store=self.store,
-            kind=LoadBalancer,
-            view=rules.BALANCER_VIEW,
-            labels=filters.labels(),
-            visible=filters.visible(context.principal, right, lambda balancer: balancer.spec.tags),
-        )
 
     async def create(self, context: Context, body: BalancerCreate) -> LoadBalancer:
         """Create a load balancer if the quota of its project allows it."""
-        network, principal = await self._network(context, body.spec.network_id), context.principal
-        allow_for(principal, permission("loadbalancers:v2", "create"), network)
+        network = await self.networks.get(context, body.spec.network_id)
+        self.authorize(context, "create", network)
         need((await self.clouds.get(region_of(network))).provider.load_balancers)
         if body.spec.vip_address is not None:
             asked = read_vip(body.spec.vip_address, plan_of(network))
             await refuse_held(self.store, network, asked, but_for=context.operation)
         check_listeners(body.spec.listeners)
         check_tags(body.metadata.tags)
-        own_tags(stored_tags(body.metadata), principal)
-        payer = payer_principal(principal, ProjectRef(organization_of(network), project_of(network)))
-        done = await self.operations.run(
-            CREATE_BALANCER,
-            id=context.operation,
-            actor=principal.actor_name,
-            input=NewBalancer(balancer=context.operation, wanted=body, by=requester_of(payer)),
-            trace_id=context.trace_id,
-            log=context.audit(LOAD_BALANCER.plural, context.operation, organization=organization_of(network)),
+        own_tags(stored_tags(body.metadata), context.principal)
+        new = NewBalancer(balancer=context.operation, wanted=body, by=requester_of(payer_for(context, network)))
+        return await self.run_create(
+            context, self.operations, CREATE_BALANCER, new, organization=organization_of(network)
         )
-        return await self.store.get(LoadBalancer, done.spec.subject)
-
-    async def get(self, context: Context, balancer: str) -> LoadBalancer:
-        return await self._balancer(context, permission("loadbalancers:v2", "read"), balancer)
 
     async def update(self, context: Context, balancer: str, body: BalancerUpdate) -> LoadBalancer:
-        """Replace what a client may change of a load balancer."""
+        """Replace the writable fields of a load balancer."""
 
         async def change() -> LoadBalancer:
-            found = await self._balancer(context, permission("loadbalancers:v2", "update"), balancer)
+            found = await self.find(context, "update", balancer)
             if found.is_deleting:
                 raise Invalid("load balancer", "load balancer is being deleted")
-            await self._network(context, network_of(found))
+            await self.networks.get(context, network_of(found))
             await require_unlocked(self.store, found, found.spec.operation)
-            check_state(context, found, rules.writable_balancer(found))
+            self.check_if_match(context, found)
             check_listeners(body.spec.listeners)
             check_same_listeners(found, body.spec.listeners)
-            changed = rules.changed_balancer(found, body, context.principal, self.clock.now())
-            if changed.spec.public_ip != found.spec.public_ip:
-                return await self._change_costs(context, found, body)
-            return await self.store.update(changed, log=audit_records(context, LOAD_BALANCER.plural, found))
+            now, log = self.clock.now(), self.audit(context, found)
+            changed = rules.changed_balancer(found, body, context.principal, now)
+            if changed.spec.public_ip == found.spec.public_ip:
+                return await self.save(context, found, changed)
+            await run_update(self.operations, UPDATE_BALANCER, context, found, body, now=now, log=log)
+            return await self.store.get(LoadBalancer, balancer)
 
         return await retry_on_conflict(change)
-
-    async def delete(self, context: Context, balancer: str) -> None:
-        """Delete a load balancer."""
-
-        async def delete() -> None:
-            found = await self._balancer(context, permission("loadbalancers:v2", "delete"), balancer)
-            log = audit_records(context, LOAD_BALANCER.plural, found)
-            await request_deletion(self.store, context, found, rules.writable_balancer(found), log)
-
-        await retry_on_conflict(delete)
-
-    async def _change_costs(self, context: Context, found: LoadBalancer, body: BalancerUpdate) -> LoadBalancer:
-        """Make an update that changes the quota used. Each attempt is an operation of its own, as validated."""
-        now = self.clock.now()
-        await self.operations.run(
-            UPDATE_BALANCER,
-            id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
-            actor=context.principal.actor_name,
-            input=ChangedBalancer(
-                id=found.name, before=previous_state(found), wanted=body, by=requester_of(context.principal), now=now
-            ),
-            trace_id=context.trace_id,
-            log=audit_records(context, LOAD_BALANCER.plural, found),
-        )
-        return await self.store.get(LoadBalancer, found.name)
-
-    async def _network(self, context: Context, network: str) -> Network:
-        found = await self.store.get(Network, network)
-        if not is_api_v2(found):
-            raise NotFound("Network", network)
-        allow_for(context.principal, permission("networks:v2", "read"), found)
-        return found
-
-    async def _balancer(self, context: Context, right: Permission, balancer: str) -> LoadBalancer:
-        found = await self.store.get(LoadBalancer, balancer)
-        if not is_api_v2(found):
-            raise NotFound("LoadBalancer", balancer)
-        allow_for(context.principal, permission("loadbalancers:v2", "read"), found)
-        allow_for(context.principal, right, found)
-        return found

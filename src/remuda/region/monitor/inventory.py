@@ -161,7 +161,7 @@ async def _with_handles(
 
 _PAGE = 100
 _MOST_PAGES = 20
-_LET_GO = "LetGo"
+_LET_GO = "FinalizerRemoved"
 
 
 class _Said(msgspec.Struct, frozen=True):

@@ -149,7 +149,7 @@ class OrphanSearch:
         return ReconcileContext(
             controller="orphans",
             key=record.name,
-            cause="scan",
+            cause="resync",
             registry=ports.store.registry,
             randomness=ports.randomness,
         )

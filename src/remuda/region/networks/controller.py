@@ -19,28 +19,16 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
-from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import AddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
-from remuda.quota.ports import Charge, ProjectRef
-from remuda.quota.reservation import (
-    OPERATION_OPEN,
-    RECHECK_S,
-    confirm_quota,
-    is_charged,
-    is_operation_open,
-    is_provisioned,
-    payer_of,
-    wait_for_create,
-    with_charged,
-)
-from remuda.quota.sagas import created_by
+from remuda.quota.ports import Charge
+from remuda.quota.reservation import RECHECK_S, QuotaAdmission, is_provisioned, payer_of
+from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
@@ -116,14 +104,10 @@ class IdentityController:
 
     store: Store
     randomness: Randomness
-    identity: IdentityPort
     clouds: Clouds
 
-    async def provision(self, identity: Identity, run: ReconcileContext) -> Result | Outcome[Identity]:
+    async def provision(self, identity: Identity, run: ReconcileContext) -> Result:
         """Make the tenancy, with a key pair that is written down before."""
-        waiting = await wait_for_create(self.store, identity, identity.spec.operation, run)
-        if waiting is not None:
-            return waiting
         cloud = await self.clouds.get(region_of(identity))
         record = await find(self.store, OpenstackIdentity, identity.name)
         if record is None:
@@ -137,8 +121,6 @@ class IdentityController:
 
     async def deprovision(self, identity: Identity, run: ReconcileContext) -> Result:
         """Remove the tenancy, then what is known of it, then let go of the project."""
-        if await is_operation_open(self.store, identity.spec.operation):
-            return OPERATION_OPEN
         left = None if is_abandoned(identity) else await self._remove_tenancy(identity)
         if left is not None:
             run.acted = True
@@ -147,8 +129,6 @@ class IdentityController:
         if record is not None:
             with suppress(NotFound):  # another process that believes to lead was faster
                 await self.store.delete(OpenstackIdentity, record.name, uid=record.uid)
-        place = ProjectRef(organization_of(identity), project_of(identity))
-        await self.identity.unrefer(place, reference_of(identity.name))
         return Done()
 
     async def _remove_tenancy(self, identity: Identity) -> Result | None:
@@ -175,18 +155,10 @@ class NetworkController:
     """Keeps a network at the provider for each network."""
 
     store: Store
-    clock: Clock
-    identity: IdentityPort
     clouds: Clouds
 
     async def provision(self, network: Network, run: ReconcileContext) -> Result | Outcome[Network]:
         """Bring a network one step nearer to being there."""
-        waiting = await wait_for_create(self.store, network, network.spec.operation, run)
-        if waiting is not None:
-            return waiting
-        if not is_charged(network):
-            held = await confirm_quota(self.identity, _charge(network))
-            return held or Outcome(Requeue(0, message="being made"), with_charged(network, self.clock))
         home = await self.store.get(Identity, identity_of(network))
         if not is_provisioned(home):
             return Blocked("DependencyNotReady", "its place at the provider is being made")
@@ -209,8 +181,6 @@ class NetworkController:
 
     async def deprovision(self, network: Network, run: ReconcileContext) -> Result:
         """Bring a network one step nearer to being gone: the provider first, then what it cost."""
-        if await is_operation_open(self.store, network.spec.operation):
-            return OPERATION_OPEN
         home = await find(self.store, Identity, identity_of(network))
         if home is not None and not home.is_deleting:  # whoever deleted the network did not come to that
             run.acted = True
@@ -228,7 +198,6 @@ class NetworkController:
                 run.acted = True
                 return left
             await give_vlan_back(self.store, cloud.region, network.name)
-        await self.identity.release(_charge(network), permanently=True)
         return Done()
 
 
@@ -275,50 +244,37 @@ def drivers(
 ) -> Sequence[Controller]:
     """Return the controllers of identities and networks."""
     store = ports.store
-    identities = IdentityController(store=store, randomness=ports.randomness, identity=identity, clouds=clouds)
-    networks = NetworkController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
+    identities = IdentityController(store=store, randomness=ports.randomness, clouds=clouds)
+    networks = NetworkController(store=store, clouds=clouds)
     return (
-        Controller(
+        lifecycle_controller(
             "identities",
-            Lifecycle(
-                Identity,
-                provision=identities.provision,
-                deprovision=identities.deprovision,
-                finalizer=CONTROLLER_FINALIZER,
-                ports=ports,
-            ),
-            kind=Identity,
+            Identity,
+            provision=identities.provision,
+            deprovision=identities.deprovision,
+            finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            sources=(
-                Source(Identity),
-                Source(
-                    Operation,
-                    when=lambda operation: operation.phase,
-                    keys=created_by(store, Identity, NETWORK),
-                ),
+            admission=QuotaAdmission(
+                store=store,
+                clock=ports.clock,
+                identity=identity,
+                reference=lambda found: reference_of(found.name),
             ),
+            sources=(operation_source(created_by(store, Identity, NETWORK)),),
             settings=settings,
         ),
-        Controller(
+        lifecycle_controller(
             "networks",
-            Lifecycle(
-                Network,
-                provision=networks.provision,
-                deprovision=networks.deprovision,
-                finalizer=CONTROLLER_FINALIZER,
-                ports=ports,
-            ),
-            kind=Network,
+            Network,
+            provision=networks.provision,
+            deprovision=networks.deprovision,
+            finalizer=CONTROLLER_FINALIZER,
             ports=ports,
+            admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=_charge),
             sources=(
-                Source(Network),
                 Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
                 Source(VLANAllocation, keys=through(store, Network, "without VLAN", region_of_vlans)),
-                Source(
-                    Operation,
-                    when=lambda operation: operation.phase,
-                    keys=created_by(store, Network, NETWORK),
-                ),
+                operation_source(created_by(store, Network, NETWORK)),
             ),
             settings=settings,
         ),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from remuda.providers.contract.common import InUse
 from remuda.quota.reservation import RECHECK_S, is_provisioned
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Lifecycle
+from remuda.reconcile.lifecycle import lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
@@ -63,20 +63,14 @@ def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: ControllerSetting
     """Return the controller of security groups."""
     store = ports.store
     groups = SecurityGroupController(store=store, clouds=clouds)
-    lifecycle = Lifecycle(
+    return lifecycle_controller(
+        "securitygroups",
         SecurityGroup,
         provision=groups.provision,
         deprovision=groups.deprovision,
         finalizer=CONTROLLER_FINALIZER,
         ports=ports,
-    )
-    return Controller(
-        "securitygroups",
-        lifecycle,
-        kind=SecurityGroup,
-        ports=ports,
         sources=(
-            Source(SecurityGroup),
             Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, regional.NETWORK)),
             Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, regional.IDENTITY)),
         ),

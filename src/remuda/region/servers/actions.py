@@ -13,15 +13,12 @@ from remuda.providers.contract.common import Handle
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need, told
 from remuda.region.kinds.networks import Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Replacement, Server
-from remuda.region.names import permission
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.schema import ConsoleOutputRead, ConsoleSessionRead, SshKeyRead
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import Looking
 from remuda.resources.conventions import identity_of, region_of
 from remuda.store.contract import Store
-
-_UPDATE = permission("servers", "update")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +64,7 @@ class ServerActions:
 
     async def ssh_key(self, context: Context, server: str) -> SshKeyRead:
         """Return the private SSH key of a server that was created with one."""
-        found = await self.servers.find(context, _UPDATE, server)
+        found = await self.servers.find(context, "update", server)
         if found.spec.ssh_injection != "identityKeypair":
             raise NotFound("SSH key of the server", server)
         record = await self.store.get(OpenstackIdentity, identity_of(found))
@@ -82,7 +79,7 @@ class ServerActions:
         await self._look(found)
 
     async def _target(self, context: Context, server: str) -> tuple[Server, Cloud, Handle]:
-        found = await self.servers.find(context, _UPDATE, server)
+        found = await self.servers.find(context, "update", server)
         return (found, *await self._place(found))
 
     async def _look(self, server: Server) -> None:

@@ -30,7 +30,7 @@ from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected
 from remuda.providers.contract.servers import CloudPort, CloudServer
 from remuda.quota.reservation import RECHECK_S, is_provisioned
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
@@ -338,19 +338,14 @@ def driver(
     servers = ServerController(
         store=store, clock=ports.clock, clouds=clouds, places=Places(store), create_attempts=create_attempts
     )
-    return Controller(
+    return lifecycle_controller(
         "servers",
-        Lifecycle(
-            Server,
-            provision=servers.provision,
-            deprovision=servers.deprovision,
-            finalizer=CONTROLLER_FINALIZER,
-            ports=ports,
-        ),
-        kind=Server,
+        Server,
+        provision=servers.provision,
+        deprovision=servers.deprovision,
+        finalizer=CONTROLLER_FINALIZER,
         ports=ports,
         sources=(
-            Source(Server),
             Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
             Source(Address, keys=through(store, Server, "without address", network_of), arrivals=False),
             Source(

@@ -1,75 +1,53 @@
-"""Servers: the service that the API's routes call.
-
-Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect. Only
-services have permission to call them, on behalf of users.
-"""
+"""Servers: the service that the API's routes call."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from remuda.access.principal import Context, Permission
+from remuda.access.principal import Context
 from remuda.cloudinit.user_data import check_user_data, read_user_data
-from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound, ResponseNotStored
-from remuda.quota.ports import ProjectRef, payer_principal
+from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, NotFound, ResponseNotStored
+from remuda.quota.reservation import payer_for, project_ref
+from remuda.region.authorities.service import Authorities
 from remuda.region.catalogue.provider_registry import Cloud, Clouds
 from remuda.region.images.service import find_image
-from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.names import permission
-from remuda.region.ports import IdentityPort
+from remuda.region.networks.service import Networks
+from remuda.region.securitygroups.service import SecurityGroups
 from remuda.region.servers import rules
 from remuda.region.servers.capacity import check_fit, check_room, find_flavor
 from remuda.region.servers.rules import replaced_server, what_stands
 from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
-from remuda.resources.conventions import is_api_v2, network_of, organization_of, project_of, region_of
-from remuda.resources.crud import audit_records, check_state, request_deletion, retry_on_conflict
-from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
-from remuda.store.contract import Store
-from remuda.store.objects import Resource
+from remuda.resources.conventions import network_of, organization_of, region_of
+from remuda.resources.crud import retry_on_conflict
+from remuda.resources.service import ResourceService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Servers:
-    """Servers of all projects."""
+class Servers(ResourceService[Server, ServerRead]):
+    """Servers. Only services have permission to call this, on behalf of users."""
 
-    store: Store
+    kind, endpoint, view, noun = SERVER, "region:servers", rules.SERVER_VIEW, "server"
+    has_tag_labels = True
+
     clock: Clock
-    identity: IdentityPort
     clouds: Clouds
-
-    async def list(self, context: Context, query: NetworkedQuery) -> Collection[Server, list[ServerRead]]:
-        """Return the servers that the caller may see."""
-        right, filters = permission("servers", "read"), filters_of(query, is_labelled=True)
-        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
-        return Collection(
-            store=self.store,
-            kind=Server,
-            view=rules.SERVER_VIEW,
-            labels=filters.labels(),
-            visible=filters.visible(context.principal, right, lambda server: server.spec.tags),
-        )
+    networks: Networks
+    groups: SecurityGroups
+    authorities: Authorities
 
     async def create(self, context: Context, body: ServerCreate) -> Server:
         """Create a server on a network that has none of that name."""
-        network = await self._network(context, body.spec.network_id)
-        allow_for(context.principal, permission("servers", "create"), network)
-        if network.is_deleting:
-            raise Malformed("network is being deleted")
+        network = await self.networks.get(context, body.spec.network_id)
+        self.authorize(context, "create", network)
+        self.networks.reject_if_deleting(network)
         await self._check_new(context, body, network)
-        principal = context.principal
-        payer = payer_principal(principal, ProjectRef(organization_of(network), project_of(network)))
-        server = rules.new_server(body, network, payer, operation=context.operation)
-        try:
-            return await self.store.create(server, log=audit_records(context, SERVER.plural, server))
-        except AlreadyExists:
-            found = await self.store.get(Server, server.name)
-            if found.spec.operation != context.operation:
-                raise
-            return found  # the same request, whose response was lost
+        server = rules.new_server(body, network, payer_for(context, network), operation=context.operation)
+        created = await self.insert(context, server)
+        if created.spec.operation != context.operation:
+            raise AlreadyExists("Server", server.name)
+        return created
 
     async def get_created(self, context: Context, body: ServerCreate) -> Server:
         """Return the server that the same request created before.
@@ -85,20 +63,17 @@ class Servers:
             raise ResponseNotStored
         return found
 
-    async def get(self, context: Context, server: str) -> Server:
-        return await self.find(context, permission("servers", "read"), server)
-
     async def update(self, context: Context, server: str, body: ServerUpdate, *, revision: str | None = None) -> Server:
         """Replace what a client may change of a server, if it has this revision. Another image rebuilds it."""
 
         async def change() -> Server:
-            found = await self.find(context, permission("servers", "update"), server)
-            check_state(context, found, rules.writable_server(found))
+            found = await self.find(context, "update", server)
+            self.check_if_match(context, found)
             rules.check_revision(found, revision)
-            network = await self._network(context, network_of(found))
+            network = await self.networks.get(context, network_of(found))
             await self._check_update(context, found, body, network)
             changed = rules.changed_server(found, body, context.principal, self.clock.now())
-            return await self.store.update(changed, log=audit_records(context, SERVER.plural, found))
+            return await self.save(context, found, changed)
 
         return await retry_on_conflict(change)
 
@@ -110,45 +85,19 @@ class Servers:
             raise Forbidden("only a service may replace a server: update the instance that it belongs to")
 
         async def change() -> Server:
-            found = await self.find(context, permission("servers", "update"), server)
-            check_state(context, found, rules.writable_server(found))
+            found = await self.find(context, "update", server)
+            self.check_if_match(context, found)
             rules.check_revision(found, revision)
             if found.spec.replacing_operation == context.operation:
                 return found  # the same request, whose response was lost
-            network = await self._network(context, network_of(found))
+            network = await self.networks.get(context, network_of(found))
             await self._check_replacement(context, found, body, network)
             replaced = replaced_server(
                 found, body, context.principal, operation=context.operation, now=self.clock.now()
             )
-            return await self.store.update(replaced, log=audit_records(context, SERVER.plural, found))
+            return await self.save(context, found, replaced)
 
         return await retry_on_conflict(change)
-
-    async def delete(self, context: Context, server: str) -> None:
-        """Delete a server."""
-
-        async def delete() -> None:
-            found = await self.find(context, permission("servers", "delete"), server)
-            log = audit_records(context, SERVER.plural, found)
-            await request_deletion(self.store, context, found, rules.writable_server(found), log)
-
-        await retry_on_conflict(delete)
-
-    async def find(self, context: Context, right: Permission, server: str) -> Server:
-        """Return a server that the caller may read and do this to. Raise NotFound for one that another API created."""
-        found = await self.store.get(Server, server)
-        if not is_api_v2(found):
-            raise NotFound("Server", server)
-        allow_for(context.principal, permission("servers", "read"), found)
-        allow_for(context.principal, right, found)
-        return found
-
-    async def _network(self, context: Context, network: str) -> Network:
-        found = await self.store.get(Network, network)
-        if not is_api_v2(found):
-            raise NotFound("Network", network)
-        allow_for(context.principal, permission("networks:v2", "read"), found)
-        return found
 
     async def _check_new(self, context: Context, wanted: ServerCreate, network: Network) -> None:
         """Validate a new server, in the order of errors that clients know."""
@@ -200,9 +149,8 @@ class Servers:
     async def _check_authority(self, context: Context, authority: str | None, network: Network) -> None:
         if authority is None:
             return
-        found = await self.store.get(SSHCertificateAuthority, authority)
-        allow_for(context.principal, permission("sshcertificateauthorities:v2", "read"), found)
-        if _place(found) != _place(network):
+        found = await self.authorities.get(context, authority)
+        if project_ref(found) != project_ref(network):
             raise Invalid(
                 "spec.sshCertificateAuthorityId",
                 "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
@@ -212,16 +160,8 @@ class Servers:
     async def _check_groups(self, context: Context, networking: NetworkingWire | None, network: Network) -> None:
         groups: Iterable[str] = () if networking is None else networking.security_groups
         for group in groups:
-            found = await self.store.get(SecurityGroup, group)
-            if not is_api_v2(found):
-                raise NotFound("SecurityGroup", group)
-            allow_for(context.principal, permission("securitygroups:v2", "read"), found)
-            if network_of(found) != network.name:
+            if network_of(await self.groups.get(context, group)) != network.name:
                 raise Invalid(
                     "spec.networking.securityGroups",
                     "a referenced security group must belong to the same network as the server",
                 )
-
-
-def _place(resource: Resource) -> tuple[str, str]:
-    return organization_of(resource), project_of(resource)

@@ -20,7 +20,7 @@ NumberedEntry = tuple[int, str]
 OWNER = "owner"
 """The index of children by the uid of their owner."""
 
-DELETING = "marked"
+DELETING = "deleting"
 """The index of objects that are being deleted, under the empty value."""
 
 

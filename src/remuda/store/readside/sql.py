@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 from remuda.kernel.errors import StorageFailing, StorageFull, StoreClosed, StoreDamaged
+from remuda.kernel.files import DATA_FORMAT
 
 
 class Sql:
@@ -105,21 +106,26 @@ INSERT INTO horizon (id, version, floor) VALUES (1, 0, 0);
 """
 
 TABLES: tuple[str, ...] = ("kinds", "indexes", "objects", "entries", "revisions", "horizon", "logs")
-"""The tables of every store, whatever its version."""
+"""The tables of every store, whatever its format."""
 MIGRATIONS: tuple[str, ...] = (_FIRST,)
-"""Scripts that each upgrade a file by one version: the first one creates version 1 from an empty file."""
+"""Scripts that each upgrade a file by one format: the first one creates `DATA_FORMAT` from an empty file."""
+
+
+def newest_format(migrations: tuple[str, ...] = MIGRATIONS) -> int:
+    """Return the format of a file after all migrations."""
+    return DATA_FORMAT + len(migrations) - 1
 
 
 def migrate(connection: apsw.Connection, migrations: tuple[str, ...] = MIGRATIONS) -> None:
-    """Upgrade the file to the newest version, all steps in one transaction."""
-    found = connection.pragma("user_version")
-    if found == len(migrations):
+    """Upgrade the file to the newest format, all steps in one transaction."""
+    found, newest = connection.pragma("user_version"), newest_format(migrations)
+    if found == newest:
         return
     with connection:
-        for script in migrations[found:]:
+        for script in migrations[len(migrations) - (newest - found) if found else 0 :]:
             connection.execute(script)
         connection.pragma("application_id", APPLICATION_ID)
-        connection.pragma("user_version", len(migrations))
+        connection.pragma("user_version", newest)
 
 
 class Storage:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import apsw
 
-from remuda.kernel.errors import RemudaError, StoreDamaged, StoreForeign, StoreInaccessible, StoreLocked, StoreTooNew
-from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS, migrate
+from remuda.kernel.errors import RemudaError, StoreDamaged, StoreForeign, StoreInaccessible, StoreLocked
+from remuda.kernel.files import check_format, require_format
+from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS, migrate, newest_format
 
 _PAGE_SIZE = 8192
 _PAGE_CACHE_KIB = 32 * 1024
@@ -62,12 +63,19 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
     lock = take_lock(path)
     connections: list[apsw.Connection] = []
     try:
-        was_clean = _begin_use(path, lock)
-        path.touch(mode=0o600)  # SQLite would make it readable for all users; its log files get the same mode
+        check_format(path, newest=newest_format(migrations))  # before anything is written
+        has_log = _has_log(path)
+        was_clean = not os.fstat(lock).st_size and not has_log
+        if not path.exists():
+            path.touch(mode=0o600)  # SQLite would make it readable for all users; its log files get the same mode
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         writer = _connect(path, vfs, flags)
         connections.append(writer)
-        check_header(path, writer, len(migrations))
+        writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(has_log))  # a rejected file stays as it is
+        check_header(path, writer, migrations)
+        writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        with contextlib.suppress(OSError):  # on a full disk the write-ahead log is the only sign of an open file
+            os.pwrite(lock, b"open\n", 0)
         _prepare(writer)
         migrate(writer, migrations)
         reader = _connect(path, vfs, apsw.SQLITE_OPEN_READONLY)
@@ -110,27 +118,22 @@ def take_lock(path: Path) -> int:
     return lock
 
 
-def _begin_use(path: Path, lock: int) -> bool:
-    """Return whether the last process closed the file, and mark it as open by this one."""
+def _has_log(path: Path) -> bool:
     log = path.with_name(path.name + "-wal")
-    was_clean = not os.fstat(lock).st_size and not (log.exists() and log.stat().st_size)
-    with contextlib.suppress(OSError):  # on a full disk the write-ahead log is the only sign
-        os.pwrite(lock, b"open\n", 0)
-    return was_clean
+    return log.exists() and log.stat().st_size > 0
 
 
 def _connect(path: Path, vfs: str | None, flags: int) -> apsw.Connection:
     return apsw.Connection(str(path), flags=flags, vfs=vfs)
 
 
-def check_header(path: Path, connection: apsw.Connection, known: int = len(MIGRATIONS)) -> None:
-    """Raise StoreForeign if the file is not ours, and StoreTooNew if this release does not know its version."""
+def check_header(path: Path, connection: apsw.Connection, migrations: tuple[str, ...] = MIGRATIONS) -> None:
+    """Raise StoreForeign if the file is not ours, and StoreTooOld or StoreTooNew if it has another format."""
     application, version = connection.pragma("application_id"), connection.pragma("user_version")
     is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     if application != APPLICATION_ID and not (application == 0 and is_empty):
         raise StoreForeign(str(path))
-    if version > known:
-        raise StoreTooNew(str(path), found=version, known=known)
+    require_format(path, version, newest=newest_format(migrations))
 
 
 def _prepare(connection: apsw.Connection) -> None:

@@ -1,0 +1,207 @@
+"""Resource service: the use cases that the APIs of project resources have in common.
+
+Every use case takes the context of the call, checks the caller's permissions itself, and has at most one effect. A
+subclass sets the class attributes and adds `create`, `update` and whatever else its resource has.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from remuda.access.checks import allow_new_in_project
+from remuda.access.principal import Context, Permission, Verb
+from remuda.http.responses import Collection, EtagView
+from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
+from remuda.kernel.tags import Tag
+from remuda.operations.saga import InputT, Saga
+from remuda.operations.service import Operations
+from remuda.resources.conventions import is_api_v2
+from remuda.resources.crud import (
+    audit_records,
+    check_state,
+    reject_if_in_use,
+    request_deletion,
+    retry_on_conflict,
+)
+from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of
+from remuda.store.contract import Store
+from remuda.store.kinds import Kind
+from remuda.store.logs import Record
+from remuda.store.objects import ResourceT
+
+ReadT = TypeVar("ReadT")
+
+
+class ProjectLookup(Protocol):
+    """Knows which projects exist."""
+
+    async def has_project(self, organization: str, project: str) -> bool:
+        """Return whether an organization has a project."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceService(Generic[ResourceT, ReadT]):
+    """The objects of one kind in all projects, as a caller may list, read, update and delete them."""
+
+    kind: ClassVar[Kind[Any]]
+    endpoint: ClassVar[str]
+    """The endpoint of its permissions, with the service, such as `region:networks:v2`."""
+    view: ClassVar[EtagView[Any, Any]]
+    noun: ClassVar[str]
+    """The noun in error messages."""
+    is_versioned: ClassVar[bool] = True
+    """Only objects that the supported API version created exist for callers."""
+    has_tag_labels: ClassVar[bool] = False
+    """The tags of services are stored as labels, too."""
+    is_kept_in_use: ClassVar[bool] = False
+    """An object that is in use cannot be deleted."""
+
+    store: Store
+    identity: ProjectLookup
+
+    async def list(self, context: Context, query: ProjectQuery) -> Collection[ResourceT, list[ReadT]]:
+        """Return the objects that match a query and that the caller may read."""
+        permission = Permission(self.endpoint, "read")
+        filters = filters_of(query, is_versioned=self.is_versioned, is_labelled=self.has_tag_labels)
+        await allow_naming(context.principal, permission, filters, exists=self.identity.has_project)
+        return Collection(
+            store=self.store,
+            kind=self.kind.type,
+            view=self.view,
+            labels=filters.labels(),
+            visible=filters.visible(context.principal, permission, _tags),
+        )
+
+    async def get(self, context: Context, id: str) -> ResourceT:  # noqa: A002  the usual name
+        """Return an object that the caller may read."""
+        return await self.find(context, "read", id)
+
+    async def find(self, context: Context, verb: Verb, id: str) -> ResourceT:  # noqa: A002  the usual name
+        """Return an object that the caller may read and has this permission for."""
+        found = await self.load(id)
+        self.authorize(context, "read", found)
+        self.authorize(context, verb, found)
+        return found
+
+    async def load(self, id: str) -> ResourceT:  # noqa: A002  the usual name
+        """Return an object without a permission check, or raise NotFound, also if another API version created it."""
+        found: ResourceT = await self.store.get(self.kind.type, id)
+        if self.is_versioned and not is_api_v2(found):
+            raise NotFound(self.kind.name, id)
+        return found
+
+    async def insert(self, context: Context, new: ResourceT) -> ResourceT:
+        """Create an object. If the same request created it before, and its response was lost, return that one."""
+        try:
+            return await self.store.create(new, log=self.audit(context, new))
+        except AlreadyExists:
+            return await self.store.get(type(new), new.name)
+
+    async def run_create(
+        self,
+        context: Context,
+        operations: Operations,
+        saga: Saga[Any, InputT],
+        input: InputT,  # noqa: A002  as in `Operations.run`
+        *,
+        organization: str,
+    ) -> ResourceT:
+        """Create the object that is named after the request by an operation, and return it."""
+        done = await operations.run(
+            saga,
+            id=context.operation,
+            actor=context.principal.actor_name,
+            input=input,
+            trace_id=context.trace_id,
+            log=context.audit(self.kind.plural, context.operation, organization=organization),
+        )
+        created: ResourceT = await self.store.get(self.kind.type, done.spec.subject)
+        return created
+
+    async def update_with(
+        self,
+        context: Context,
+        id: str,  # noqa: A002  the usual name
+        change: Callable[[ResourceT], ResourceT],
+        *,
+        check: Callable[[ResourceT], Awaitable[object]] | None = None,
+    ) -> ResourceT:
+        """Write what `change` makes of an object, if it has the caller's If-Match and is not being deleted.
+
+        `check` comes before that, and may raise.
+        """
+
+        async def write() -> ResourceT:
+            found = await self.find(context, "update", id)
+            if check is not None:
+                await check(found)
+            self.reject_if_deleting(found)
+            self.check_if_match(context, found)
+            return await self.save(context, found, change(found))
+
+        return await retry_on_conflict(write)
+
+    async def delete(self, context: Context, id: str) -> None:  # noqa: A002  the usual name
+        """Request the deletion of an object, if it has the caller's If-Match."""
+
+        async def delete() -> None:
+            found = await self.find(context, "delete", id)
+            await request_deletion(
+                self.store,
+                context,
+                found,
+                self.view.writable(found),
+                self.audit(context, found),
+                check=lambda: self.check_deletion(found),
+                unused=self.is_kept_in_use,
+                if_unchanged=self.is_kept_in_use,
+            )
+            if not found.is_deleting:
+                await self.after_deletion(found)
+
+        await retry_on_conflict(delete)
+
+    async def check_deletion(self, found: ResourceT) -> None:
+        """Raise an error if an object must not be deleted now."""
+        if self.is_kept_in_use:
+            await reject_if_in_use(self.store, found, f"{self.noun} is in use and cannot be deleted")
+
+    async def after_deletion(self, found: ResourceT) -> None:
+        """Do what follows the requested deletion of an object: nothing, unless a subclass says so."""
+
+    async def save(self, context: Context, found: ResourceT, changed: ResourceT) -> ResourceT:
+        """Write an object with the audit record of the caller's change."""
+        return await self.store.update(changed, log=self.audit(context, found))
+
+    def audit(self, context: Context, found: ResourceT) -> Sequence[Record]:
+        """Return the audit record of a write to an object."""
+        return audit_records(context, self.kind.plural, found)
+
+    def authorize(self, context: Context, verb: Verb, found: Any) -> None:
+        """Require a permission for an object, or for the one on which a new object will depend."""
+        allow_for(context.principal, Permission(self.endpoint, verb), found)
+
+    async def authorize_create(self, context: Context, organization: str, project: str) -> None:
+        """Require the permission to create an object in a project, which must exist."""
+        await allow_new_in_project(
+            context.principal,
+            Permission(self.endpoint, "create"),
+            organization,
+            project,
+            exists=self.identity.has_project,
+        )
+
+    def reject_if_deleting(self, found: ResourceT) -> None:
+        """Raise Malformed for an object that is being deleted."""
+        if found.is_deleting:
+            raise Malformed(f"{self.noun} is being deleted")
+
+    def check_if_match(self, context: Context, found: ResourceT) -> None:
+        """Raise PreconditionFailed unless an object has the caller's If-Match, if there is one."""
+        check_state(context, found, self.view.writable(found))
+
+
+def _tags(resource: Any) -> Sequence[Tag]:
+    tags: Sequence[Tag] = resource.spec.tags
+    return tags

@@ -1,0 +1,72 @@
+"""Servers that went while nobody watched: noticed as soon as somebody watches again."""
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+from remuda.compute.instances.server_watch import Following
+from remuda.compute.ports import AllTold
+from remuda.region.kinds.servers import Server
+from tests.kit.compute.controllers import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
+from tests.kit.compute.environment import ComputeEnvironment
+
+
+async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(compute: ComputeEnvironment) -> None:
+    network = await network_of(compute)
+    last = max([await made(compute, network, name) for name in ("one", "other", "third")])
+    server = await compute.store.get(Server, last)
+
+    async def vanish() -> None:
+        await compute.store.delete(Server, server.name, uid=server.uid)
+
+    async with begun_anew(compute, vanish, controllers=UNHURRIED):
+        assert await server_of(compute, last) is None
+        await rest(compute, 120)
+        assert await events(compute, last) == ["ServerMade", "MadeAgain", "AddressesChanged"], "no look yet"
+        await compute.until(last, "provisioned")
+
+
+class Told:
+    """Region, as far as servers are followed: what is told, and whether all of it was heard."""
+
+    def __init__(self, *told: AllTold) -> None:
+        self._told = told
+        self.is_heard = asyncio.Event()
+
+    async def servers(self) -> AsyncIterator[AllTold]:
+        for each in self._told:
+            yield each
+        self.is_heard.set()
+        await asyncio.Event().wait()
+
+
+class Woken:
+    """A controller that is only woken."""
+
+    is_synced = True
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def enqueue(self, key: str) -> None:
+        self.keys.append(key)
+
+
+async def test_whenever_all_is_told_anew_those_without_their_server_are_woken_and_few_are_read(
+    compute: ComputeEnvironment,
+) -> None:
+    network = await network_of(compute)
+    instances = [await made(compute, network, f"i{number}") for number in range(5)]
+    gone, *others = instances
+    beginning = await compute.instance(network, "beginning")
+    region = Told(AllTold(frozenset(instances)), AllTold(frozenset(others)))
+    counting, woken = Counting(compute.app.ports.store), Woken()
+    ports: Any = compute.app.ports
+    fresh = {"metrics": type(ports.metrics)(), "region": region, "store": counting}
+    following = asyncio.create_task(Following(dataclasses.replace(ports, **fresh), woken).keep())
+    await region.is_heard.wait()
+    following.cancel()
+    assert woken.keys == [gone], "one that has none yet misses none"
+    assert counting.asked == Counter(list_names=2, get=3), f"of {gone} and {beginning}, which were not told"

@@ -1,0 +1,75 @@
+"""The addresses of an instance: what is told where a server that is made again has others."""
+
+import dataclasses
+
+from msgspec.structs import replace
+
+from remuda.compute.instances.status import moved, with_addresses
+from remuda.compute.kinds import Addresses, ComputeInstance, InstanceNetworking
+from remuda.compute.ports import ServerSeen
+from tests.kit.compute.controllers import delete_server, made, network_of, rest
+from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.explanations import instance, server
+from tests.kit.compute.requests import at
+
+FIRST = {"private_ip": "10.0.0.1", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:01"}
+SECOND = {"private_ip": "10.0.0.2", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:02"}
+
+
+def at_addresses(**addresses: str) -> ServerSeen:
+    return dataclasses.replace(server(), **addresses)  # type: ignore[arg-type]  # mypy takes them for any field
+
+
+def on(found: ComputeInstance, **addresses: str) -> ComputeInstance:
+    return with_addresses(found, at_addresses(**addresses))
+
+
+def public(*, is_wanted: bool = True) -> ComputeInstance:
+    return instance(networking=InstanceNetworking(public_ip=is_wanted))
+
+
+def test_what_it_had_is_remembered_until_its_server_has_others() -> None:
+    first = on(public(), **FIRST)
+    between = on(first)
+    second = on(between, **SECOND)
+    assert (between.status.private_ip, between.status.had) == ("", Addresses(**FIRST))
+    assert on(between) == between, "it shows its server as it is"
+    assert second.status.had is None
+    assert moved(first.status, between.status) == {}
+    assert moved(between.status, second.status) == {
+        "privateIP": {"was": "10.0.0.1", "now": "10.0.0.2"},
+        "macAddress": {"was": "02:00:00:00:00:01", "now": "02:00:00:00:00:02"},
+    }
+
+
+def test_addresses_that_stay_or_come_for_the_first_time_are_no_others() -> None:
+    new = public()
+    first = on(new, **FIRST)
+    assert moved(new.status, first.status) == {}
+    assert moved(first.status, on(on(first), **FIRST).status) == {}
+
+
+def test_a_public_address_that_nobody_wants_any_more_is_not_remembered() -> None:
+    unwanted = replace(on(public(), **FIRST), spec=public(is_wanted=False).spec)
+    assert on(unwanted, **FIRST | {"public_ip": ""}).status.had is None
+
+
+async def test_an_instance_whose_server_is_made_again_tells_what_its_addresses_were_and_are(
+    compute: ComputeEnvironment,
+) -> None:
+    network = await network_of(compute)
+    found = await made(compute, network)
+    before = (await compute.read(found))["status"]
+    await delete_server(compute, found)
+    await compute.region.server(network, "taker")
+    await rest(compute, 100)
+    after = (await compute.read(found))["status"]
+    events = (await compute.root.get(f"{at(found)}/timeline")).json
+    (told,) = [each for each in events if each["event"] == "AddressesChanged"]
+    assert before["privateIP"] != after["privateIP"]
+    assert told["cause"]["type"] == "observation"
+    assert told["sentence"] == (
+        f"It has other addresses than before: its private IP was {before['privateIP']} and is "
+        f"{after['privateIP']}, its MAC address was {before['macAddress']} and is {after['macAddress']}."
+    )
+    assert not [each["sentence"] for each in events if each["sentence"].endswith(": .")]

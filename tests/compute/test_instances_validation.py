@@ -1,0 +1,76 @@
+"""How region is asked while an instance is judged, and what becomes of it if the network goes meanwhile."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from remuda.access.principal import Context, Principal
+from remuda.compute.kinds import ComputeInstance
+from remuda.operations.kinds import Operation
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from tests.kit.compute.requests import held, made, make_authority, make_group, settle
+from tests.kit.resource_api import refusal
+
+
+class Overheard:
+    """Region, with an ear on who asks for what; `meddle` is called before the images are asked for."""
+
+    def __init__(self, region: Any, meddle: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._region, self._meddle = region, meddle
+        self.asked: list[tuple[str, Principal]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        ask = getattr(self._region, name)
+
+        async def overhear(*args: Any, **named: Any) -> Any:
+            if args and isinstance(args[0], Context):
+                self.asked.append((name, args[0].principal))
+            if name == "images" and self._meddle is not None:
+                await self._meddle()
+            return await ask(*args, **named)
+
+        return overhear
+
+
+def _put_between(compute: ComputeEnvironment, meddle: Callable[[], Awaitable[None]] | None = None) -> Overheard:
+    instances = compute.app.services.instances
+    overheard = Overheard(instances.region, meddle)
+    object.__setattr__(instances, "region", overheard)
+    return overheard
+
+
+async def test_m03_region_is_asked_as_the_caller_in_the_claimed_project(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    group, authority = await make_group(compute, tenant.network), await make_authority(compute, tenant.project)
+    overheard = _put_between(compute)
+    wanted = tenant.wanted(compute, networking={"securityGroups": [group]}, sshCertificateAuthorityId=authority)
+    made(await tenant.client.post(INSTANCES, wanted))
+    assert [name for name, _ in overheard.asked] == ["network", "flavors", "images", "security_group", "authority"]
+    for _, principal in overheard.asked:
+        assert (principal.subject, principal.type) == ("ann@example.com", "user")
+        assert (principal.organization, principal.project) == (compute.region.organization, tenant.project)
+
+
+async def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_taken_back(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant = await settle(compute)
+
+    async def mark() -> None:
+        assert (await compute.region.root.delete(f"/api/v2/networks/{tenant.network}")).status == 202
+
+    _put_between(compute, mark)
+    refused = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    assert refused == (400, "network is being deleted")
+    assert not (await compute.store.list(ComputeInstance)).items
+    assert await held(compute) == []
+    operations = (await compute.store.list(Operation)).items
+    (operation,) = [each for each in operations if each.spec.saga == "instance.create"]
+    assert (operation.phase, operation.status.failed_step) == ("undone", "look-at-network")
+    await compute.region.until_gone(f"/api/v2/networks/{tenant.network}")
+
+
+async def test_a_refused_request_has_no_operation(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    before = len((await compute.store.list(Operation)).items)
+    assert (await tenant.client.post(INSTANCES, tenant.wanted(compute, userData="%"))).status == 400
+    assert len((await compute.store.list(Operation)).items) == before

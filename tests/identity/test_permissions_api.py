@@ -1,0 +1,179 @@
+"""What callers are told about roles and rights."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from remuda.access.principal import AccessList, OrganizationAccess, Principal
+from remuda.identity.kinds.roles import Role, RoleSpec
+from remuda.identity.kinds.tokens import Revocation, RevocationSpec
+from remuda.identity.rbac import routes as api
+from remuda.identity.rbac.roles import BUILT_IN, rights_of, role_id, seed_roles
+from remuda.identity.rbac.schema import AclRead, access_of, read_acl
+from remuda.identity.rbac.service import Permissions
+from remuda.identity.settings import IdentitySettings
+from remuda.resources.conventions import NAME
+from remuda.store.objects import Metadata
+from remuda.store.sqlite.store import SqliteStore
+from tests.kit.identity.resource_api import (
+    ORG,
+    OTHER_ORG,
+    PROJECT,
+    IdentityApi,
+    everywhere,
+    member,
+    rights,
+    run_identity_api,
+)
+from tests.kit.simulation.runner import World
+
+OURS = IdentityApi[Permissions]
+ROLES = f"/api/v1/organizations/{ORG}/roles"
+
+
+def rights_api(_world: World, store: SqliteStore) -> Permissions:
+    return Permissions(store=store, settings=IdentitySettings())
+
+
+def full(name: str) -> Principal:
+    """Return whoever has a built-in role in the organization."""
+    held = rights_of(BUILT_IN[name])
+    inside = OrganizationAccess(held.organization, {PROJECT: held.project})
+    return Principal(subject=f"{name}@example.com", type="user", access=AccessList(held.everywhere, {ORG: inside}))
+
+
+def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_may_give() -> None:
+    async def scenario(environment: OURS) -> None:
+        await seed_roles(environment.store)
+        nameless = Role(metadata=Metadata(name=role_id("nameless")), spec=RoleSpec())
+        own = Role(metadata=Metadata(name=role_id("bouncer"), labels={NAME: "bouncer"}), spec=RoleSpec())
+        for role in (nameless, own):
+            await environment.store.create(role)
+        for name, grantable in [("administrator", "aabru"), ("auditor", "abr")]:
+            reply = await environment.ask(full(name)).get(ROLES)
+            assert [role["metadata"]["name"] for role in reply.json] == [
+                "administrator",
+                "auditor",
+                "bouncer",
+                "reader",
+                "user",
+            ]
+            given = [role["metadata"]["name"] for role in reply.json if role["grantable"]]
+            assert "".join(each[0] for each in given) == grantable
+        first = reply.json[0]
+        assert set(first) == {"metadata", "grantable"}
+        assert first["metadata"]["id"] == role_id("administrator")
+        assert first["metadata"]["provisioningStatus"] == "provisioned"
+
+    run_identity_api(rights_api, api.ROUTES, scenario)
+
+
+@pytest.mark.parametrize(
+    ("who", "status"),
+    [
+        (None, 401),
+        (member("ann@example.com", OTHER_ORG, "identity:roles R"), 403),
+        (member("ann@example.com", ORG, "identity:groups R"), 403),
+        (member("ann@example.com", ORG, "identity:roles CUD"), 403),
+        (member("ann@example.com", ORG, "identity:roles R"), 200),
+        (everywhere("ann@example.com", "identity:roles R"), 200),
+    ],
+)
+def test_listing_roles_needs_the_right_to(who: Principal | None, status: int) -> None:
+    async def scenario(environment: OURS) -> None:
+        assert (await environment.ask(who).get(ROLES)).status == status
+
+    run_identity_api(rights_api, api.ROUTES, scenario)
+
+
+ANN = replace(
+    member("ann@example.com", ORG, "b:b RC, a:a R", **{PROJECT.replace("-", "_"): "c:c DU"}),
+    access=AccessList(
+        organizations={
+            OTHER_ORG: OrganizationAccess(),
+            ORG: OrganizationAccess(rights("b:b RC, a:a R"), {PROJECT: rights("c:c DU")}),
+        }
+    ),
+)
+IN_ORG = [{"name": "a:a", "operations": ["read"]}, {"name": "b:b", "operations": ["create", "read"]}]
+IN_PROJECT = [{"id": PROJECT, "endpoints": [{"name": "c:c", "operations": ["delete", "update"]}]}]
+UNSCOPED = {"organizations": [{"id": ORG, "endpoints": IN_ORG, "projects": IN_PROJECT}, {"id": OTHER_ORG}]}
+STRANGE_ORG = "c0000000-0000-4000-8000-000000000003"
+
+
+def test_callers_are_told_what_they_may_do_and_nothing_that_is_empty() -> None:
+    async def scenario(environment: OURS) -> None:
+        ask = environment.ask(ANN)
+        assert (await ask.get("/api/v1/acl")).json == UNSCOPED
+        scoped = {"organization": {"id": ORG, "endpoints": IN_ORG}, "projects": IN_PROJECT}
+        assert (await ask.get(f"/api/v1/organizations/{ORG}/acl")).json == UNSCOPED | scoped
+        bare = {"organization": {"id": OTHER_ORG}}
+        assert (await ask.get(f"/api/v1/organizations/{OTHER_ORG}/acl")).json == UNSCOPED | bare
+        reply = await ask.get(f"/api/v1/organizations/{STRANGE_ORG}/acl")
+        assert (reply.status, reply.json) == (200, UNSCOPED), "a foreign organization is no fault, and adds nothing"
+
+    run_identity_api(rights_api, api.ROUTES, scenario)
+
+
+def test_whoever_has_rights_everywhere_is_told_those_alone() -> None:
+    async def scenario(environment: OURS) -> None:
+        told = {"global": [{"name": "a:a", "operations": ["read"]}]}
+        for path in ("/api/v1/acl", f"/api/v1/organizations/{ORG}/acl"):
+            assert (await environment.ask(everywhere("ann@example.com", "a:a R")).get(path)).json == told
+            assert (await environment.ask(everywhere("bob@example.com", "")).get(path)).json == {}
+            assert (await environment.ask(None).get(path)).status == 401
+
+    run_identity_api(rights_api, api.ROUTES, scenario)
+
+
+def test_an_id_that_is_none_is_told_before_anybody_is_asked_for() -> None:
+    async def scenario(environment: OURS) -> None:
+        for path in ("acl", "roles"):
+            assert (await environment.ask(None).get(f"/api/v1/organizations/nonsense/{path}")).status == 400
+
+    run_identity_api(rights_api, api.ROUTES, scenario)
+
+
+@pytest.mark.parametrize("access", [ANN.access, AccessList(rights("a:a RU")), AccessList()])
+def test_an_access_list_comes_back_from_the_wire_as_it_was(access: AccessList) -> None:
+    assert access_of(read_acl(access)) == access
+    assert access_of(AclRead()) == AccessList()
+
+
+SERVICES = ["region-service", "kubernetes-service", "compute-service", "storage-service", "platform-administrator"]
+
+
+def test_services_read_what_is_revoked_and_no_user_of_an_organization_does() -> None:
+    async def scenario(environment: OURS) -> None:
+        gone, ends = "c1000000-0000-4000-8000-000000000001", environment.world.clock.now() + timedelta(hours=1)
+        spec = RevocationSpec(revoked=gone, expires=ends)
+        await environment.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
+        for name in SERVICES:
+            told = (await environment.ask(full(name)).get("/api/v1/revocations")).json
+            assert told == [{"id": gone, "expires": ends.isoformat().replace("+00:00", "Z")}]
+        for name in ("administrator", "auditor", "user", "reader"):
+            assert (await environment.ask(full(name)).get("/api/v1/revocations")).status == 403
+
+    run_identity_api(rights_api, api.ROUTES, scenario)
+
+
+def test_what_is_revoked_can_be_watched() -> None:
+    async def scenario(environment: OURS) -> None:
+        async with environment.ask(full("region-service")).stream("/api/v1/revocations", {"watch": "true"}) as stream:
+            assert (await stream.head()).status == 200
+            chunks = stream.chunks()
+            assert b"synced" in await anext(chunks)
+            gone = "c1000000-0000-4000-8000-000000000001"
+            spec = RevocationSpec(revoked=gone, expires=environment.world.clock.now())
+            await environment.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
+            assert gone.encode() in await anext(chunks)
+
+    run_identity_api(rights_api, api.ROUTES, scenario)
+
+
+def test_no_role_of_a_group_holds_the_right_that_services_follow_revocations_by() -> None:
+    for spec in BUILT_IN.values():
+        held = rights_of(spec)
+        assert (api.REVOCATIONS.permission in held.everywhere) == spec.protected
+        assert api.REVOCATIONS.permission not in held.organization | held.project

@@ -1,0 +1,78 @@
+"""How services prove who they are in tests: X.509 certificates as a proxy passes them on, and signed assertions."""
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from joserfc import jwt
+from joserfc.jwk import ECKey
+
+from remuda.identity.settings import SystemAccount
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import SystemRandomness
+from tests.kit.identity.authenticator import certificate_of
+
+YEAR = timedelta(days=365)
+
+ROLES = {
+    "unikorn-region": "region-service",
+    "unikorn-kubernetes": "kubernetes-service",
+    "unikorn-compute": "compute-service",
+    "uni-storage": "storage-service",
+}
+"""The services, and the role of each."""
+
+
+@cache
+def _key(service: str) -> ec.EllipticCurvePrivateKey:  # noqa: ARG001  one for each
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def system_accounts() -> Mapping[str, SystemAccount]:
+    """Return the services, each with a key by which it can prove who it is without a certificate."""
+    return {name: SystemAccount(role=role, public_key=_public(name)) for name, role in ROLES.items()}
+
+
+def assertion(service: str, *, audience: str, now: datetime) -> str:
+    """Return a signed assertion, good for one token."""
+    said = {
+        "iss": service,
+        "sub": service,
+        "aud": audience,
+        "exp": int(now.timestamp()) + 60,
+        "jti": random_id(SystemRandomness()),
+    }
+    return jwt.encode({"alg": "ES256"}, said, ECKey.import_key(_key(service)))
+
+
+def certificate(service: str, now: datetime, *, begins: timedelta = -YEAR, ends: timedelta = YEAR) -> str:
+    """Return a service's certificate as PEM."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return certificate_of((service,), midnight + begins, midnight + ends)
+
+
+def certified(
+    service: str, claim: Mapping[str, Any], *, now: datetime, impersonates: bool = False
+) -> Mapping[str, str]:
+    """Return the headers of a service's request, as the proxy passes them on that has verified its certificate."""
+    return {
+        "ssl-client-cert": quote(certificate(service, now), safe=""),
+        "ssl-client-verify": "SUCCESS",
+        "x-principal": principal(claim),
+        **({"x-impersonate": "true"} if impersonates else {}),
+    }
+
+
+def principal(claim: Mapping[str, Any]) -> str:
+    """Return for whom a service acts, as it says so in `X-Principal`."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(claim)).decode().rstrip("=")
+
+
+def _public(service: str) -> str:
+    return _key(service).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()

@@ -1,0 +1,145 @@
+"""Tenancy APIs with their controllers on the simulated machine, where time passes and power may fail."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from remuda.access.principal import Principal
+from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.quotas.writer import Combiner
+from remuda.identity.tenancy.controller import drivers
+from remuda.identity.tenancy.routes import ROUTES
+from remuda.kernel.conditions import Condition, find_condition
+from remuda.kernel.errors import NotFound
+from remuda.reconcile.controller import Controller
+from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
+from remuda.reconcile.reporter import NullReporter
+from remuda.reconcile.results import ReconcileContext
+from remuda.reconcile.resync import ResyncSettings
+from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
+from remuda.store.objects import Metadata
+from remuda.store.sqlite.store import SqliteStore
+from tests.kit.asgi.contract import Reply
+from tests.kit.identity.resource_api import IdentityApi, registry
+from tests.kit.identity.tenancy import (
+    ORGANIZATIONS,
+    PLATFORM,
+    TenancyApi,
+    made,
+    organization,
+    project,
+    tenancy_of,
+)
+from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import open_simulated
+
+SERVERS = "servers.region.unikorn-cloud.org"
+
+
+class Finds(NullReporter):
+    """Counts what full scans found, which should be nothing."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def lost_event_found(self, run: ReconcileContext) -> None:
+        """Note a find."""
+        self.found.append(f"{run.controller} {run.key}")
+
+
+@dataclass(frozen=True)
+class TenancyControllers:
+    """Tenancy APIs with running controllers, which reconcile only on events."""
+
+    world: World
+    store: SqliteStore
+    api: TenancyApi
+    drivers: tuple[Controller, ...]
+    finds: Finds
+
+    async def rest(self) -> None:
+        """Let everything come to rest."""
+        await self.world.clock.sleep(20)
+
+    async def make(self, wanted: dict[str, Any] | None = None) -> tuple[str, str]:
+        """Make an organization with a project, wait, and return their ids."""
+        home = await made(self.api, ORGANIZATIONS, wanted or organization())
+        inside = await made(self.api, f"{ORGANIZATIONS}/{home}/projects", project())
+        await self.rest()
+        return home, inside
+
+    async def read(self, path: str, who: Principal = PLATFORM) -> dict[str, Any]:
+        """Return the metadata of what is at a path."""
+        reply = await self.api.ask(who).get(path)
+        assert reply.status == 200, reply
+        metadata: dict[str, Any] = reply.json["metadata"]
+        return metadata
+
+    async def is_gone(self, path: str) -> bool:
+        """Tell whether there is nothing at a path."""
+        return (await self.api.ask(PLATFORM).get(path)).status == 404
+
+    async def put_reference(self, path: str, name: str) -> Reply:
+        """Have something keep a project."""
+        return await self.api.ask(PLATFORM).put(f"{path}/references/{SERVERS}%252F{name}")
+
+    async def drop_reference(self, path: str, name: str) -> Reply:
+        """Have something keep a project no longer."""
+        return await self.api.ask(PLATFORM).delete(f"{path}/references/{SERVERS}%252F{name}")
+
+    async def allocate(self, home: str, inside: str, name: str, life: Life = "confirmed") -> None:
+        """Store a quota row, or bring it to another point of its life."""
+        try:
+            row = await self.store.get(Allocation, name)
+            await self.store.update(replace(row, spec=replace(row.spec, life=life)))
+        except NotFound:
+            labels = {ORGANIZATION: home, PROJECT: inside, RESOURCE_KIND: SERVERS, RESOURCE_ID: name}
+            metadata = Metadata(name=name, labels=labels)
+            await self.store.create(Allocation(metadata=metadata, spec=AllocationSpec(life=life)))
+
+    async def available(self, kind: type[Organization | Project], name: str) -> Condition:
+        """Return what a controller says of an object."""
+        found = find_condition((await self.store.get(kind, name)).status.conditions, "Available")
+        assert found is not None
+        return found
+
+    async def look_again(self) -> None:
+        """See that a full look at what has settled finds and writes nothing."""
+        before = await self.versions()
+        for driver in self.drivers:
+            await driver.resync()
+        await self.rest()
+        assert not self.finds.found
+        assert await self.versions() == before
+
+    async def versions(self) -> dict[str, str]:
+        """Return the version of everything that is stored."""
+        kinds = [kind.type for kind in self.store.registry.kinds]
+        return {each.name: each.version for kind in kinds for each in (await self.store.list(kind)).items}
+
+
+@asynccontextmanager
+async def tenancy_controllers(
+    world: World, wrapped: Callable[[SqliteStore], Any] = lambda store: store
+) -> AsyncIterator[TenancyControllers]:
+    """Open the store as it was left, and begin; controllers have it as `wrapped` gives it to them."""
+    store, finds = open_simulated(world, registry()), Finds()
+    seen = wrapped(store)
+    ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
+    settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
+    heads = Combiner(seen, world.clock, world.randomness)
+    made_now = tuple(drivers(ports, heads, settings=settings))
+    tenancy = IdentityApi(world, store, tenancy_of(store, world.clock), ROUTES)
+    for driver in made_now:
+        await driver.start()
+    try:
+        yield TenancyControllers(world, store, tenancy, made_now, finds)
+        tenancy.app.assert_documented()
+    finally:
+        for driver in made_now:
+            await driver.stop()
+        await store.close()

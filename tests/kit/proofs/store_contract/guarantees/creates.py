@@ -1,0 +1,68 @@
+"""What create promises."""
+
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from remuda.kernel.errors import AlreadyExists
+from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
+from tests.kit.proofs.store_contract.harness import Harness
+from tests.kit.proofs.store_contract.steps import gone, refused, request_deletion, with_metadata
+from tests.kit.sample_kinds import Horse, HorseSpec, HorseStatus, Ranch, corral, horse, ranch
+
+GUARANTEES: list[Guarantee] = []
+
+
+@guarantee(GUARANTEES, "Create fails with AlreadyExists on a taken name, and leaves alone what has it.")
+async def create_refuses_a_taken_name(harness: Harness) -> None:
+    await harness.store.create(ranch("home", acres=1))
+    await refused(AlreadyExists, harness.store.create(ranch("home", acres=2)))
+    assert (await harness.store.get(Ranch, "home")).spec.acres == 1
+
+
+@guarantee(GUARANTEES, "A name is taken within its kind alone.")
+async def kinds_do_not_share_names(harness: Harness) -> None:
+    await harness.store.create(ranch("home"))
+    assert (await harness.store.create(corral("home"))).name == "home"
+
+
+@guarantee(GUARANTEES, "Create stores what was asked for and returns what is stored.")
+async def create_returns_what_is_stored(harness: Harness) -> None:
+    spec = HorseSpec(colour="grey", nicknames=("smoke",))
+    wanted = with_metadata(horse("bella", labels={"herd": "north"}, spec=spec), annotations={"note": "shy"})
+    created = await harness.store.create(wanted)
+    assert (created.spec, created.metadata.labels) == (spec, {"herd": "north"})
+    assert created.metadata.annotations == {"note": "shy"}
+    assert await harness.store.get(Horse, "bella") == created
+
+
+@guarantee(GUARANTEES, "Create stores no status of the caller's.")
+async def create_stores_no_status(harness: Harness) -> None:
+    wanted = replace(horse("bella"), status=HorseStatus(place="meadow"))
+    assert (await harness.store.create(wanted)).status.place == ""
+    assert (await harness.store.get(Horse, "bella")).status.place == ""
+
+
+@guarantee(GUARANTEES, "Create stores no uid of the caller's.")
+async def create_gives_a_uid_of_its_own(harness: Harness) -> None:
+    created = await harness.store.create(with_metadata(ranch("home"), uid="mine"))
+    assert created.uid not in {"mine", ""}
+
+
+@guarantee(GUARANTEES, "An object made again under its old name is another incarnation: it has another uid.")
+async def each_incarnation_has_a_uid_of_its_own(harness: Harness) -> None:
+    first = await harness.store.create(ranch("home"))
+    await request_deletion(harness, first)
+    await gone(harness, first)
+    second = await harness.store.create(ranch("home"))
+    assert second.uid != first.uid
+
+
+@guarantee(GUARANTEES, "The store fills in the metadata that a caller may not set.")
+async def create_fills_in_what_callers_may_not_set(harness: Harness) -> None:
+    never = datetime(1970, 1, 1, tzinfo=UTC)
+    claim = {"generation": 7, "creation_timestamp": never, "deletion_timestamp": never, "resource_version": "7"}
+    metadata = (await harness.store.create(with_metadata(ranch("home"), **claim))).metadata
+    assert (metadata.generation, metadata.deletion_timestamp) == (1, None)
+    assert metadata.creation_timestamp not in {never, None}
+    assert metadata.resource_version not in {"7", ""}

@@ -1,0 +1,256 @@
+"""Region with identity beside it and simulated clouds behind it, put together as in production.
+
+::
+
+    async def test_…(region: RegionHouse) -> None:
+        network = await region.network()
+        server = await region.server(network)
+        await region.until(f"/api/v2/servers/{server}", "provisioned")
+
+Every answer of both services is held against their documents and the wire contract. `region.root` is a client of a
+platform administrator; `region.organization` and `region.project` are there to begin with.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from remuda.app import registry
+from remuda.app.services import identity_client
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import TrustedProxies
+from remuda.http.ratelimit import RateLimit
+from remuda.identity.app import IdentityApp
+from remuda.identity.ports import IdentityPorts
+from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.randomness import Randomness, SystemRandomness
+from remuda.providers.contract.provider import Provider
+from remuda.providers.simulated.catalogue import without_delays
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
+from remuda.region.app import TABLE, RegionApp
+from remuda.region.catalogue.seed import region_id
+from remuda.region.kinds.regions import RegionSimulated, RegionSpec
+from remuda.region.ports import RegionPorts
+from remuda.region.settings import ConfiguredRegion, RegionSettings
+from remuda.store.sqlite.store import SqliteStore, open_store
+from tests.kit.asgi.client import Client
+from tests.kit.asgi.contract import Reply
+from tests.kit.asgi.reference import response_contract
+from tests.kit.asgi.validating import Validated
+from tests.kit.identity.environment import ROOT, Carrying, IdentityEnvironment, expect
+from tests.kit.identity.launch import settings as identity_settings
+from tests.kit.identity.login import nobody_answers
+from tests.kit.identity.service_credentials import certified
+from tests.kit.region.resource_api import catalogues
+from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import SEALER, open_simulated
+
+NORTH = region_id("sim-north")
+SOUTH = region_id("sim-south")
+STANDARD = "11111111-1111-1111-1111-111111111111"
+"""A flavor that every simulated cloud has."""
+UBUNTU = "33333333-3333-3333-3333-333333333333"
+"""An image that every simulated cloud has."""
+PATIENCE_S = 120.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Clouds:
+    """The simulated clouds, by the ids of their regions."""
+
+    clouds: Mapping[str, SimulatedCloud] = field(default_factory=dict)
+
+    def find(self, region: str) -> Provider | None:
+        cloud = self.clouds.get(region)
+        return None if cloud is None else cloud.provider
+
+    def all(self) -> Iterable[Provider]:
+        return [cloud.provider for cloud in self.clouds.values()]
+
+
+class RegionEnvironment:
+    """Both services, and what a test needs to begin with."""
+
+    def __init__(self, identity: IdentityEnvironment, app: RegionApp, clouds: Clouds) -> None:
+        self.identity, self.app, self.clouds = identity, app, clouds
+        self.store, self.clock = identity.store, identity.clock
+        self.asgi = Validated(app.api, response_contract(TABLE))
+        self.organization = self.project = ""
+
+    @property
+    def root(self) -> Client:
+        """A platform administrator."""
+        return self.client(self.identity.root)
+
+    @property
+    def north(self) -> SimulatedCloud:
+        """The cloud of the region in which things are made unless a test says otherwise."""
+        return self.clouds.clouds[NORTH]
+
+    def client(self, token: str | None) -> Client:
+        """Return the client of whoever has this token."""
+        return Client(app=self.asgi, token=token)
+
+    def service(self, name: str, **claim: Any) -> Client:
+        """Return the client of a service that has a certificate; the claim says for whom it acts (`actor=…`)."""
+        headers = certified(name, claim, impersonates=False, now=self.clock.now())
+        return Client(app=Carrying(self.asgi, headers))
+
+    async def network(self, name: str = "net", **spec: Any) -> str:
+        """Make a network and return its id."""
+        wanted = {
+            "organizationId": self.organization,
+            "projectId": self.project,
+            "regionId": NORTH,
+            "prefix": "10.0.0.0/16",
+            "dnsNameservers": [],
+        }
+        return await self.made("/api/v2/networks", name, wanted | spec)
+
+    async def server(self, network: str, name: str = "server", **spec: Any) -> str:
+        """Make a server and return its id."""
+        wanted = {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU}
+        return await self.made("/api/v2/servers", name, wanted | spec)
+
+    async def made(self, path: str, name: str, spec: Any) -> str:
+        """Make something and return its id."""
+        reply = await self.root.post(path, {"metadata": {"name": name}, "spec": spec})
+        return str(expect(reply, 201)["metadata"]["id"])
+
+    async def until(self, path: str, status: str) -> Any:
+        """Wait until something has this provisioning status, and return it."""
+
+        def has_it(reply: Reply) -> bool:
+            return reply.status == 200 and reply.json["metadata"]["provisioningStatus"] == status
+
+        return (await self._until(path, has_it, status)).json
+
+    async def until_gone(self, path: str) -> None:
+        """Wait until something is no longer there."""
+        await self._until(path, lambda reply: reply.status == 404, "gone")
+
+    async def _until(self, path: str, holds: Callable[[Reply], bool], what: str) -> Reply:
+        deadline = self.clock.monotonic() + PATIENCE_S
+        while not holds(reply := await self.root.get(path)):
+            assert self.clock.monotonic() < deadline, f"{path} is not {what} in {PATIENCE_S:g} s: {reply.body.decode()}"
+            await self.clock.sleep(0.05)
+        return reply
+
+
+def configured(names: Iterable[str]) -> tuple[ConfiguredRegion, ...]:
+    """Return simulated regions by their names."""
+    return tuple(
+        ConfiguredRegion(name=name, spec=RegionSpec(provider="simulated", simulated=RegionSimulated(region=name)))
+        for name in names
+    )
+
+
+def unwatched() -> RegionSettings:
+    """Return what region is told where its own monitor is to leave everything to the test's."""
+    return RegionSettings(regions=configured(catalogues()), poll_idle=timedelta(days=1000))
+
+
+@asynccontextmanager
+async def region_environment(
+    store: SqliteStore,
+    clock: Clock,
+    randomness: Randomness,
+    *,
+    directory: Path | None,
+    is_instant: bool,
+    aside: dict[str, Any],
+    more: dict[str, Any],
+) -> AsyncIterator[RegionEnvironment]:
+    """Run both services over a store; `aside` and `more` are ports of identity and of region to be otherwise."""
+    api, rate = ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])), RateLimit(quota=10_000_000)
+    common: dict[str, Any] = {
+        "store": store,
+        "log": store,
+        "clock": clock,
+        "randomness": randomness,
+        "sealer": SEALER,
+        "api": api,
+        "rate": rate,
+    }
+    identity = IdentityApp(IdentityPorts(settings=identity_settings(), fetch=nobody_answers, **common | aside))
+    offered = catalogues()
+    clouds = Clouds(
+        {
+            region_id(name): open_cloud(
+                None if directory is None else directory / f"{name}.db",
+                without_delays(catalogue) if is_instant else catalogue,
+                clock=clock,
+                randomness=randomness,
+            )
+            for name, catalogue in offered.items()
+        }
+    )
+    given: dict[str, Any] = {
+        "authenticator": identity.authenticator,
+        "identity": identity_client(identity, "unikorn-region"),
+        "providers": clouds,
+        "settings": RegionSettings(
+            regions=configured(offered), look_again=timedelta(0) if is_instant else RegionSettings().look_again
+        ),
+    }
+    app = RegionApp(RegionPorts(**common | given | more))
+    for cloud in clouds.clouds.values():
+        await cloud.start()
+    await identity.start()
+    await app.start()
+    try:
+        region = RegionEnvironment(IdentityEnvironment(identity, store), app, clouds)
+        region.identity.root = await region.identity.log_in(ROOT)
+        region.organization = await region.identity.organization()
+        region.project = await region.identity.project(region.organization)
+        yield region
+        region.asgi.assert_documented()
+    finally:
+        await app.stop()
+        await identity.stop()
+        for cloud in clouds.clouds.values():
+            await cloud.stop()
+        await store.close()
+
+
+@asynccontextmanager
+async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> AsyncIterator[RegionEnvironment]:
+    """Run both services in real time for the time of a block; `ports` are those of `RegionPorts` to be otherwise."""
+    store = open_store(directory / "remuda.db", registry(), SEALER)
+    async with region_environment(
+        store, SystemClock(), SystemRandomness(), directory=directory, is_instant=is_instant, aside={}, more=ports
+    ) as region:
+        yield region
+
+
+def run_region(
+    scenario: Callable[[RegionEnvironment], Coroutine[Any, Any, None]],
+    *,
+    seed: int = 5,
+    is_instant: bool = False,
+    **ports: Any,
+) -> None:
+    """Run a scenario in simulated time; `ports` are those of `RegionPorts` that a test wants otherwise."""
+
+    async def at_once(work: Callable[[], T]) -> T:
+        return work()
+
+    async def run(world: World) -> None:
+        store = open_simulated(world, registry())
+        async with region_environment(
+            store,
+            world.clock,
+            world.randomness,
+            directory=None,
+            is_instant=is_instant,
+            aside={"aside": at_once},
+            more=ports,
+        ) as region:
+            await scenario(region)
+
+    simulate(run, [seed])

@@ -1,0 +1,9 @@
+"""Fault rates of the simulated cloud for the tests of controllers."""
+
+ILLS = {
+    "cloud.error": 0.1,
+    "cloud.error_done": 0.1,
+    "cloud.timeout_done": 0.05,
+    "cloud.stale": 0.2,
+    "cloud.not_found_yet": 0.2,
+}
