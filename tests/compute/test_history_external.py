@@ -176,7 +176,7 @@ async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute
     assert [line for line in lines if line.startswith("The instance is not provisioned: ")] == [
         "The instance is not provisioned: the operation that changes it has not ended.",
         "The instance is not provisioned: its server is being changed.",
-        "The instance is not provisioned: it is stopping.",
+        "The instance is not provisioned: the server is stopping.",
     ]
 
 

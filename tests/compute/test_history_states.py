@@ -3,7 +3,6 @@
 `REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_history_states.py` writes it anew: then read what changed.
 """
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -14,14 +13,14 @@ from remuda.compute.history.explanation import ExplanationInput, explain
 from remuda.compute.history.reasons import PowerRequest
 from remuda.compute.history.schema import ExplanationRead
 from remuda.compute.kinds import AppliedSpec, Protection
-from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
-from tests.kit.compute.explanations import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.region_api import network_read
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"
 IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
 
-GOING = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_deleting=True)
+GOING = network_read(is_deleting=True)
 BROKEN = said("Errored", "the host died", kind="Healthy")
 PROTECTED = Protection(deletion=True, plan=True)
 UNDONE = Failure(code="unavailable", message="Identity does not answer.")
@@ -49,7 +48,7 @@ STATES: dict[str, ExplanationInput] = {
     ),
     "its server is stopping": known(
         showing(instance(said("Provisioning", "it is stopping")), applied=AppliedSpec("small", "linux")),
-        servers=[dataclasses.replace(server("provisioning", "Provisioning", "it is stopping"), power="Stopping")],
+        servers=[server("provisioning", "Provisioning", "it is stopping", power_state="Stopping")],
     ),
     "its network is being made": known(
         instance(said("Provisioning", "its server is being made")),

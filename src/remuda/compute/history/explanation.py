@@ -16,15 +16,18 @@ from remuda.compute.history.reasons import PowerRequest, format_time, messages_o
 from remuda.compute.history.schema import ExplanationRead, WaitRead
 from remuda.compute.history.timeline import actor_name
 from remuda.compute.instances.controller import departures_under
+from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.instances.server_lookup import is_ambiguous, sorted_out
 from remuda.compute.instances.status import is_being_changed, rebuild_under_way
 from remuda.compute.kinds import ComputeInstance, Protection
-from remuda.compute.ports import NetworkSeen, ServerSeen
+from remuda.compute.ports import is_deleting
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.kinds import Operation
 from remuda.reconcile.lifecycle import RELEASED, is_paused
 from remuda.reconcile.status import AVAILABLE, STALLED, is_behind
+from remuda.region.networks.schema import NetworkRead
+from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import MODIFIED, ORGANIZATION, PROJECT, REGION, network_of
 from remuda.store.logs import Entry, Log
 
@@ -142,9 +145,9 @@ class ExplanationInput:
     """Everything that an explanation is derived from."""
 
     instance: ComputeInstance
-    servers: Sequence[ServerSeen] | None
+    servers: Sequence[ServerRead] | None
     """The servers that name the instance; None if region does not respond."""
-    network: NetworkSeen | None
+    network: NetworkRead | None
     """None if it does not exist, or if region does not respond."""
     operations: Sequence[Operation] = ()
     policy: Protection | None = None
@@ -154,12 +157,12 @@ class ExplanationInput:
     now: datetime
 
     @property
-    def active_servers(self) -> Sequence[ServerSeen]:
+    def active_servers(self) -> Sequence[ServerRead]:
         """The servers that may belong to the instance, without those that are being deleted."""
         return sorted_out(self.instance, self.servers or ()).standing
 
     @property
-    def server(self) -> ServerSeen | None:
+    def server(self) -> ServerRead | None:
         """The server of the instance, if there is one and it is clear which one."""
         active = self.active_servers
         return active[0] if active and not is_ambiguous(self.instance, active) else None
@@ -242,7 +245,7 @@ def _waits(known: ExplanationInput) -> Iterator[WaitRead]:
     yield from _server(known)
 
 
-def _count(servers: Sequence[ServerSeen]) -> str:
+def _count(servers: Sequence[ServerRead]) -> str:
     return f"there are {len(servers)}" if len(servers) > 1 else "the instance is linked to another one"
 
 
@@ -263,8 +266,8 @@ def _network(known: ExplanationInput) -> Iterator[WaitRead]:
         return
     if known.network is None:
         yield wait_of("NetworkGone", detail=f"its id is {network_of(known.instance)}")
-    elif known.network.is_deleting:
-        yield wait_of("NetworkDeleting", detail=f"its name is {known.network.name}")
+    elif is_deleting(known.network):
+        yield wait_of("NetworkDeleting", detail=f"its name is {known.network.metadata.name}")
 
 
 def _server(known: ExplanationInput) -> Iterator[WaitRead]:
@@ -272,8 +275,8 @@ def _server(known: ExplanationInput) -> Iterator[WaitRead]:
     instance, conditions = known.instance, known.instance.status.conditions
     reason, message, since = _reported(known)
     server = known.server
-    if reason in _GENERAL and server is not None and server.settling not in {"provisioned", "unknown"}:
-        reason, message = server.reason or reason, server.message or message
+    if reason in _GENERAL and server is not None and server.metadata.provisioning_status != "provisioned":
+        reason, message = reason_of(server) or reason, message_of(server) or message
         reason = "Changed" if reason == "Provisioning" and is_being_changed(instance, server) else reason
     if reason and reason not in _OBSERVED_NOW:
         yield _overdue(wait_of(reason, since=since, detail=message), find_condition(conditions, STALLED), known.now)

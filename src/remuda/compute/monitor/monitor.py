@@ -16,11 +16,11 @@ from remuda.compute.instances.service import end_instances_on
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Checker, CheckRound, Findings, placeholder_instance
 from remuda.compute.monitor.orphans import DeletedInstances, OrphanCheck, orphan_guard
-from remuda.compute.ports import ComputePorts, Held
+from remuda.compute.ports import ComputePorts, is_deleting
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, Forbidden, Unreadable, Unsealable
 from remuda.quota.lock import is_locked
-from remuda.quota.ports import Charge, ProjectRef
+from remuda.quota.ports import AllocatedQuota, Charge, ProjectRef
 from remuda.quota.reservation import confirm_quota
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.leader import Pace, every, while_leading
@@ -76,7 +76,7 @@ class StalledCheck:
             return
         network = instance.metadata.labels[NETWORK]
         found = await self.ports.region.find_network(network)
-        if found is not None and not found.is_deleting:
+        if found is not None and not is_deleting(found):
             self.enqueue(instance.name)
             return
         if checked.record(instance.uid) < _TWICE:
@@ -152,12 +152,12 @@ class InstanceCheck:
             await self._correct_allocation(instance)
 
     async def _is_allocated(self, charge: Charge) -> bool:
-        held = await self.ports.identity.held_for(charge)
+        held = await self.ports.identity.find_allocation(charge)
         return held is not None and held.is_confirmed and held.amounts == frozenset(charge.amounts)
 
     async def _correct_allocation(self, instance: ComputeInstance) -> None:
         """Set the allocation of an instance that did not change meanwhile; one that exceeds a quota stays a finding."""
-        found = await find(self.ports.store, ComputeInstance, instance.name, marked=False)
+        found = await find(self.ports.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.version != instance.version:
             return
         charge, identity = charge_for(found), self.ports.identity
@@ -195,7 +195,7 @@ class AllocationCheck:
         """Check the allocations of each project once."""
         checked = self.findings.begin("allocation-without-owner")
         for project in sorted(self._projects):
-            async for allocation in self.ports.identity.held_in(project):
+            async for allocation in self.ports.identity.list_allocations(project):
                 await self.pace.step()
                 if not await _is_orphaned(allocation, self.ports.store):
                     continue
@@ -206,7 +206,7 @@ class AllocationCheck:
                 self._projects.discard(project)
         self.findings.end("allocation-without-owner", checked)
 
-    async def _release(self, allocation: Held, *, is_new: bool) -> None:
+    async def _release(self, allocation: AllocatedQuota, *, is_new: bool) -> None:
         subject = placeholder_instance(allocation.id, allocation.name, allocation.payer)
         name = allocation.name
         if is_new:
@@ -214,12 +214,12 @@ class AllocationCheck:
             await self.findings.report("allocation-without-owner", subject, message, allocation=name)
         with suppress(Conflict):  # another process counts at the same time: the next round tries again
             if await self.guard.allow(subject, self.findings.context(subject)) is None:
-                await self.ports.identity.let_go(allocation)
+                await self.ports.identity.release_allocation(allocation)
                 message = "the quota allocation was released"
                 await self.findings.report_repair("allocation-without-owner", subject, message, allocation=name)
 
 
-async def _is_orphaned(allocation: Held, store: Store) -> bool:
+async def _is_orphaned(allocation: AllocatedQuota, store: Store) -> bool:
     if allocation.kind != INSTANCE.qualified or not allocation.is_confirmed:
         return False  # an unconfirmed one expires by itself
     try:

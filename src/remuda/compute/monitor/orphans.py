@@ -11,15 +11,16 @@ from typing import cast
 import structlog
 
 from remuda.compute.history.explanation import find_tombstone
-from remuda.compute.instances.rules import has_scope
+from remuda.compute.instances.rules import has_scope, incarnation_of, instance_of
 from remuda.compute.instances.server_lookup import servers_naming, sorted_out
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, placeholder_instance
-from remuda.compute.ports import ComputePorts, ServerSeen
+from remuda.compute.ports import ComputePorts, is_deleting, project_ref
 from remuda.kernel.errors import Conflict, Gone, Unreadable, Unsealable
 from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
 from remuda.reconcile.leader import Pace, while_leading
 from remuda.reconcile.ports import ReconcilePorts
+from remuda.region.servers.schema import ServerRead
 from remuda.resources.crud import find
 from remuda.store.contract import Change, Event
 from remuda.store.logs import subject_of
@@ -44,7 +45,7 @@ class DeletedInstances:
         """Watch while this process leads, until cancelled."""
         await while_leading(self.ports.leader, self._watch)
 
-    async def remaining_servers(self) -> AsyncIterator[ServerSeen]:
+    async def remaining_servers(self) -> AsyncIterator[ServerRead]:
         """Yield the servers of instances that were deleted since the last call."""
         for uid, instance in list(self._deleted.items()):
             await self.pace.step()
@@ -95,12 +96,12 @@ class OrphanCheck:
     findings: Findings
     guard: DeletionGuard
     deleted: DeletedInstances
-    _suspects: dict[str, ServerSeen] = field(default_factory=dict)
+    _suspects: dict[str, ServerRead] = field(default_factory=dict)
 
-    def suspect(self, server: ServerSeen) -> None:
+    def suspect(self, server: ServerRead) -> None:
         """Remember a server without an instance. Those above the limit are reported again by a later resync."""
         if len(self._suspects) < _MOST_SUSPECTS:
-            self._suspects[server.id] = server
+            self._suspects[server.metadata.id] = server
 
     async def run(self) -> None:
         """Check all suspects once."""
@@ -110,40 +111,41 @@ class OrphanCheck:
         for server in list(self._suspects.values()):
             found = await self._find_orphan(server)
             if found is None:
-                self._suspects.pop(server.id, None)
+                self._suspects.pop(server.metadata.id, None)
                 continue
-            count = checked.record(found.id)
+            count = checked.record(found.metadata.id)
             if count == _TWICE:
                 message = "the instance does not exist and has a server"
-                await self.findings.report("server-without-instance", _of(found), message, server=found.id)
+                await self.findings.report("server-without-instance", _of(found), message, server=found.metadata.id)
             if count >= _TWICE:
                 await self._delete(found)
         self.findings.end("server-without-instance", checked)
 
-    async def _find_orphan(self, server: ServerSeen) -> ServerSeen | None:
+    async def _find_orphan(self, server: ServerRead) -> ServerRead | None:
         """Return the present state of a server if it still exists without an instance."""
         try:
-            instance = await find(self.ports.store, ComputeInstance, server.instance)
+            instance = await find(self.ports.store, ComputeInstance, instance_of(server))
         except (Unreadable, Unsealable):
             return None  # a damaged instance exists
-        if instance is not None and server.incarnation in {"", instance.uid}:
+        if instance is not None and incarnation_of(server) in {"", instance.uid}:
             return None
-        return next((each for each in await self._named(server) if each.id == server.id and not each.is_deleting), None)
+        return next((each for each in await self._named(server) if each.metadata.id == server.metadata.id), None)
 
-    async def _named(self, server: ServerSeen) -> Sequence[ServerSeen]:
-        return await self.ports.region.servers_of(server.instance, server.place, server.region, server.network)
+    async def _named(self, server: ServerRead) -> Sequence[ServerRead]:
+        found = await self.ports.region.list_servers(instance_of(server), project_ref(server.metadata))
+        return [each for each in found if not is_deleting(each)]
 
-    async def _delete(self, server: ServerSeen) -> None:
-        tombstone = await find_tombstone(self.ports.log, subject_of(INSTANCE.qualified, server.instance))
-        if tombstone is None or not server.incarnation or tombstone.uid != server.incarnation:
+    async def _delete(self, server: ServerRead) -> None:
+        tombstone = await find_tombstone(self.ports.log, subject_of(INSTANCE.qualified, instance_of(server)))
+        if tombstone is None or not incarnation_of(server) or tombstone.uid != incarnation_of(server):
             return
-        subject = _of(server)
+        subject, id_ = _of(server), server.metadata.id
         with suppress(Conflict):  # another process counts at the same time: the next round tries again
             if await self.guard.allow(subject, self.findings.context(subject)) is None:
-                await self.ports.region.delete_server(server.id, server.place)
+                await self.ports.region.delete_server(id_, project_ref(server.metadata))
                 message = "its server was deleted"
-                await self.findings.report_repair("server-without-instance", subject, message, server=server.id)
+                await self.findings.report_repair("server-without-instance", subject, message, server=id_)
 
 
-def _of(server: ServerSeen) -> ComputeInstance:
-    return placeholder_instance(server.instance, server.incarnation, server.place)
+def _of(server: ServerRead) -> ComputeInstance:
+    return placeholder_instance(instance_of(server), incarnation_of(server), project_ref(server.metadata))

@@ -13,15 +13,19 @@ provider has drifted, which is reported and causes no step. Plan and controller 
 ================  ====================================================================================
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from operator import attrgetter
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.compute.kinds import Protection
-from remuda.compute.ports import ServerFacts
+from remuda.region.servers.schema import NetworkingWire, ServerCreate
 from remuda.resources.schema import FlavorRead, ImageRead
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
 """Steps, from the least to the most disruptive."""
@@ -44,27 +48,42 @@ Field = Literal[
 """Fields of an instance that a client can update. Protection and tags concern the instance only."""
 
 FIELDS: Mapping[Field, tuple[str, StepKind]] = {
-    "metadata.description": ("description", "in-place"),
-    "metadata.tags": ("tags", "in-place"),
-    "spec.networking.securityGroups": ("security_groups", "in-place"),
-    "spec.networking.publicIP": ("public_ip", "in-place"),
-    "spec.networking.allowedSourceAddresses": ("allowed_source_addresses", "in-place"),
-    "spec.userData": ("user_data", "deferred"),
-    "spec.imageId": ("image", "rebuild"),
-    "spec.flavorId": ("flavor", "replace"),
-    "spec.sshCertificateAuthorityId": ("authority", "replace"),
+    "metadata.description": ("metadata.description", "in-place"),
+    "metadata.tags": ("metadata.tags", "in-place"),
+    "spec.networking.securityGroups": ("spec.networking.security_groups", "in-place"),
+    "spec.networking.publicIP": ("spec.networking.public_ip", "in-place"),
+    "spec.networking.allowedSourceAddresses": ("spec.networking.allowed_source_addresses", "in-place"),
+    "spec.userData": ("spec.user_data", "deferred"),
+    "spec.imageId": ("spec.image_id", "rebuild"),
+    "spec.flavorId": ("spec.flavor_id", "replace"),
+    "spec.sshCertificateAuthorityId": ("spec.ssh_certificate_authority_id", "replace"),
 }
-"""Attribute of `ServerFacts` of each field, and the step that it needs if it is updated alone."""
+"""The attribute of `ServerCreate` for each field, and the step that it needs if it is updated alone."""
+
+_READ = {field: attrgetter(attribute) for field, (attribute, _) in FIELDS.items()}
 
 _DISRUPTIVE: tuple[StepKind, ...] = ("rebuild", "replace")
 
 
-def changed_fields(before: ServerFacts, after: ServerFacts) -> tuple[Field, ...]:
-    return tuple(field for field, (fact, _) in FIELDS.items() if getattr(before, fact) != getattr(after, fact))
+def changed_fields(before: ServerCreate, after: ServerCreate) -> tuple[Field, ...]:
+    """Return the fields in which two specifications of a server differ."""
+    return tuple(field for field, read in _READ.items() if read(before) != read(after))
+
+
+def with_fields(server: ServerCreate, other: ServerCreate, fields: Iterable[Field]) -> ServerCreate:
+    """Return the specification of a server with some fields of another one."""
+    for field in fields:
+        server = _with(server, FIELDS[field][0].split("."), _READ[field](other))
+    return server
+
+
+def _with(struct: StructT, path: Sequence[str], value: Any) -> StructT:
+    name, *rest = path
+    return replace(struct, **{name: _with(getattr(struct, name), rest, value) if rest else value})
 
 
 def required_steps(
-    before: ServerFacts, after: ServerFacts, *, can_rebuild: bool = True
+    before: ServerCreate, after: ServerCreate, *, can_rebuild: bool = True
 ) -> tuple[tuple[StepKind, tuple[Field, ...]], ...]:
     """Return the steps of an update, with the fields that each one applies.
 
@@ -107,7 +126,7 @@ class PlannedInstance:
 class PlanSide:
     """The spec of an instance before or after an update."""
 
-    facts: ServerFacts
+    server: ServerCreate
     writable: msgspec.Struct
     """The fields that a client may update, as its ETag covers them."""
     protection: Protection
@@ -119,3 +138,8 @@ class PlanSide:
     """None if it is no longer offered."""
     image: ImageRead | None = None
     """None if it is no longer offered."""
+
+
+def networking_of(side: PlanSide) -> NetworkingWire:
+    """Return the networking of the server, or the default."""
+    return side.server.spec.networking or NetworkingWire()

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Mapping
 
-from remuda.compute.plans.diff import Field, PlannedInstance, PlanSide, StepKind
+from remuda.compute.plans.diff import Field, PlannedInstance, PlanSide, StepKind, networking_of
 from remuda.compute.plans.schema import Attribute, DowntimeRead, Extent
 
 
 def change_message(field: Field, before: PlanSide, after: PlanSide, *, is_applied: bool) -> str:
     """Return the message for a change; `is_applied` tells whether the step starts the server from a new disk."""
     if field == "spec.userData":
-        return _user_data(is_set=after.facts.user_data is not None, is_applied=is_applied)
+        return _user_data(is_set=bool(after.server.spec.user_data), is_applied=is_applied)
     return _CHANGES[field](before, after)
 
 
 def _description(before: PlanSide, after: PlanSide) -> str:  # noqa: ARG001  one of the table
-    return "The description is replaced." if after.facts.description else "The description is removed."
+    return "The description is replaced." if after.server.metadata.description else "The description is removed."
 
 
 def _tags(before: PlanSide, after: PlanSide) -> str:
@@ -26,16 +26,17 @@ def _pairs(side: PlanSide) -> tuple[str, ...]:
 
 
 def _groups(before: PlanSide, after: PlanSide) -> str:
-    return f"The security groups change: {_difference(before.facts.security_groups, after.facts.security_groups)}."
+    difference = _difference(networking_of(before).security_groups, networking_of(after).security_groups)
+    return f"The security groups change: {difference}."
 
 
 def _public_ip(before: PlanSide, after: PlanSide) -> str:  # noqa: ARG001  one of the table
-    return "The instance gets a public address." if after.facts.public_ip else "The public address is removed."
+    return "The instance gets a public address." if networking_of(after).public_ip else "The public address is removed."
 
 
 def _sources(before: PlanSide, after: PlanSide) -> str:
-    difference = _difference(before.facts.allowed_source_addresses, after.facts.allowed_source_addresses)
-    return f"The allowed source addresses change: {difference}."
+    old, new = networking_of(before).allowed_source_addresses, networking_of(after).allowed_source_addresses
+    return f"The allowed source addresses change: {_difference(old, new)}."
 
 
 def _user_data(*, is_set: bool, is_applied: bool) -> str:
@@ -51,7 +52,7 @@ def _images(before: PlanSide, after: PlanSide) -> str:
 
 def _image(side: PlanSide) -> str:
     if side.image is None:
-        return f"{side.facts.image} (no longer offered)"
+        return f"{side.server.spec.image_id} (no longer offered)"
     system = side.image.spec.os
     return f"{side.image.metadata.name} ({system.distro} {system.version})"
 
@@ -62,7 +63,7 @@ def _flavors(before: PlanSide, after: PlanSide) -> str:
 
 def _flavor(side: PlanSide) -> str:
     if side.flavor is None:
-        return f"{side.facts.flavor} (no longer offered)"
+        return f"{side.server.spec.flavor_id} (no longer offered)"
     spec = side.flavor.spec
     gpus = "" if spec.gpu is None else f", {spec.gpu.physical_count} x {spec.gpu.model}"
     cpus = f"{spec.cpus} CPU{'' if spec.cpus == 1 else 's'}"
@@ -70,7 +71,7 @@ def _flavor(side: PlanSide) -> str:
 
 
 def _authority(before: PlanSide, after: PlanSide) -> str:
-    old, new = before.facts.authority, after.facts.authority
+    old, new = before.server.spec.ssh_certificate_authority_id, after.server.spec.ssh_certificate_authority_id
     if not new:
         return f"The server accepts the key of the instance instead of certificates of SSH authority {old}."
     if not old:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.compute.plans import messages
-from remuda.compute.plans.diff import Field, PlannedInstance, PlanSide, StepKind, required_steps
+from remuda.compute.plans.diff import Field, PlannedInstance, PlanSide, StepKind, networking_of, required_steps
 from remuda.compute.plans.schema import (
     Attribute,
     BlockerRead,
@@ -76,7 +76,7 @@ def plan_update(
     can_rebuild: bool = True,
 ) -> PlanRead:
     """Return the plan of an update; it has no steps if nothing changes."""
-    decided = _with_own(required_steps(before.facts, after.facts, can_rebuild=can_rebuild), before, after)
+    decided = _with_own(required_steps(before.server, after.server, can_rebuild=can_rebuild), before, after)
     kinds = tuple(kind for kind, _ in decided)
     steps = tuple(_step(kind, fields, subject, before, after) for kind, fields in decided)
     lost = tuple(_lost(kinds, before, after, keeps_ports=_PORTS in capabilities))
@@ -119,16 +119,16 @@ def _step(
 
 def _attributes(side: PlanSide) -> Iterator[Attribute]:
     yield from ("id", "name", *_OF_THE_PORT)
-    if side.facts.public_ip:
+    if networking_of(side).public_ip:
         yield "publicIP"
     yield from _OF_THE_DISK
 
 
 def _lost(kinds: tuple[StepKind, ...], before: PlanSide, after: PlanSide, *, keeps_ports: bool) -> Iterator[Attribute]:
-    has_public, is_new = before.facts.public_ip, "replace" in kinds
+    has_public, is_new = networking_of(before).public_ip, "replace" in kinds
     if is_new and not keeps_ports:
         yield from _OF_THE_PORT
-    if has_public and (not after.facts.public_ip or (is_new and not keeps_ports)):
+    if has_public and (not networking_of(after).public_ip or (is_new and not keeps_ports)):
         yield "publicIP"
     if _NEW_DISK.intersection(kinds):
         yield from _OF_THE_DISK
@@ -142,7 +142,7 @@ def _ending(subject: PlannedInstance) -> tuple[Attribute, ...]:
 
 
 def _lost_attribute(attribute: Attribute, subject: PlannedInstance, after: PlanSide) -> PlanAttributeRead:
-    message = messages.lost_message(attribute, is_removed=not after.facts.public_ip)
+    message = messages.lost_message(attribute, is_removed=not networking_of(after).public_ip)
     return PlanAttributeRead(thing=attribute, value=_value(attribute, subject), sentence=message)
 
 
@@ -173,7 +173,7 @@ def _quota(before: PlanSide, after: PlanSide) -> Iterator[QuotaChangeRead]:
     for kind, used, needed in (
         ("servers", 1, 1),
         ("gpus", before.gpus, after.gpus),
-        ("floatingips", int(before.facts.public_ip), int(after.facts.public_ip)),
+        ("floatingips", int(networking_of(before).public_ip), int(networking_of(after).public_ip)),
     ):
         yield QuotaChangeRead(kind=kind, before=used, after=needed, delta=needed - used)
 
