@@ -19,8 +19,8 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from remuda.clients.watch import Changed
-from remuda.compute.instances.server_watch import followed
-from remuda.compute.instances.service import end_instances_on
+from remuda.compute.instances.server_watch import watch_forever
+from remuda.compute.instances.service import delete_instances_on
 from remuda.compute.kinds import ProjectPolicy
 from remuda.compute.ports import ComputePorts, is_deleting
 from remuda.kernel.errors import Conflict, NotFound
@@ -40,12 +40,12 @@ class NetworkConsumer:
     async def keep(self) -> None:
         """Watch for ever: a duty. Whatever goes wrong, all networks are looked at again."""
         ports = self.ports
-        messages = followed(ports.region.api.watch_networks, "networks", ports.clock, ports.randomness)
+        messages = watch_forever(ports.region.api.watch_networks, "networks", ports.clock, ports.randomness)
         async with aclosing(messages):
             async for message in messages:
                 if isinstance(message, Changed) and (message.type == "deleted" or is_deleting(message.item)):
                     network = message.item.metadata.id
-                    await end_instances_on(ports.store, network, ports.randomness, controller="networks")
+                    await delete_instances_on(ports.store, network, ports.randomness, controller="networks")
 
 
 class ProjectConsumer:
@@ -75,7 +75,7 @@ class ProjectConsumer:
 
     async def _follow(self) -> None:
         ports = self._ports
-        projects = followed(ports.identity.projects, "projects", ports.clock, ports.randomness)
+        projects = watch_forever(ports.identity.projects, "projects", ports.clock, ports.randomness)
         async with aclosing(projects):
             async for seen in projects:
                 policy = await find(ports.store, ProjectPolicy, seen.project.project) if seen.is_deleting else None

@@ -25,10 +25,10 @@ import msgspec
 from remuda.compute.history.reasons import PowerAsked, at, broken_since, lines_of, notes, wait_of
 from remuda.compute.history.schema import ExplanationRead, WaitRead
 from remuda.compute.history.timeline import account
-from remuda.compute.instances.controller import departures_under
+from remuda.compute.instances.controller import tombstone_subject
 from remuda.compute.instances.rules import message_of, reason_of
-from remuda.compute.instances.server_lookup import is_ambiguous, sorted_out
-from remuda.compute.instances.status import is_being_changed, rebuild_under_way
+from remuda.compute.instances.server_lookup import classified, is_ambiguous
+from remuda.compute.instances.status import current_rebuild, is_being_changed
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.compute.ports import is_deleting
 from remuda.kernel.clock import yield_to_loop
@@ -89,7 +89,7 @@ _decode = msgspec.json.Decoder(_Said).decode
 
 async def find_gone(log: Log, subject: str) -> GoneInstance | None:
     """Return the last instance of an id that is gone, if one is remembered."""
-    kept = await log.read_back(STREAM, departures_under(subject), limit=1)
+    kept = await log.read_back(STREAM, tombstone_subject(subject), limit=1)
     return _gone(kept.entries[0]) if kept.entries else await _latest(log, subject, _gone)
 
 
@@ -170,7 +170,7 @@ class Known:
     @property
     def standing(self) -> Sequence[ServerRead]:
         """The servers that may be its own, but for those that are being deleted."""
-        return sorted_out(self.instance, self.servers or ()).standing
+        return classified(self.instance, self.servers or ()).candidates
 
     @property
     def server(self) -> ServerRead | None:
@@ -316,7 +316,7 @@ def _said(known: Known) -> tuple[str, str, datetime | None]:
     if available.status == "True" and deleted is None:
         return "", "", None
     word = available.reason if available.status != "True" else "Deprovisioning"
-    rebuild = rebuild_under_way(instance) if word == "Rebuilding" else None
+    rebuild = current_rebuild(instance) if word == "Rebuilding" else None
     message = available.message if rebuild is None else rebuild.message
     return word, message, deleted or available.last_transition_time
 

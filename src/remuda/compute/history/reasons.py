@@ -14,7 +14,7 @@ from datetime import datetime
 
 from remuda.compute.history.schema import WaitRead, Who
 from remuda.compute.history.timeline import account
-from remuda.compute.instances.convergence import NET_S
+from remuda.compute.instances.convergence import POLL_S
 from remuda.compute.instances.status import DRIFTED
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.kernel.conditions import Condition, find_condition
@@ -22,7 +22,7 @@ from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.status import STALLED
 
 _CONTROL = ControllerSettings()
-_SOON_S = int(NET_S)
+_SOON_S = int(POLL_S)
 _NOW_AND_THEN_S = round(_CONTROL.blocked_within_s[1])
 _BACKED_OFF_S = int(_CONTROL.backoff.longest_s)
 _UNTOLD_S = 0

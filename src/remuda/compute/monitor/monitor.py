@@ -28,9 +28,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from remuda.compute.instances.rules import charge_for
-from remuda.compute.instances.server_lookup import Linked, broken_spec, linked_to
-from remuda.compute.instances.server_watch import followed
-from remuda.compute.instances.service import end_instances_on
+from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked
+from remuda.compute.instances.server_watch import watch_forever
+from remuda.compute.instances.service import delete_instances_on
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Checker, Findings, Look, stand_in
 from remuda.compute.monitor.orphans import Departures, Strays, stray_breaker
@@ -100,7 +100,7 @@ class Stuck:
         if look.meet(instance.uid) < _TWICE:
             return
         await self.findings.tell("network-gone", instance, "its network is gone, and it is not", network=network)
-        ended = await end_instances_on(self.ports.store, network, self.ports.randomness, controller="monitor")
+        ended = await delete_instances_on(self.ports.store, network, self.ports.randomness, controller="monitor")
         if ended:
             message = "it is deleted with its network"
             await self.findings.tell_repaired("network-gone", instance, message, network=network)
@@ -134,7 +134,7 @@ class Sweep:
             self.findings.end(checker, look)
 
     async def _judge(self, instance: ComputeInstance, looks: dict[Checker, Look]) -> None:
-        linked = await linked_to(self.ports.region, instance)
+        linked = await find_linked(self.ports.region, instance)
         if damage := linked.damage or broken_spec(instance):
             await self._damaged(instance, damage, looks["damaged"])
         elif not is_unsettled(instance):
@@ -145,7 +145,7 @@ class Sweep:
         if look.meet(instance.name) == 1:
             await self.findings.tell("damaged", instance, damage)
 
-    async def _check_server(self, instance: ComputeInstance, linked: Linked, look: Look) -> None:
+    async def _check_server(self, instance: ComputeInstance, linked: LinkedServers, look: Look) -> None:
         if linked.own:
             return
         if look.meet(instance.uid) == 1:
@@ -193,7 +193,7 @@ class Allocations:
     async def keep_places(self) -> None:
         """Learn which projects there are, for ever: a duty."""
         ports = self.ports
-        projects = followed(ports.identity.projects, "projects", ports.clock, ports.randomness)
+        projects = watch_forever(ports.identity.projects, "projects", ports.clock, ports.randomness)
         async with aclosing(projects):
             async for seen in projects:
                 self._places.add(seen.project)

@@ -22,7 +22,7 @@ import structlog
 
 from remuda.compute.history.explanation import find_gone
 from remuda.compute.instances.rules import has_scope, incarnation_of, instance_of
-from remuda.compute.instances.server_lookup import servers_naming, sorted_out
+from remuda.compute.instances.server_lookup import classified, list_tagged
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts, is_deleting, project_ref
@@ -55,7 +55,7 @@ class Departures:
         """Yield the servers that are still there of instances that went since the last time."""
         for uid, instance in list(self._departed.items()):
             await self.pace.step()
-            for server in sorted_out(instance, await servers_naming(self.ports.region, instance)).standing:
+            for server in classified(instance, await list_tagged(self.ports.region, instance)).candidates:
                 yield server
             self._departed.pop(uid, None)
 
