@@ -21,7 +21,7 @@ from remuda.config import settings as effect
 from remuda.config.schema import Configuration, ServerConfig
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
-from remuda.identity.bootstrap import FirstStart, Welcome
+from remuda.identity.bootstrap import BootstrapRun, FirstLogin
 from remuda.identity.credentials import CredentialsFile, SmallServer
 from remuda.identity.federation.provider_client import Fetcher, is_loopback
 from remuda.identity.port import IdentityApi
@@ -39,7 +39,7 @@ from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.common import GIB
 from remuda.region.port import RegionApi
-from remuda.region.ports import Providers, RegionPorts
+from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.service import ServicePorts
 
@@ -48,7 +48,7 @@ from remuda.service import ServicePorts
 class StartMessages:
     """Callbacks for messages to the operator at the start."""
 
-    welcome: Callable[[Welcome], None]
+    welcome: Callable[[FirstLogin], None]
     """Called once for a new store: how to log in."""
     credentials_lost: Callable[[Path], None]
     """Called if `credentials.json` is missing or unreadable."""
@@ -80,7 +80,7 @@ async def run_identity(
     settings = effect.identity_settings(configuration, url=url)
     async with _fetcher(settings) as fetch:
         identity = IdentityApp(_ports(process, configuration.server, settings, fetch, counting))
-        first = FirstStart(
+        first = BootstrapRun(
             store=process.store,
             clock=process.clock,
             randomness=process.randomness,
@@ -91,7 +91,7 @@ async def run_identity(
             credentials=CredentialsFile(process.data.credentials),
             endpoint=endpoints["identity"],
             others=endpoints,
-            small=small,
+            example_instance=small,
         )
         try:
             await identity.tokens.keys.all()  # fails early if they were sealed with other keys
@@ -181,7 +181,7 @@ async def run_region(
     counting: ServiceMetrics,
     *,
     identity: IdentityApp,
-    providers: Providers,
+    providers: ProviderSource,
 ) -> AsyncIterator[RegionApp]:
     """Run region for the duration of the block."""
     region = RegionApp(

@@ -40,7 +40,7 @@ from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
-from remuda.region.consumers import Waking
+from remuda.region.consumers import ProviderEventListener
 from remuda.region.kinds.networks import Address
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.networks import controller as networks_controllers
@@ -55,14 +55,14 @@ from remuda.region.servers import routes as servers_api
 from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
-from remuda.region.servers.status import Looking
+from remuda.region.servers.status import ServerObserver
 from remuda.store.background import BackgroundTasks
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
 from tests.kit.region.identity_port import MemoryIdentity
 from tests.kit.region.network_requests import KEY
-from tests.kit.region.networks import HOME, OTHER_PROJECT, Finds, network
+from tests.kit.region.networks import HOME, OTHER_PROJECT, network
 from tests.kit.region.resource_api import (
     ORG,
     PROJECT,
@@ -75,6 +75,7 @@ from tests.kit.region.resource_api import (
     registry,
     rights,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -129,7 +130,7 @@ class ServersEnvironment:
     authorities: RegionApi[Authorities]
     servers: RegionApi[dict[str, Any]]
     drivers: tuple[Controller, ...]
-    finds: Finds
+    finds: ResyncFinds
 
     async def rest(self) -> None:
         """Let everything come to rest."""
@@ -254,7 +255,7 @@ async def open_servers(
     world: World, *, identity: MemoryIdentity, cloud: SimulatedCloud, at_work: bool
 ) -> AsyncIterator[ServersEnvironment]:
     """Open the store as it was left, and begin as a process does."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     providers = {REGION: cloud.provider}
     clouds = clouds_over(world, store, providers, CallSettings(deadline_s=20.0))
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
@@ -263,18 +264,18 @@ async def open_servers(
     bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        groups_controllers.driver(ports, clouds, settings=settings),
-        authorities_controllers.driver(ports, identity, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        groups_controllers.controller(ports, clouds, settings=settings),
+        authorities_controllers.controller(ports, identity, settings=settings),
         servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
     )
-    common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
+    common: dict[str, Any] = {"store": store, "identity": identity, "providers": clouds, "clock": world.clock}
     networks = Networks(**common, operations=operations)
     groups = SecurityGroups(**common, networks=networks)
     authorities = Authorities(store=store, identity=identity, operations=operations)
     servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
-    looking = Looking(store=store, clock=world.clock, clouds=clouds)
-    actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
+    looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
+    actions = ServerActions(store=store, providers=clouds, servers=servers, looking=looking)
     region_servers = ServersEnvironment(
         world=world,
         store=store,
@@ -302,7 +303,7 @@ async def open_servers(
             "server": by_name["servers"],
         }
         if at_work:
-            duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)
+            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)
         yield region_servers
         for mounted in (
             region_servers.networks,

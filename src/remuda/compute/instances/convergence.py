@@ -293,7 +293,7 @@ class ServerCreation:
 
     async def _check_exists(self, instance: ComputeInstance) -> None:
         """Raise Conflict if an instance is being deleted: a suspended process would create an orphan."""
-        found = await find(self.store, ComputeInstance, instance.name, marked=False)
+        found = await find(self.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.uid != instance.uid:
             raise Conflict("ComputeInstance", instance.name)
 

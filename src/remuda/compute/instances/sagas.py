@@ -103,7 +103,7 @@ async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 
 async def _name_taken(ports: InstancePorts, new: NewInstance) -> NameTaken:
-    found = await find(ports.store, ComputeInstance, new.instance, marked=False)
+    found = await find(ports.store, ComputeInstance, new.instance, include_deleting=False)
     return NameTaken(new.wanted.metadata.name, is_settled=found is not None)
 
 

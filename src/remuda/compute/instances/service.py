@@ -298,7 +298,7 @@ async def delete_instances_on(store: Store, network: str, randomness: Randomness
     count = 0
     async for name in names(store, ComputeInstance, labels={NETWORK: network}):
         try:
-            instance = await find(store, ComputeInstance, name, marked=False)
+            instance = await find(store, ComputeInstance, name, include_deleting=False)
         except (Unreadable, Unsealable):
             structlog.get_logger().exception("instance not ended", instance=name, network=network)
             continue

@@ -167,7 +167,7 @@ class Sweep:
 
     async def _hold(self, instance: ComputeInstance) -> None:
         """Hold what an instance costs, if it is still the same; what exceeds a quota or changes stays a finding."""
-        found = await find(self.ports.store, ComputeInstance, instance.name, marked=False)
+        found = await find(self.ports.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.version != instance.version:
             return
         charge, identity = charge_for(found), self.ports.identity
