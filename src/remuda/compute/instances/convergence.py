@@ -43,7 +43,8 @@ from remuda.compute.instances.status import (
     with_rebuilding,
 )
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.plans.diff import Field, StepKind, changed_fields, decide, with_fields
+from remuda.compute.plans.diff import changed_fields, required_steps, with_fields
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
@@ -111,7 +112,7 @@ class Asking:
         desired, requested = desired_server(instance), last_requested(server)
         if not changed_fields(requested, desired):
             return None
-        steps = dict(decide(requested, desired, takes_images=takes_images(server)))
+        steps = dict(required_steps(requested, desired, can_rebuild=takes_images(server)))
         if "replace" not in steps:
             return await self._change(instance, server, desired, steps)
         if "in-place" in steps:

@@ -37,8 +37,8 @@ from remuda.compute.instances.service import (
 from remuda.compute.instances.status import is_kept, is_made_anew, takes_images
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
-from remuda.compute.plans.diff import FIELDS, Side, Subject, changed_fields, with_fields
-from remuda.compute.plans.plan import plan_change, quota_blockers
+from remuda.compute.plans.diff import FIELDS, PlannedInstance, PlanSide, changed_fields, with_fields
+from remuda.compute.plans.plan import plan_update, quota_blockers
 from remuda.compute.plans.schema import BlockerRead, PlanRead
 from remuda.compute.policies import protection_of
 from remuda.compute.ports import RegionClient
@@ -195,7 +195,7 @@ class Updates:
         server = server_before(desired_server(found), standing.server, desired)
         before = _side(found, server, offers.flavor_before, offers.image_before, gpus=held)
         after = _side(changed, desired, offers.flavor, offers.image, gpus=gpus)
-        plan = plan_change(subject_of(found), before, after, capabilities, takes_images=standing.takes_images)
+        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=standing.takes_images)
         return _Judged(found, changed, plan)
 
     async def _offers(
@@ -283,25 +283,25 @@ def _check_room(own: Collection[str], flavor: FlavorRead) -> None:
         )
 
 
-def subject_of(instance: ComputeInstance) -> Subject:
+def subject_of(instance: ComputeInstance) -> PlannedInstance:
     """Return what a plan tells of an instance."""
     status = instance.status
-    return Subject(
+    return PlannedInstance(
         id=instance.name,
         uid=instance.uid,
         name=instance.metadata.labels[NAME],
         private_ip=status.private_ip,
         public_ip=status.public_ip,
         mac_address=status.mac_address,
-        runs=status.power_state in _MAY_RUN,
-        is_made_anew=is_made_anew(instance),
+        is_running=status.power_state in _MAY_RUN,
+        is_rebuilding=is_made_anew(instance),
     )
 
 
 def _side(
     instance: ComputeInstance, server: ServerCreate, flavor: FlavorRead | None, image: ImageRead | None, *, gpus: int
-) -> Side:
-    return Side(
+) -> PlanSide:
+    return PlanSide(
         server=server,
         writable=rules.writable_instance(instance),
         protection=instance.spec.protection,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, ListQuery, Parameters, Wire
+from remuda.http.schema import Id, ListQuery, Parameters, Wire
 from remuda.identity.quotas.quota_state import MAX_QUANTITY
 from remuda.kernel.ids import derived_id
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
