@@ -153,7 +153,7 @@ class _ProviderState:
     origin: Provider
     provider: Provider
     calls: Calls
-    absences: AbsenceTracker
+    absence: AbsenceTracker
     wait_s: float
     flavors: TtlCache[Sequence[CloudFlavor]]
     external_networks: TtlCache[Sequence[CloudExternalNetwork]] | None
@@ -178,8 +178,8 @@ class RegionProvider:
         return self.state.calls
 
     @property
-    def absences(self) -> AbsenceTracker:
-        return self.state.absences
+    def absence(self) -> AbsenceTracker:
+        return self.state.absence
 
     @property
     def wait_s(self) -> float:
@@ -281,7 +281,7 @@ class ProviderRegistry:
             origin=origin,
             provider=provider,
             calls=calls,
-            absences=AbsenceTracker(self._clock, delay_s=max(self._absence_delay.total_seconds(), origin.lag_s)),
+            absence=AbsenceTracker(self._clock, delay_s=max(self._absence_delay.total_seconds(), origin.lag_s)),
             wait_s=self._poll_busy.total_seconds() if origin.events is None else _RECHECK_WITH_EVENTS_S,
             flavors=self._cache(provider.catalogue.flavors),
             external_networks=None if networks is None else self._cache(networks.external_networks),

@@ -129,9 +129,9 @@ class OrphanSearch:
         handle, key = record.spec.handle, ("orphan", record.name)
         is_owned = await self.owners.orphan_cause(inventory, handle) is None
         if await inventory.find(handle) is not None:
-            cloud.absences.clear(key)
+            cloud.absence.clear(key)
             return is_owned
-        if not cloud.absences.record_missing(key):
+        if not cloud.absence.record_missing(key):
             return False
         if not is_owned and record.spec.has_address:  # else the controller of its object releases it
             await give_held_back(self.ports.store, record.spec.object_id, record.spec.object_uid)

@@ -113,7 +113,7 @@ async def delete_all(deletions: Sequence[ProviderDeletion], cloud: RegionProvide
         if waiting is not None:
             return waiting
     for handle, _, _ in deletions:
-        cloud.absences.clear(handle)
+        cloud.absence.clear(handle)
     return None
 
 
@@ -225,9 +225,9 @@ class ServerController:
         authority = await self._authority(server)
         desired = desired_server(server, site.home, authority, replacement.counter)
         existed = bool(server.status.provider_id) and replacement.done == replacement.counter
-        if existed and not site.cloud.absences.record_missing(desired.handle):
+        if existed and not site.cloud.absence.record_missing(desired.handle):
             message = "confirming that the server disappeared from the provider"
-            return Requeue(site.cloud.absences.delay_s, "ServerVanished", message)
+            return Requeue(site.cloud.absence.delay_s, "ServerVanished", message)
         missing = absent(server, self.clock.now()) if existed else server
         servers = need(site.cloud.provider.servers)
         try:
@@ -247,7 +247,7 @@ class ServerController:
         except (NotFound, Rejected, WrongState):
             message = "the provider does not offer the flavor, image or host any more"
             return Outcome(Failed("ProviderRefused", message), missing)
-        site.cloud.absences.clear(desired.handle)
+        site.cloud.absence.clear(desired.handle)
         event = run.event(server, "MadeAgain" if existed else "Made", flavor=desired.flavor, image=desired.image)
         updated = observed(server, created, port, self.clock.now())
         updated = with_status(
@@ -268,7 +268,7 @@ class ServerController:
         self, server: Server, site: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
         """Converge a server that exists at the provider."""
-        site.cloud.absences.clear(found.handle)
+        site.cloud.absence.clear(found.handle)
         return self._with_drift(await self._repair(server, site, port, found, run), found)
 
     async def _repair(

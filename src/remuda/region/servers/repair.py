@@ -86,15 +86,15 @@ def _check_rebuild(
     """Check the result of a rebuild; confirm a failure by a second read, since the first one may be stale."""
     target, key = marker.target_image_id, (found.handle, marker.target_image_id)
     if marker.state == "Rebuilding" and found.state not in _IDLE:
-        cloud.absences.clear(key)
+        cloud.absence.clear(key)
         return Outcome(Requeue(cloud.wait_s, message=_REBUILDING), server)
     if found.state != "failed" and found.image == target:
-        cloud.absences.clear(key)
+        cloud.absence.clear(key)
         done = with_status(server, rebuild=None, applied_image_id=target)
         return Outcome(Done(), done, [run.event(server, "Rebuilt", image=target)])
-    if marker.state != "Failed" and not cloud.absences.record_missing(key):
-        return Outcome(Requeue(cloud.absences.delay_s, message="confirming that the rebuild failed"), server)
-    cloud.absences.clear(key)
+    if marker.state != "Failed" and not cloud.absence.record_missing(key):
+        return Outcome(Requeue(cloud.absence.delay_s, message="confirming that the rebuild failed"), server)
+    cloud.absence.clear(key)
     failed = with_status(server, rebuild=replace(marker, state="Failed"))
     return Outcome(Blocked("Errored", "the rebuild failed: select another image or replace the server"), failed)
 

@@ -1,7 +1,7 @@
 """Status of servers: power, health, addresses, times and drift, as the provider reports them.
 
-Drift, a change at the provider without a request, is reported by the condition `Drifted` and not changed back: whoever
-resized a server by hand had a reason. It is not compared during a replacement or a rebuild.
+Drift, a change at the provider without a request, is reported by the condition `Drifted` and not changed back, since
+an operator may have made it deliberately. It is not compared during a replacement or a rebuild.
 """
 
 from dataclasses import dataclass
