@@ -53,7 +53,7 @@ async def test_a_server_that_vanished_is_made_again_with_the_same_addresses(regi
         return status.provider_id not in {"", first} and status.phase == "Running"
 
     await region.identity.eventually("another server runs in its place", is_another)
-    assert (await _settled(region, server))["status"] == before["status"] | {"timesMadeAgain": 1}
+    assert (await _settled(region, server))["status"] == before["status"] | {"recreations": 1}
 
 
 async def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone(region: RegionEnvironment) -> None:

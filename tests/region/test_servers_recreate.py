@@ -13,8 +13,8 @@ async def _running(region_servers: ServersEnvironment) -> str:
 
 
 async def _remade(region_servers: ServersEnvironment, server: str) -> int:
-    count: int = (await region_servers.read(server))["status"].get("timesMadeAgain", 0)
-    assert count == (await region_servers.stored(server)).status.remade
+    count: int = (await region_servers.read(server))["status"].get("recreations", 0)
+    assert count == (await region_servers.stored(server)).status.recreations
     return count
 
 

@@ -78,7 +78,9 @@ async def _given_up(region_servers: ServersEnvironment) -> str:
     assert (await region_servers.available(server)).message == "the server could not be started: no machine starts"
     assert (await region_servers.stored(server)).status.provider_create_failures == 3
     told = await region_servers.timeline(server)
-    assert [each for each in told if each in {"CreateFailed", "GivenUp"}] == ["CreateFailed"] * 2 + ["GivenUp"]
+    assert [each for each in told if each in {"CreateFailed", "AttemptsExhausted"}] == ["CreateFailed"] * 2 + [
+        "AttemptsExhausted"
+    ]
     await region_servers.look_again()
     return server
 
@@ -167,7 +169,7 @@ async def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said(
     offered = storage.catalogue.flavors
     object.__setattr__(storage.catalogue, "flavors", ())
     await region_servers.world.clock.sleep(5)
-    assert (await region_servers.available(server)).reason == "ProviderRefused"
+    assert (await region_servers.available(server)).reason == "ProviderRejected"
     object.__setattr__(storage.catalogue, "flavors", offered)
     await region_servers.world.clock.sleep(600)
     assert await _status(region_servers, server) == ("provisioned", "healthy")

@@ -87,7 +87,7 @@ REASONS: Mapping[str, Reason] = {
         "Have whoever runs the platform remove what has the address there.",
         _BACKED_OFF_S,
     ),
-    "ProviderRefused": Reason(
+    "ProviderRejected": Reason(
         "Its provider does not make its server any more",
         "user",
         "Choose a flavor and an image that are offered now.",

@@ -206,7 +206,7 @@ class Owners:
             was_deleted, before = was_deleted or _FINALIZER_REMOVED in events, page.next
             if before is None:
                 break
-        return "ObjectLetGo" if was_deleted else "ObjectUnknown"
+        return "ObjectDeleted" if was_deleted else "ObjectUnknown"
 
 
 def _events_of(entries: Sequence[Entry], uid: str) -> set[str]:

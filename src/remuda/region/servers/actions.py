@@ -96,4 +96,4 @@ class ServerActions:
     async def _place(self, server: Server) -> tuple[RegionProvider, Handle]:
         home = await self.store.get(Identity, identity_of(server))
         turn = server.status.replacement or ReplacementStatus()
-        return await self.providers.get(region_of(server)), server_handle(server, home, turn.counter)
+        return await self.providers.get(region_of(server)), server_handle(server, home, turn.started)

@@ -112,7 +112,7 @@ class ServerStatusRead(Wire, frozen=True, kw_only=True):
     drift: Annotated[
         str, msgspec.Meta(description="How it has become another at its provider than it was made, if it has.")
     ] = ""
-    times_made_again: Annotated[
+    recreations: Annotated[
         int,
         msgspec.Meta(description="How often it was gone from its provider, unasked, and was made again: its disk too."),
     ] = 0
