@@ -175,7 +175,7 @@ async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute
     assert [line for line in lines if line.startswith("It is not as it was asked to be: ")] == [
         "It is not as it was asked to be: the operation that changes it has not ended.",
         "It is not as it was asked to be: its server is being changed.",
-        "It is not as it was asked to be: it is stopping.",
+        "It is not as it was asked to be: the server is stopping.",
     ]
 
 

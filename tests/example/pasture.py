@@ -73,7 +73,7 @@ class Calm:
         return not name
 
 
-FAULTS = ("timeout_done", "error_done", "error", "slow", "stale", "doubled_rows")
+FAULTS = ("timeout_after_write", "error_after_write", "error", "slow", "stale", "duplicate_rows")
 """What may happen to a call, each asked of the menu as `pasture.…`."""
 
 
@@ -114,7 +114,7 @@ class SimPasture:
 
     async def list(self) -> Sequence[Grazing]:
         rows = list((await self._look()).values())
-        return rows + rows[:1] if self._faults.fires("pasture.doubled_rows") else rows
+        return rows + rows[:1] if self._faults.fires("pasture.duplicate_rows") else rows
 
     def lose(self, name: str) -> None:
         """Somebody left a gate open: a mount is gone, and nobody asked for it."""
@@ -143,9 +143,9 @@ class SimPasture:
         if self._faults.fires("pasture.error"):
             raise PastureFailed("the pasture is closed: try again later")
         answer = effect()
-        if self._faults.fires("pasture.error_done"):
+        if self._faults.fires("pasture.error_after_write"):
             raise PastureFailed("the pasture lost its notes: look before trying again")
-        await self._wait(60 if self._faults.fires("pasture.timeout_done") else 1)
+        await self._wait(60 if self._faults.fires("pasture.timeout_after_write") else 1)
         return answer
 
     async def _look(self) -> dict[str, Grazing]:

@@ -27,7 +27,7 @@ BOOTS = 2
 PACE = Pace(pause_s=0.3, latency_s=0.02, stale_s=0.5, look_every_s=1.0, rest_s=120.0)
 RATES = {
     **{f"pasture.{fault}": 0.15 for fault in PASTURE_FAULTS},
-    "pasture.doubled_rows": 0.5,
+    "pasture.duplicate_rows": 0.5,
     "pasture.stray": 0.3,
     "watch.dropped": 0.05,
     "watch.doubled": 0.1,

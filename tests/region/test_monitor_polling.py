@@ -31,7 +31,7 @@ class Provider:
     versions: dict[str, str] = field(default_factory=dict)
     fails_after: int | None = None
 
-    async def sightings(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
+    async def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         for count, (name, version) in enumerate(list(self.versions.items())):
             if count == self.fails_after:
                 raise Unavailable("It does not answer: wait.")

@@ -38,7 +38,7 @@ async def test_a_replacement_keeps_port_addresses_and_mac(region: RegionEnvironm
     assert shown_of(after) == shown_of(before)
     stored = await region.store.get(Server, server)
     assert stored.status.flavor_id == small
-    names = [one.handle.name async for part in region.north.provider.servers.sightings() for one in part]  # type: ignore[union-attr]  # it has them
+    names = [one.handle.name async for part in region.north.provider.servers.server_versions() for one in part]  # type: ignore[union-attr]  # it has them
     assert names == [await _at_cloud(region, server, 1)]
 
 

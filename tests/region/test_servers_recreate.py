@@ -26,7 +26,7 @@ async def test_each_time_is_counted_also_if_whoever_made_it_did_not_hear_that_it
     server = await _running(region_servers)
     for time in (1, 2):
         if not is_answered:
-            region_servers.at_fault("timeout_done", "create_server")
+            region_servers.at_fault("timeout_after_write", "create_server")
         region_servers.cloud.operator.vanish(server)
         for driver in region_servers.drivers:
             await driver.resync()

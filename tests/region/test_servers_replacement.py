@@ -75,7 +75,7 @@ async def test_replaced_again_before_the_first_replacement_is_there_it_is_the_la
     await region_servers.look_again()
 
 
-@pytest.mark.parametrize("fault", ["timeout_done", "error_done"])
+@pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write"])
 @pytest.mark.parametrize("verb", ["remove_server", "create_server"])
 @options(at_work=True)
 async def test_a_lost_answer_makes_no_second_replacement(
@@ -98,7 +98,7 @@ async def test_replaced_again_while_nobody_knows_what_became_of_the_first_it_is_
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
-    region_servers.at_fault("timeout_done", "create_server")
+    region_servers.at_fault("timeout_after_write", "create_server")
     await region_servers.replace(server, imageId=DEBIAN)
     await region_servers.world.clock.sleep(10)
     assert [each.handle.name for each in region_servers.at_cloud()] == [await region_servers.name_of(server, 1)]
@@ -118,7 +118,7 @@ async def test_the_old_image_chosen_while_nobody_knows_what_became_of_a_replacem
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
-    region_servers.at_fault("timeout_done", "create_server")
+    region_servers.at_fault("timeout_after_write", "create_server")
     await region_servers.replace(server, imageId=DEBIAN)
     await region_servers.world.clock.sleep(10)
     await region_servers.put(server, update())

@@ -23,7 +23,7 @@ from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavo
 from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.proxy import proxied, verbs_of
+from remuda.providers.proxy import methods_of, proxied
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission
@@ -269,7 +269,7 @@ class ProviderRegistry:
     def _new_state(self, region: str, origin: Provider) -> _ProviderState:
         calls = Calls(
             region,
-            verbs_of(origin),
+            methods_of(origin),
             clock=self._clock,
             randomness=self._randomness,
             settings=self._settings,

@@ -72,7 +72,7 @@ def inventories_of(provider: Provider) -> Iterator[Inventory]:
         yield Inventory(
             subject="server",
             kind=Server,
-            pages=lambda: _with_handles(servers.sightings(), lambda each: each.handle),
+            pages=lambda: _with_handles(servers.server_versions(), lambda each: each.handle),
             find=servers.find_server,
             remove=servers.remove_server,
         )

@@ -208,7 +208,7 @@ class Poller:
     async def _poll_first(self, servers: CloudServers) -> None:
         """Poll all servers for the first time."""
         known, digests = dict[str, str](), Digests()
-        async for part in servers.sightings():
+        async for part in servers.server_versions():
             for name, version in _versions(part):
                 if name not in known:  # a listing may have duplicates
                     known[name] = version
@@ -234,7 +234,7 @@ class Poller:
         """Compare all servers with the last poll."""
         before, self._known = self._known, {}
         try:
-            async for part in servers.sightings():
+            async for part in servers.server_versions():
                 self._compare_part(part, before)
         except RemudaError:
             self._known = _merged(before, self._known)  # a server that was not listed is not known to be missing
