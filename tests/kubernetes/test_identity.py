@@ -33,9 +33,9 @@ from tests.kit.sim_identity.guests import Guests
 from tests.kit.sim_identity.invariants import check_always
 from tests.kit.sim_identity.setup import CROWD, ROOT, Pace
 from tests.kit.sim_identity.system import IdentitySystem
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.faults import FaultMenu, assert_all_fired
 from tests.kit.simulation.store import SEALER
-from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
 

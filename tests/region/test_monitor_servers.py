@@ -25,7 +25,7 @@ from remuda.region.kinds.servers import (
     ServerStatus,
     is_drifted,
 )
-from remuda.region.networks.ipam import take_this_address
+from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.rules import plan_of
 from remuda.region.servers.status import with_drift
 from remuda.store.objects import Metadata
@@ -132,7 +132,7 @@ async def test_a_network_that_runs_low_is_told_of_until_it_is_full(region: Regio
 async def take(region: RegionEnvironment, network: Network, addresses: Sequence[IPv4Address]) -> None:
     for address in addresses:
         holder = Network(metadata=Metadata(name="holder", uid="uid"), spec=network.spec)
-        assert await take_this_address(region.store, network, holder, address) is not None
+        assert await allocate_specific_address(region.store, network, holder, address) is not None
 
 
 def test_vlans_are_counted_where_there_are_any() -> None:

@@ -21,7 +21,7 @@ from remuda.region.consumers import ProjectConsumer, ProviderEventListener
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as file_storage
 from remuda.region.filestorage import sagas as storage_sagas
-from remuda.region.filestorage.classes import ClassKeeper
+from remuda.region.filestorage.classes import StorageClassSync
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.images import controller as image_controllers
 from remuda.region.images import routes as images
@@ -121,7 +121,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         )
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
-        self._classes = ClassKeeper(ports.store, self.providers, clock=ports.clock)
+        self._classes = StorageClassSync(ports.store, self.providers, clock=ports.clock)
         self._monitor = new_monitor(ports, self.providers, self.drivers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBound]:
@@ -179,11 +179,11 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         reconciling, identity, settings = ports.reconcile_ports, ports.identity, ports.controllers
         fetcher = new_fetcher(ports.settings, ports.web)
         return (
-            *network_controllers.drivers(reconciling, identity, providers, settings=settings),
-            group_controllers.driver(reconciling, providers, settings=settings),
-            authority_controllers.driver(reconciling, identity, settings=settings),
-            balancer_controllers.driver(reconciling, identity, providers, settings=settings),
-            storage_controllers.driver(reconciling, identity, providers, settings=settings),
+            *network_controllers.controllers(reconciling, identity, providers, settings=settings),
+            group_controllers.controller(reconciling, providers, settings=settings),
+            authority_controllers.controller(reconciling, identity, settings=settings),
+            balancer_controllers.controller(reconciling, identity, providers, settings=settings),
+            storage_controllers.controller(reconciling, identity, providers, settings=settings),
             image_controllers.driver(reconciling, providers, fetcher, settings=settings),
             server_controllers.driver(
                 reconciling, providers, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
@@ -197,7 +197,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 yield "provider events", ProviderEventListener(provider, controllers, self.ports.clock).run
         yield "monitor", self._monitor.run
         yield "project consumer", self._consumer.run
-        yield "file storage classes", self._classes.keep
+        yield "file storage classes", self._classes.run
 
     async def seed(self) -> None:
         """Store the regions of the configuration."""

@@ -59,7 +59,7 @@ class ProjectConsumer:
         """Request the deletion of every root object of a project."""
         for kind in ROOTS:
             async for name in names(self._store, kind, labels={PROJECT: project}):
-                root = await find(self._store, kind, name, marked=False)
+                root = await find(self._store, kind, name, include_deleting=False)
                 if root is not None:
                     await self._store.delete(kind, root.name, uid=root.uid)
 

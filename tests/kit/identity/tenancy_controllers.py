@@ -10,15 +10,13 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.quotas.writer import Combiner
-from remuda.identity.tenancy.controller import drivers
+from remuda.identity.quotas.writer import QuotaWriter
+from remuda.identity.tenancy.controller import controllers
 from remuda.identity.tenancy.routes import ROUTES
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.reporter import NullReporter
-from remuda.reconcile.results import ReconcileContext
 from remuda.reconcile.resync import ResyncSettings
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.store.objects import Metadata
@@ -34,21 +32,11 @@ from tests.kit.identity.tenancy import (
     project,
     tenancy_of,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
 
 SERVERS = "servers.region.unikorn-cloud.org"
-
-
-class Finds(NullReporter):
-    """Counts what full scans found, which should be nothing."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-
-    def lost_event_found(self, run: ReconcileContext) -> None:
-        """Note a find."""
-        self.found.append(f"{run.controller} {run.key}")
 
 
 @dataclass(frozen=True)
@@ -58,8 +46,8 @@ class TenancyControllers:
     world: World
     store: SqliteStore
     api: TenancyApi
-    drivers: tuple[Controller, ...]
-    finds: Finds
+    controllers: tuple[Controller, ...]
+    finds: ResyncFinds
 
     async def rest(self) -> None:
         """Let everything come to rest."""
@@ -92,10 +80,10 @@ class TenancyControllers:
         return await self.api.ask(PLATFORM).delete(f"{path}/references/{SERVERS}%252F{name}")
 
     async def allocate(self, home: str, inside: str, name: str, life: Life = "confirmed") -> None:
-        """Store a quota row, or bring it to another point of its life."""
+        """Store an allocation, or set its state."""
         try:
-            row = await self.store.get(Allocation, name)
-            await self.store.update(replace(row, spec=replace(row.spec, life=life)))
+            allocation = await self.store.get(Allocation, name)
+            await self.store.update(replace(allocation, spec=replace(allocation.spec, life=life)))
         except NotFound:
             labels = {ORGANIZATION: home, PROJECT: inside, RESOURCE_KIND: SERVERS, RESOURCE_ID: name}
             metadata = Metadata(name=name, labels=labels)
@@ -108,10 +96,10 @@ class TenancyControllers:
         return found
 
     async def look_again(self) -> None:
-        """See that a full look at what has settled finds and writes nothing."""
+        """Check that a resync of settled objects finds and writes nothing."""
         before = await self.versions()
-        for driver in self.drivers:
-            await driver.resync()
+        for controller in self.controllers:
+            await controller.resync()
         await self.rest()
         assert not self.finds.found
         assert await self.versions() == before
@@ -127,12 +115,12 @@ async def tenancy_controllers(
     world: World, wrapped: Callable[[SqliteStore], Any] = lambda store: store
 ) -> AsyncIterator[TenancyControllers]:
     """Open the store as it was left, and begin; controllers have it as `wrapped` gives it to them."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     seen = wrapped(store)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    heads = Combiner(seen, world.clock, world.randomness)
-    made_now = tuple(drivers(ports, heads, settings=settings))
+    heads = QuotaWriter(seen, world.clock, world.randomness)
+    made_now = tuple(controllers(ports, heads, settings=settings))
     tenancy = IdentityApi(world, store, tenancy_of(store, world.clock), ROUTES)
     for driver in made_now:
         await driver.start()

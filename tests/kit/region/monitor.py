@@ -18,7 +18,7 @@ from remuda.region.monitor.inventory import Owners
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.monitor import Monitor, MonitorSettings, RegionTasks
 from remuda.region.monitor.orphans import orphan_guard
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.recovery.routes import ROUTES
 from remuda.region.recovery.service import Recovery
 from remuda.resources.conventions import identity_of
@@ -111,7 +111,7 @@ class Monitored:
     async def place(self, network: str) -> Handle:
         """Return where a network is at the cloud."""
         found = await self.store.get(Network, network)
-        return to_cloud(found, await self.store.get(Identity, identity_of(found)))
+        return network_handle(found, await self.store.get(Identity, identity_of(found)))
 
     async def tenancy(self, network: str) -> str:
         """Return the tenancy of a network."""

@@ -30,7 +30,7 @@ from remuda.region.consumers import ProviderEventListener
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
-from remuda.region.filestorage.classes import ClassKeeper
+from remuda.region.filestorage.classes import StorageClassSync
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.loadbalancers import controller as balancers_controllers
 from remuda.region.loadbalancers import routes as balancers_api
@@ -44,7 +44,7 @@ from remuda.store.background import BackgroundTasks
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, Finds, network
+from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, network
 from tests.kit.region.resource_api import (
     ORG,
     OTHER_REGION,
@@ -56,6 +56,7 @@ from tests.kit.region.resource_api import (
     member,
     registry,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -84,12 +85,12 @@ class StorageEnvironment:
     identity: MemoryIdentity
     cloud: SimulatedCloud
     clouds: ProviderRegistry
-    keeper: ClassKeeper
+    keeper: StorageClassSync
     networks: RegionApi[Networks]
     balancers: RegionApi[LoadBalancers]
     storages: RegionApi[FileStorageService]
     drivers: tuple[Controller, ...]
-    finds: Finds
+    finds: ResyncFinds
 
     @property
     def provider(self) -> Provider:
@@ -155,7 +156,7 @@ async def open_storage(
     world: World, identity: MemoryIdentity, cloud: SimulatedCloud, *, at_work: bool
 ) -> AsyncIterator[StorageEnvironment]:
     """Open the store as it was left, and begin as a process does."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
@@ -167,9 +168,9 @@ async def open_storage(
     ]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        balancers_controllers.driver(ports, identity, clouds, settings=settings),
-        storage_controllers.driver(ports, identity, clouds, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        balancers_controllers.controller(ports, identity, clouds, settings=settings),
+        storage_controllers.controller(ports, identity, clouds, settings=settings),
     )
     given: dict[str, Any] = {
         "store": store,
@@ -185,7 +186,7 @@ async def open_storage(
         identity=identity,
         cloud=cloud,
         clouds=clouds,
-        keeper=ClassKeeper(store, clouds, clock=world.clock),
+        keeper=StorageClassSync(store, clouds, clock=world.clock),
         networks=RegionApi(world, store, networks, networks_api.ROUTES),
         balancers=RegionApi(world, store, LoadBalancers(**given, networks=networks), balancers_api.ROUTES),
         storages=RegionApi(world, store, FileStorageService(**given), storage_api.ROUTES),

@@ -8,10 +8,10 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.store.objects import ResourceT
-from tests.example.pasture import Fires
 from tests.kit.asgi.contract import Reply
 from tests.kit.sim_identity.facts import UNKNOWN
 from tests.kit.sim_identity.history import GONE, THERE, IdentityHistory, Session, Token
+from tests.kit.simulation.faults import Fires
 
 
 class Machine(Protocol):

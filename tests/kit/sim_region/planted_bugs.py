@@ -13,7 +13,7 @@ from remuda.region.images.controller import ImageController
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import controller as balancers
 from remuda.region.networks.controller import IdentityController
-from remuda.region.networks.ipam import give_address_back
+from remuda.region.networks.ipam import release_address
 from remuda.region.networks.service import Networks
 from remuda.region.recovery.service import Recovery
 from remuda.region.servers import controller as servers
@@ -48,7 +48,7 @@ async def _released_first(self: QuotaAdmission[Any], resource: Any, run: Any) ->
 
 
 async def _given_back_first(self: ServerController, server: Server, run: Any) -> Any:
-    await give_address_back(self.store, server)
+    await release_address(self.store, server)
     return await _remove_server(self, server, run)
 
 

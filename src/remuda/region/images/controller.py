@@ -100,7 +100,7 @@ class ImageController:
         if cloud.calls.is_unknown(image_key(image.name)):
             return Requeue(RECHECK_S, message="an earlier call to the provider is still running")
         run.acted = True
-        is_needed = partial(exists, self.store, ImageImport, image.name, marked=False)
+        is_needed = partial(exists, self.store, ImageImport, image.name, include_deleting=False)
         self.transfers.start(need(cloud.provider.images), cloud_image_spec(image), image.spec.uri, is_needed)
         return Requeue(cloud.wait_s, message=_QUEUED)
 

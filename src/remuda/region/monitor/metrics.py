@@ -19,7 +19,7 @@ from remuda.region.kinds.networks import Address, Network, VLANAllocation, vlans
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.servers import Server, StatusSummary, status_summary
 from remuda.region.monitor.inventory import SUBJECTS
-from remuda.region.networks.ipam import segments_of
+from remuda.region.networks.ipam import vlan_segments
 from remuda.region.networks.rules import plan_of
 from remuda.resources.conventions import NETWORK, REGION
 from remuda.resources.crud import find
@@ -254,5 +254,5 @@ class CapacityMetrics:
         if found is not None:
             taken = len(found.spec.allocations)
             self.metrics.vlans_taken.labels(region.name).set(taken)
-            given = sum(map(len, segments_of(region)))
+            given = sum(map(len, vlan_segments(region)))
             self.metrics.vlans_free.labels(region.name).set(max(0, given - taken))

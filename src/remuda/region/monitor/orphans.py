@@ -26,7 +26,7 @@ from remuda.region.kinds.orphans import Orphan, OrphanCause, claimed, new_orphan
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.inventory import Inventory, Owners, find_inventory, inventories_of
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.networks.ipam import give_held_back
+from remuda.region.networks.ipam import release_address_of
 from remuda.resources.conventions import REGION
 from remuda.resources.crud import find
 from remuda.store.objects import Resource
@@ -134,7 +134,7 @@ class OrphanSearch:
         if not cloud.absence.record_missing(key):
             return False
         if not is_owned and record.spec.has_address:  # else the controller of its object releases it
-            await give_held_back(self.ports.store, record.spec.object_id, record.spec.object_uid)
+            await release_address_of(self.ports.store, record.spec.object_id, record.spec.object_uid)
         return True
 
     async def _drop(self, record: Orphan) -> None:

@@ -20,9 +20,9 @@ from remuda.region.kinds.orphans import Orphan, OrphanClaim, claimed
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Adopted, ReplacementStatus, Server
 from remuda.region.networks.address_plan import mac_of
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableKind
-from remuda.region.securitygroups.rules import handle_of
+from remuda.region.securitygroups.rules import group_handle
 from remuda.region.servers.provider_spec import port_handle, replacement_number, server_handle
 from remuda.region.servers.rules import new_server, server_id
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
@@ -111,7 +111,11 @@ def port_of(orphan: Orphan) -> Handle:
 def check_network(orphan: Orphan, network: Network, home: Identity, port: CloudPort | None) -> CloudPort:
     """Return the port of an orphan; raise Invalid if it is not on this network at its provider."""
     is_here = region_of(network) == region_of(orphan) and tenancy_of(home.metadata) == orphan.spec.tenancy
-    if network.is_deleting or not is_here or (port is not None and port.spec.network != to_cloud(network, home).name):
+    if (
+        network.is_deleting
+        or not is_here
+        or (port is not None and port.spec.network != network_handle(network, home).name)
+    ):
         raise Invalid(
             "networkId",
             "is not the network that the server is on at its provider",
@@ -170,8 +174,8 @@ def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[EventSubje
                 yield "server", server_handle(resource, home, number)
             yield "port", port_handle(resource, home)
         case Network():
-            yield "network", to_cloud(resource, home)
+            yield "network", network_handle(resource, home)
         case SecurityGroup():
-            yield "group", handle_of(resource, home)
+            yield "group", group_handle(resource, home)
         case LoadBalancer():
             yield "balancer", Handle(tenancy_of(home.metadata), balancer_name(resource.name, resource.uid))

@@ -41,7 +41,7 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.monitor.inventory import Owners, find_inventory
 from remuda.region.names import permission
-from remuda.region.networks.ipam import find_held
+from remuda.region.networks.ipam import find_address_of
 from remuda.region.recovery import rules
 from remuda.region.recovery.rules import KIND_OF, resources_of
 from remuda.region.recovery.schema import (
@@ -175,12 +175,12 @@ class Recovery:
 
     async def _groups(self, names: Sequence[str]) -> list[str]:
         """Return the security groups of a port that still exist."""
-        found = [(name, await find(self.store, SecurityGroup, id_in(name), marked=False)) for name in names]
+        found = [(name, await find(self.store, SecurityGroup, id_in(name), include_deleting=False)) for name in names]
         return [group.name for name, group in found if group is not None and group.uid == uid_in(name)]
 
     async def _check_forgettable(self, spec: OrphanSpec) -> None:
         """Raise Invalid for an orphan with an allocated address, which is released when its record is dropped."""
-        if spec.has_address and await find_held(self.store, spec.object_id, spec.object_uid) is not None:
+        if spec.has_address and await find_address_of(self.store, spec.object_id, spec.object_uid) is not None:
             raise Invalid(
                 "orphan",
                 "has an address of its network",

@@ -35,14 +35,14 @@ class ServerActions:
         await map_server_errors(
             need(cloud.provider.servers).start_server(handle), "server cannot be started in its current state"
         )
-        await self._look(found)
+        await self._refresh_status(found)
 
     async def stop(self, context: Context, server: str) -> None:
         found, cloud, handle = await self._target(context, server)
         await map_server_errors(
             need(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state"
         )
-        await self._look(found)
+        await self._refresh_status(found)
 
     async def soft_reboot(self, context: Context, server: str) -> None:
         """Reboot a server through its operating system."""
@@ -63,7 +63,7 @@ class ServerActions:
     async def console_output(self, context: Context, server: str, *, length: int | None) -> ConsoleOutputRead:
         """Return the last lines that a server wrote to its console."""
         found = await self.servers.get(context, server)
-        cloud, handle = await self._place(found)
+        cloud, handle = await self._locate(found)
         reading = need(cloud.provider.consoles).console_output(handle, lines=length)
         contents = await map_server_errors(reading, "server console output cannot be retrieved in its current state")
         return ConsoleOutputRead(contents=contents)
@@ -82,18 +82,18 @@ class ServerActions:
         found, cloud, handle = await self._target(context, server)
         rebooting = need(cloud.provider.servers).reboot_server(handle, hard=is_hard)
         await map_server_errors(rebooting, "server cannot be rebooted in its current state")
-        await self._look(found)
+        await self._refresh_status(found)
 
     async def _target(self, context: Context, server: str) -> tuple[Server, RegionProvider, Handle]:
         found = await self.servers.find(context, "update", server)
-        return (found, *await self._place(found))
+        return (found, *await self._locate(found))
 
-    async def _look(self, server: Server) -> None:
+    async def _refresh_status(self, server: Server) -> None:
         """Read the status after an action. If the provider is unavailable, an event or the monitor updates it later."""
         with suppress(Unavailable):
             await self.looking.observe(server.name)
 
-    async def _place(self, server: Server) -> tuple[RegionProvider, Handle]:
-        home = await self.store.get(Identity, identity_of(server))
-        turn = server.status.replacement or ReplacementStatus()
-        return await self.providers.get(region_of(server)), server_handle(server, home, turn.started)
+    async def _locate(self, server: Server) -> tuple[RegionProvider, Handle]:
+        identity = await self.store.get(Identity, identity_of(server))
+        replacement = server.status.replacement or ReplacementStatus()
+        return await self.providers.get(region_of(server)), server_handle(server, identity, replacement.started)

@@ -30,8 +30,8 @@ from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, ReplacementStatus, Server
-from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
-from remuda.region.securitygroups.rules import handle_of
+from remuda.region.networks.ipam import allocate_address, allocate_specific_address, find_address, release_address
+from remuda.region.securitygroups.rules import group_handle
 from remuda.region.servers.capacity import CapacityReservations
 from remuda.region.servers.provider_spec import (
     desired_port,
@@ -60,7 +60,7 @@ async def reserve_adopted_address(store: Store, network: Network, server: Server
     An address of the lost object is its own: both have the same uid at the provider.
     """
     assert server.spec.adopted is not None, "the server was adopted"
-    return await take_this_address(store, network, server, IPv4Address(server.spec.adopted.address))
+    return await allocate_specific_address(store, network, server, IPv4Address(server.spec.adopted.address))
 
 
 _Find = Callable[[Handle], Awaitable[object | None]]
@@ -172,7 +172,7 @@ class ServerController:
             if waiting is not None:
                 run.acted = True
                 return waiting
-        await give_address_back(self.store, server)
+        await release_address(self.store, server)
         return Done()
 
     async def _dependencies(self, server: Server) -> _Dependencies | Blocked:
@@ -186,7 +186,7 @@ class ServerController:
         for group in groups:  # a deleting group waits for this server, so it still exists if it ever did
             if (
                 group.is_deleting
-                and await need(cloud.provider.security_groups).find_group(handle_of(group, home)) is None
+                and await need(cloud.provider.security_groups).find_group(group_handle(group, home)) is None
             ):
                 return Blocked("DependencyNotReady", "a security group is being deleted: remove it from the server")
         return _Dependencies(cloud, home, network, groups)
@@ -196,7 +196,7 @@ class ServerController:
         address = await find_address(self.store, server)
         if address is None:
             run.acted = True
-            reserve = take_address if server.spec.adopted is None else reserve_adopted_address
+            reserve = allocate_address if server.spec.adopted is None else reserve_adopted_address
             address = await reserve(self.store, site.network, server)
         if address is None:
             return Blocked(ADDRESSES_EXHAUSTED, "the network has no free address: delete a server, or use another")

@@ -21,7 +21,7 @@ from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import ReplacementStatus, Server
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.servers.rules import user_data_of
 from remuda.resources.conventions import NAME, organization_of, project_of, region_of
 
@@ -126,7 +126,7 @@ def desired_port(
     pairs = server.spec.networks[0].allowed_address_pairs
     return CloudPortSpec(
         handle=port_handle(server, home),
-        network=to_cloud(network, home).name,
+        network=network_handle(network, home).name,
         address=address.spec.ip,
         mac=address.spec.mac,
         groups=tuple(group_name(group.name, group.uid) for group in groups),

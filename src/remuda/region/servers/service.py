@@ -64,7 +64,7 @@ class Servers(ResourceService[Server, ServerRead]):
         return found
 
     async def update(self, context: Context, server: str, body: ServerUpdate, *, revision: str | None = None) -> Server:
-        """Replace what a client may change of a server, if it has this revision. Another image rebuilds it."""
+        """Replace the writable fields of a server, if it has this revision. Another image rebuilds it."""
 
         async def change() -> Server:
             found = await self.find(context, "update", server)
@@ -99,9 +99,9 @@ class Servers(ResourceService[Server, ServerRead]):
 
         return await retry_on_conflict(change)
 
-    async def _check_new(self, context: Context, wanted: ServerCreate, network: Network) -> None:
+    async def _check_new(self, context: Context, requested: ServerCreate, network: Network) -> None:
         """Validate a new server, in the order of errors that clients know."""
-        spec = wanted.spec
+        spec = requested.spec
         rules.check_injection(spec)
         authority = spec.ssh_certificate_authority_id
         check_user_data(read_user_data(spec.user_data), with_authority=authority is not None)
@@ -115,27 +115,29 @@ class Servers(ResourceService[Server, ServerRead]):
         check_fit(image, flavor, name=spec.image_id, pinned_to=spec.infrastructure_ref)
         rules.check_sources(spec.networking)
 
-    async def _check_update(self, context: Context, found: Server, wanted: ServerUpdate, network: Network) -> None:
-        rules.check_update(found, wanted)
-        if wanted.spec.user_data != rules.user_data_of(found.spec):
+    async def _check_update(self, context: Context, found: Server, requested: ServerUpdate, network: Network) -> None:
+        rules.check_update(found, requested)
+        if requested.spec.user_data != rules.user_data_of(found.spec):
             has_authority = bool(found.spec.ssh_certificate_authority_id)
-            check_user_data(read_user_data(wanted.spec.user_data), with_authority=has_authority)
-        await self._check_groups(context, wanted.spec.networking, network)
-        if wanted.spec.image_id != found.spec.image.id:
+            check_user_data(read_user_data(requested.spec.user_data), with_authority=has_authority)
+        await self._check_groups(context, requested.spec.networking, network)
+        if requested.spec.image_id != found.spec.image.id:
             cloud = await self.providers.get(region_of(network))
-            await self._check_image(cloud, found, wanted.spec.image_id, wanted.spec.flavor_id)
-        rules.check_sources(wanted.spec.networking)
+            await self._check_image(cloud, found, requested.spec.image_id, requested.spec.flavor_id)
+        rules.check_sources(requested.spec.networking)
 
-    async def _check_replacement(self, context: Context, found: Server, wanted: ReplaceWrite, network: Network) -> None:
+    async def _check_replacement(
+        self, context: Context, found: Server, requested: ReplaceWrite, network: Network
+    ) -> None:
         if found.is_deleting:
             raise Invalid("server", "is being deleted", remedy="create a new server")
-        authority = wanted.ssh_certificate_authority_id
-        check_user_data(read_user_data(wanted.user_data), with_authority=authority is not None)
+        authority = requested.ssh_certificate_authority_id
+        check_user_data(read_user_data(requested.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
         cloud = await self.providers.get(region_of(network))
-        await self._check_image(cloud, found, wanted.image_id, wanted.flavor_id, must_be_offered=True)
-        if wanted.flavor_id not in {found.spec.flavor_id, last_applied_spec(found).flavor_id}:
-            check_capacity(find_flavor(await cloud.uncached_flavors(), wanted.flavor_id))
+        await self._check_image(cloud, found, requested.image_id, requested.flavor_id, must_be_offered=True)
+        if requested.flavor_id not in {found.spec.flavor_id, last_applied_spec(found).flavor_id}:
+            check_capacity(find_flavor(await cloud.uncached_flavors(), requested.flavor_id))
 
     async def _check_image(
         self, cloud: RegionProvider, found: Server, image: str, flavor: str, *, must_be_offered: bool = False

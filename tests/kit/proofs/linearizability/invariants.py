@@ -12,8 +12,8 @@ from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.identity.resource_api import ORG
 from tests.kit.proofs.linearizability.quota_clients import Quotas
+from tests.kit.simulation.checks import at_once
 from tests.kit.simulation.runner import World
-from tests.kit.watchdog import at_once
 
 
 async def check_invariant(store: Store, organization: str) -> None:
