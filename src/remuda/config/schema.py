@@ -139,16 +139,16 @@ class RegionConfig(Section):
         timedelta,
         Description("Poll interval of resources in progress, in a cloud that sends no events.", check_not_zero),
     ] = timedelta(seconds=2)
-    first_looks_per_s: Annotated[
+    initial_polls_per_second: Annotated[
         int, Description("Number of servers per second that are polled for the first time.", check_positive)
     ] = 3
-    judged_per_s: Annotated[
+    checks_per_second: Annotated[
         int, Description("Number of resources at a cloud per second that are checked for orphans.", check_positive)
     ] = 10
     addresses_low_percent: Annotated[
         int, Description("Share of free addresses below which a network is reported as nearly full.", check_percentage)
     ] = 10
-    look_again: Annotated[
+    absence_delay: Annotated[
         timedelta,
         Description(
             "Shortest time between the two reads that confirm the absence of a resource at a cloud.", check_not_zero

@@ -24,7 +24,7 @@ from remuda.providers.simulated.faults import FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import TABLE, RegionApp
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.orphans import SIGHTING_DIGEST
+from remuda.region.kinds.orphans import POLL_DIGEST
 from remuda.region.ports import RegionPorts
 from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store
@@ -282,7 +282,7 @@ class RegionSystem:
 
     async def _versions(self) -> list[tuple[str, str, str]]:
         """Return what is stored, but for what the monitor remembers for itself: it writes that when its time comes."""
-        kinds = [kind.type for kind in self.store.registry.kinds if kind is not SIGHTING_DIGEST]
+        kinds = [kind.type for kind in self.store.registry.kinds if kind is not POLL_DIGEST]
         return [
             (kind.__name__, each.name, each.version) for kind in kinds for each in (await self.store.list(kind)).items
         ]

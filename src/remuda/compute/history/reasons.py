@@ -80,7 +80,7 @@ REASONS: Mapping[str, Reason] = {
         "Ask the operator to remove that resource.",
         _BACKED_OFF_S,
     ),
-    "ProviderRefused": Reason(
+    "ProviderRejected": Reason(
         "The provider rejects the server",
         "user",
         "Select a flavor and an image that are offered.",

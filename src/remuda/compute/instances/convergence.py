@@ -398,7 +398,7 @@ def _server_events(instance: ComputeInstance, server: ServerRead, run: Reconcile
     """Return the events of a server that is observed for the first time, or was created again."""
     if not instance.status.has_server:
         return [run.event(instance, "ServerMade", server=server.metadata.id)]
-    if server.status.times_made_again <= instance.status.remade:
+    if server.status.recreations <= instance.status.remade:
         return []
     why = "it was gone from its provider, and nobody had asked us for that"
     return [recreated_event(instance, run, why)]

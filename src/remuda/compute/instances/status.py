@@ -156,7 +156,7 @@ def projected(instance: ComputeInstance, server: ServerRead, now: datetime) -> C
         addressed.status,
         power_state=_power(instance, server),
         has_server=True,
-        remade=server.status.times_made_again,
+        remade=server.status.recreations,
         applied=_applied(instance, server),
     )
     health = server.metadata.health_status_detail

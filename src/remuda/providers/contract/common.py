@@ -122,7 +122,7 @@ class InUse(RemudaError):
 class Rejected(RemudaError):
     """Raised when a provider does not accept a request, now or later; send a different one."""
 
-    code = "refused"
+    code = "rejected"
     status = 422
 
     def __init__(self, why: str) -> None:

@@ -179,7 +179,7 @@ _CAPABILITIES = (
 )
 
 METHODS: tuple[str, ...] = tuple(
-    verb for capability in _CAPABILITIES for verb in vars(capability) if not verb.startswith("_")
+    method for capability in _CAPABILITIES for method in vars(capability) if not method.startswith("_")
 )
 """All methods of the contract: those that a latency or a fault can name."""
 
@@ -339,13 +339,13 @@ def _check(file: _File) -> None:
     _check_ids("images", file.images)
     _check_ids("external_networks", file.external_networks)
     _check_ids("storage_classes", file.storage_classes)
-    for verb in file.latency.verbs:
-        _check_known(f"latency.verbs.{verb}", verb, METHODS)
+    for method in file.latency.methods:
+        _check_known(f"latency.methods.{method}", method, METHODS)
     for fault, rate in file.faults.items():
-        name, _, verb = fault.partition(".")
+        name, _, method = fault.partition(".")
         _check_known(f"faults.{fault}", name, FAULTS)
-        if verb:
-            _check_known(f"faults.{fault}", verb, METHODS)
+        if method:
+            _check_known(f"faults.{fault}", method, METHODS)
         if rate > 1:
             raise Invalid(f"faults.{fault}", "is more than 1", remedy="write a share such as 0.01")
     if not file.clouds:
