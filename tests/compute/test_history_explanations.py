@@ -111,7 +111,7 @@ def test_without_region_it_tells_that_and_judges_no_network() -> None:
 def test_an_operation_that_is_open_says_whose_it_is() -> None:
     told = explain(known(instance(FINE), operations=[operation("done"), operation("running")]))
     (wait,) = told.waits
-    assert (wait.reason, wait.since) == ("OperationOpen", SINCE)
+    assert (wait.reason, wait.since) == ("OperationRunning", SINCE)
     assert "instance.update, of ann@acme.com, is running" in wait.sentence
 
 
@@ -209,7 +209,7 @@ def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at(
     [
         (End("DeletionRequested", "ann@acme.com"), "ann@acme.com asked for its deletion"),
         (End("NetworkDeleted", ""), "its network was deleted, and took it along"),
-        (End("Undone", ""), "the operation that made it was taken back"),
+        (End("CreateRolledBack", ""), "the operation that made it was taken back"),
         (None, "why is not remembered"),
     ],
 )

@@ -167,7 +167,7 @@ async def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said(
     offered = storage.catalogue.flavors
     object.__setattr__(storage.catalogue, "flavors", ())
     await region_servers.world.clock.sleep(5)
-    assert (await region_servers.available(server)).reason == "ProviderRefused"
+    assert (await region_servers.available(server)).reason == "ProviderRejected"
     object.__setattr__(storage.catalogue, "flavors", offered)
     await region_servers.world.clock.sleep(600)
     assert await _status(region_servers, server) == ("provisioned", "healthy")

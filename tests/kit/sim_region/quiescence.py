@@ -58,7 +58,7 @@ def _said(seen: RegionSnapshot) -> Iterator[str]:
             continue
         if reason in SAID or _is_broken(each, reason, failed.get(cloud_uid_of(each))):
             continue
-        if reason == "ProviderRefused" and _has_no_image(seen, each):
+        if reason == "ProviderRejected" and _has_no_image(seen, each):
             continue
         yield f"the {kind} {each.name} says {reason}: {'' if available is None else available.message}"
 

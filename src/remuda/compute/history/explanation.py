@@ -50,7 +50,7 @@ _MOST_OF_KNOWN = 500
 """Of an instance that is or was there: each create of its name that is refused leaves three entries."""
 _POWER = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
 """What says whether it is to be on: what people ask for, and another server in its server's place, which runs."""
-_ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
+_ENDS = {"DeletionRequested", "NetworkDeleted", "CreateRolledBack"}
 """Why an instance goes."""
 
 _T = TypeVar("_T")
@@ -207,7 +207,7 @@ def _why_gone(end: End | None) -> str:
             return f"{account(end.actor)} asked for its deletion"
         case End("NetworkDeleted"):
             return "its network was deleted, and took it along"
-        case End("Undone"):
+        case End("CreateRolledBack"):
             return "the operation that made it was taken back"
         case _:
             return "why is not remembered"
@@ -265,7 +265,7 @@ def _operations(known: Known) -> Iterator[WaitRead]:
         if not operation.is_open:
             continue
         status, spec = operation.status, operation.spec
-        word = "Stuck" if operation.phase == "stuck" else "OperationOpen"
+        word = "Stuck" if operation.phase == "stuck" else "OperationRunning"
         detail = f"{spec.saga}, of {account(spec.actor)}, is {operation.phase}"
         if status.error is not None:
             detail += f" because of this: {status.error.message}"

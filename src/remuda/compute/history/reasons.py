@@ -52,7 +52,7 @@ REASONS: Mapping[str, Reason] = {
     "Changed": Reason("Its server is becoming what it was last asked to be", "itself", PATIENCE, _SOON_S),
     "Deprovisioning": Reason("What it had is being removed", "itself", PATIENCE, _SOON_S),
     "Rebuilding": Reason("Its server is being made anew", "itself", PATIENCE, _SOON_S),
-    "OperationOpen": Reason("An operation that makes or changes it is under way", "itself", PATIENCE),
+    "OperationRunning": Reason("An operation that makes or changes it is under way", "itself", PATIENCE),
     "DependencyNotReady": Reason(
         "It waits for what it needs to be made",
         "itself",
@@ -87,7 +87,7 @@ REASONS: Mapping[str, Reason] = {
         "Have whoever runs the platform remove what has the address there.",
         _BACKED_OFF_S,
     ),
-    "ProviderRefused": Reason(
+    "ProviderRejected": Reason(
         "Its provider does not make its server any more",
         "user",
         "Choose a flavor and an image that are offered now.",

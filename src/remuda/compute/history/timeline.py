@@ -40,7 +40,7 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 _SAID: Mapping[str, str] = {
     "FinalizerAdded": "A controller has taken it into its care.",
     "FinalizerRemoved": "It is gone: everything that it had was removed.",
-    "Undone": "It is removed, because the operation that made it was taken back.",
+    "CreateRolledBack": "It is removed, because the operation that made it was taken back.",
     "DeletionRequested": "{actor} asked for its deletion.",
     "Started": "{actor} started it.",
     "Stopped": "{actor} stopped it.",
@@ -126,8 +126,8 @@ _CONDITIONS: Mapping[tuple[str, str], str] = {
     ("Drifted", ""): "At its provider it is again what it was made.",
     ("Rebuilding", "True"): "Its server is being made anew: {message}.",
     ("Rebuilding", ""): "Making its server anew is over: {message}.",
-    ("Charged", "True"): "What it costs is held in its quota.",
-    ("Charged", ""): "It costs less than before: {message}.",
+    ("QuotaConfirmed", "True"): "What it costs is held in its quota.",
+    ("QuotaConfirmed", ""): "It costs less than before: {message}.",
 }
 """By the type of a condition and what it says; without the latter, what is said of all others."""
 

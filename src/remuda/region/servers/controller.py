@@ -246,7 +246,7 @@ class ServerController:
             return Outcome(Failed("NoCapacity", "the region has no capacity for this flavor"), missing)
         except (NotFound, Rejected, WrongState):
             message = "the provider does not offer the flavor, image or host any more"
-            return Outcome(Failed("ProviderRefused", message), missing)
+            return Outcome(Failed("ProviderRejected", message), missing)
         site.cloud.absences.clear(desired.handle)
         event = run.event(server, "MadeAgain" if existed else "Made", flavor=desired.flavor, image=desired.image)
         updated = observed(server, created, port, self.clock.now())
