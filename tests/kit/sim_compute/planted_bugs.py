@@ -18,12 +18,14 @@ from remuda.compute.instances.rules import charge_for, desired_server
 from remuda.compute.instances.status import projected
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.monitor.monitor import Sweep
 from remuda.kernel.ids import derived_id, random_id
 from remuda.quota import sagas as changing
 from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Charge
 from remuda.quota.reservation import payer_of
 from remuda.reconcile.results import Done
+from remuda.region.monitor.monitor import Monitor as RegionMonitor
 from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerRead
 from tests.kit.compute.region_api import with_methods
 
@@ -36,6 +38,12 @@ _release = QuotaClient.release
 
 async def _nothing(*_arguments: object, **_options: object) -> None:
     """Do nothing where something should be done."""
+
+
+async def _release_everything(self: Sweep) -> None:
+    """Release the quota of every instance, as if none existed."""
+    for instance in (await self.ports.store.list(ComputeInstance)).items:
+        await self.ports.identity.release(charge_for(instance))
 
 
 async def _released_first(self: InstanceController, instance: ComputeInstance, run: Any) -> Any:
@@ -111,6 +119,8 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "an instance goes without waiting for its server": (InstanceController, "deprovision", _unawaited),
     "a server does not say whose it is": (making, "desired_server", _untagged),
     "a server that is not well is replaced": (Asking, "converge", _as_observed),
+    "the monitor releases the quota of instances that exist": (Sweep, "look", _release_everything),
+    "the monitor does not look at servers": (RegionMonitor, "keep", _nothing),
     "nobody notices the end of a network": (NetworkConsumer, "keep", _nothing),
     "a change costs nothing": (changing, "_change_allocation", _nothing),
     "whoever loses a name gives back what the winner holds": (QuotaClient, "release", _release_by_name),
