@@ -45,7 +45,7 @@ REASONS: Mapping[str, Reason] = {
     "Changed": Reason("The server is being updated", "itself", WAIT, _SOON_S),
     "Deprovisioning": Reason("The resources of the instance are being deleted", "itself", WAIT, _SOON_S),
     "Rebuilding": Reason("The server is being rebuilt or replaced", "itself", WAIT, _SOON_S),
-    "OperationOpen": Reason("An operation on the instance is running", "itself", WAIT),
+    "OperationRunning": Reason("An operation on the instance is running", "itself", WAIT),
     "DependencyNotReady": Reason(
         "A resource that the instance needs is not ready",
         "itself",

@@ -158,7 +158,9 @@ class UpdatePorts:
 
 
 def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInstance:
-    return changed_instance(instance, change.wanted, change.by.principal, change.now, gpus=change.gpus)
+    return changed_instance(
+        instance, change.requested, change.requester.principal, change.requested_at, gpus=change.gpus
+    )
 
 
 UPDATE_INSTANCE = update_saga(
