@@ -33,16 +33,16 @@ async def trickling(writer: asyncio.StreamWriter) -> None:
 async def test_a_server_that_says_nothing_is_left() -> None:
     patient = FetchTimeouts(connect_s=5, stall_s=0.1)
     async with serving(silent) as served:
-        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, patience=patient)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=patient)
         assert await refusal_of(guarded, served.url()) == ("it does not respond correctly", True)
-        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, patience=replace(patient, stall_s=60))
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=replace(patient, stall_s=60))
         assert await refusal_of(guarded, served.url(), total_s=0.1) == ("it does not respond in time", True)
 
 
 async def test_a_server_that_stops_or_never_ends_is_left() -> None:
     slow = ("its response stalls or takes too long", True)
     async with serving(stalling) as stopped, serving(trickling) as endless:
-        hasty = GuardedFetcher(resolve=NO_NAMES, reach=HERE, patience=FetchTimeouts(stall_s=0.1))
+        hasty = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=FetchTimeouts(stall_s=0.1))
         assert await refusal_of(hasty, stopped.url()) == slow
         guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         assert await refusal_of(guarded, stopped.url(), total_s=0.2) == slow

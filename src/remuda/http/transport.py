@@ -55,14 +55,16 @@ class BearerCredentials:
 class ServiceCredentials:
     """A service that acts for the principal of the context. Its certificate is part of the TLS settings."""
 
-    def __init__(self, name: str, *, impersonate: bool = False) -> None:
-        """Take the service's name, and whether to ask for no more than both it and the caller may do."""
-        self._name, self._impersonate = name, impersonate
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
-        """Return the principal that the service acts for: it pays and is audited."""
-        claim = Claim(actor=self._name, type="system") if context is None else claim_of(context.principal)
-        return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
+        """Return the principal that the service acts for, which pays and is audited, and whether it impersonates it."""
+        if context is None:
+            return {"X-Principal": write_claim(Claim(actor=self._name, type="system"))}
+        if context.impersonated is None:
+            return {"X-Principal": write_claim(claim_of(context.principal))}
+        return {"X-Principal": write_claim(claim_of(context.impersonated)), "X-Impersonate": "true"}
 
 
 def claim_of(principal: Principal) -> Claim:
