@@ -120,7 +120,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "a server does not say whose it is": (making, "desired_server", _untagged),
     "a server that is not well is replaced": (Asking, "converge", _as_observed),
     "the monitor releases the quota of instances that exist": (Sweep, "look", _release_everything),
-    "the monitor does not look at servers": (RegionMonitor, "keep", _nothing),
+    "the monitor does not look at servers": (RegionMonitor, "run", _nothing),
     "nobody notices the end of a network": (NetworkConsumer, "keep", _nothing),
     "a change costs nothing": (changing, "_change_allocation", _nothing),
     "whoever loses a name gives back what the winner holds": (QuotaClient, "release", _release_by_name),
