@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from remuda.compute.instances.rules import desired_server
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import ComputeInstance, InstanceStatus, PowerState, Protection
-from remuda.compute.plans.diff import FIELDS, KINDS, Field, StepKind, changed_fields, decide, with_fields
+from remuda.compute.plans.diff import FIELDS, KINDS, changed_fields, decide, with_fields
 from remuda.compute.plans.plan import plan_change
-from remuda.compute.plans.schema import PlanRead, Thing
+from remuda.compute.plans.schema import Field, PlanRead, StepKind, Thing
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec

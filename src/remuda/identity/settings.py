@@ -69,14 +69,14 @@ class IdentitySettings:
 
     issuer: str = "http://127.0.0.1:8080/identity"
     """Our own URL as clients reach it: every endpoint is below it, and tokens say that they are from here."""
-    access_token_life: timedelta = timedelta(hours=1)
-    refresh_token_life: timedelta = timedelta(days=90)
+    access_token_lifetime: timedelta = timedelta(hours=1)
+    refresh_token_lifetime: timedelta = timedelta(days=90)
     """From the login, however often a session is refreshed."""
-    service_account_token_life: timedelta = timedelta(days=90)
-    code_life: timedelta = timedelta(minutes=1)
-    device_code_life: timedelta = timedelta(minutes=10)
-    passport_life: timedelta = timedelta(seconds=60)
-    signing_key_life: timedelta = timedelta(days=90)
+    service_account_token_lifetime: timedelta = timedelta(days=90)
+    code_lifetime: timedelta = timedelta(minutes=1)
+    device_code_lifetime: timedelta = timedelta(minutes=10)
+    passport_lifetime: timedelta = timedelta(seconds=60)
+    signing_key_lifetime: timedelta = timedelta(days=90)
     """After this a new key signs."""
     platform_administrators: tuple[str, ...] = ()
     """Users, by e-mail address, who have the role platform-administrator everywhere."""
@@ -86,9 +86,9 @@ class IdentitySettings:
     """Services, by their names."""
     providers: Mapping[str, PlatformProvider] = field(default_factory=dict)
     """External providers of the whole system, by their names."""
-    intent_life: timedelta = timedelta(minutes=10)
+    intent_lifetime: timedelta = timedelta(minutes=10)
     """By then an allocation is confirmed, or it is taken back."""
-    usage_kept: timedelta = timedelta(days=400)
+    usage_retention: timedelta = timedelta(days=400)
     """How long it can be read what was used when."""
     logins_per_minute: int = 10
     """How often one address may try a password; one account, ten times as often."""

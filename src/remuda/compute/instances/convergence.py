@@ -43,7 +43,8 @@ from remuda.compute.instances.status import (
     with_rebuilding,
 )
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.plans.diff import Field, StepKind, changed_fields, decide, with_fields
+from remuda.compute.plans.diff import changed_fields, decide, with_fields
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (

@@ -21,36 +21,20 @@ What a plan is made from: an instance, as it was wanted before and as it is want
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from remuda.compute.kinds import Protection
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.region.servers.schema import NetworkingWire, ServerCreate
 from remuda.resources.schema import FlavorRead, ImageRead
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
-StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
-"""What is done to the server, from the least to the most."""
-
 KINDS: tuple[StepKind, ...] = get_args(StepKind)
 """All of them, in the order in which they are done."""
-
-Field = Literal[
-    "metadata.description",
-    "metadata.tags",
-    "spec.flavorId",
-    "spec.imageId",
-    "spec.networking.securityGroups",
-    "spec.networking.publicIP",
-    "spec.networking.allowedSourceAddresses",
-    "spec.sshCertificateAuthorityId",
-    "spec.userData",
-    "spec.protection",
-]
-"""What can be changed of an instance. Protection, and its own tags, are no server's business."""
 
 FIELDS: Mapping[Field, tuple[str, StepKind]] = {
     "metadata.description": ("metadata.description", "in-place"),

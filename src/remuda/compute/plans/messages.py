@@ -5,8 +5,8 @@ What changes, in words: one sentence for each field. What user data says is neve
 
 from collections.abc import Callable, Mapping
 
-from remuda.compute.plans.diff import Field, Side, StepKind, Subject, networking_of
-from remuda.compute.plans.schema import DowntimeRead, Extent, Thing
+from remuda.compute.plans.diff import Side, Subject, networking_of
+from remuda.compute.plans.schema import DowntimeRead, Extent, Field, StepKind, Thing
 
 
 def change_sentence(field: Field, before: Side, after: Side, *, is_applied: bool) -> str:

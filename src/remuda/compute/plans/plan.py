@@ -21,14 +21,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.compute.plans import messages as wording
-from remuda.compute.plans.diff import Field, Side, StepKind, Subject, decide, networking_of
+from remuda.compute.plans.diff import Side, Subject, decide, networking_of
 from remuda.compute.plans.messages import change_sentence
 from remuda.compute.plans.schema import (
     BlockerRead,
     ChangeRead,
     Extent,
+    Field,
     PlanRead,
     QuotaChangeRead,
+    StepKind,
     StepRead,
     Thing,
     ThingRead,

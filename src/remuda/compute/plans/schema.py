@@ -4,9 +4,24 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.compute.plans.diff import Field, StepKind
 from remuda.http.errors import ErrorBody
-from remuda.http.routes import Wire
+from remuda.http.schema import Wire
+
+StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
+"""What is done to the server, from the least to the most."""
+Field = Literal[
+    "metadata.description",
+    "metadata.tags",
+    "spec.flavorId",
+    "spec.imageId",
+    "spec.networking.securityGroups",
+    "spec.networking.publicIP",
+    "spec.networking.allowedSourceAddresses",
+    "spec.sshCertificateAuthorityId",
+    "spec.userData",
+    "spec.protection",
+]
+"""What can be changed of an instance. Protection, and its own tags, are no server's business."""
 
 Thing = Literal["id", "name", "privateIP", "macAddress", "publicIP", "rootDisk", "sshHostKeys", "memory"]
 """What an instance has that a change could take away."""

@@ -53,7 +53,7 @@ class Codes:
 
     async def issue(self, spec: AuthorizationCodeSpec) -> Secret:
         """Return a new code for a login that has succeeded. When it expires is ours to say."""
-        code, expires = new_secret(self.randomness), self.clock.now() + self.settings.code_life
+        code, expires = new_secret(self.randomness), self.clock.now() + self.settings.code_lifetime
         metadata = Metadata(name=token_hash(code.reveal()))
         await self.store.create(AuthorizationCode(metadata=metadata, spec=replace(spec, expires=expires)))
         return code
@@ -142,7 +142,7 @@ class Devices:
     async def begin(self, client: str, scope: str) -> DeviceAuthorization:
         """Return the codes for a device that asks to be let in."""
         device_code, user_code = new_secret(self.randomness), await self._new_user_code()
-        life, uri = self.settings.device_code_life, f"{self.settings.issuer}/oauth2/v2/device"
+        life, uri = self.settings.device_code_lifetime, f"{self.settings.issuer}/oauth2/v2/device"
         spec = DeviceGrantSpec(
             client=client,
             scope=scope,

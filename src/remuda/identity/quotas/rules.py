@@ -10,7 +10,16 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
-from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Amount, Amounts, Life, Limit, Limits, QuotaSpec
+from remuda.identity.kinds.quotas import (
+    Allocation,
+    AllocationSpec,
+    AllocationState,
+    Amount,
+    Amounts,
+    Limit,
+    Limits,
+    QuotaSpec,
+)
 from remuda.identity.quotas import schema as wire
 from remuda.identity.quotas.allocation_state import with_fencing_token
 from remuda.identity.quotas.quota_state import MAX_QUANTITY, Catalogue, limits_of, of_kind, project_ledger, used
@@ -149,7 +158,13 @@ def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> w
 
 
 def new_allocation(
-    name: str, organization: str, project: str, requested: wire.AllocationWrite, principal: Principal, *, life: Life
+    name: str,
+    organization: str,
+    project: str,
+    requested: wire.AllocationWrite,
+    principal: Principal,
+    *,
+    state: AllocationState,
 ) -> Allocation:
     labels = {
         ORGANIZATION: organization,
@@ -158,14 +173,14 @@ def new_allocation(
         RESOURCE_ID: requested.spec.id,
     }
     tags = own_tags(stored_tags(requested.metadata), principal)
-    spec = AllocationSpec(allocations=_amounts(requested), life=life, tags=tags)
+    spec = AllocationSpec(allocations=_amounts(requested), state=state, tags=tags)
     return Allocation(metadata=new_metadata(name, requested.metadata, principal, labels=labels), spec=spec)
 
 
-def check_fencing_token(allocation: Allocation, turn: int | None) -> None:
+def check_fencing_token(allocation: Allocation, fencing_token: int | None) -> None:
     """Raise PreconditionFailed if the allocation was changed with a later fencing token."""
-    if turn is not None and turn < allocation.spec.turn:
-        raise PreconditionFailed("Allocation", allocation.name, precondition="turn")
+    if fencing_token is not None and fencing_token < allocation.spec.fencing_token:
+        raise PreconditionFailed("Allocation", allocation.name, precondition="fencingToken")
 
 
 def updated_allocation(
@@ -174,13 +189,13 @@ def updated_allocation(
     principal: Principal,
     now: datetime,
     *,
-    turn: int | None = None,
+    fencing_token: int | None = None,
 ) -> Allocation:
     """Return an allocation with all writable fields replaced."""
     tags = replaced_tags(allocation.spec.tags, stored_tags(requested.metadata), principal)
     spec = replace(allocation.spec, allocations=_amounts(requested), tags=tags)
     metadata = changed_metadata(allocation.metadata, requested.metadata, principal.subject, now)
-    return with_fencing_token(replace(allocation, metadata=metadata, spec=spec), turn or 0)
+    return with_fencing_token(replace(allocation, metadata=metadata, spec=spec), fencing_token or 0)
 
 
 def _amounts(requested: wire.AllocationWrite) -> Amounts:
@@ -211,7 +226,7 @@ def _read_allocation(allocation: Allocation) -> wire.AllocationRead:
     return wire.AllocationRead(
         metadata=read_project_metadata(allocation.metadata, spec.tags),
         spec=_spec(allocation),
-        status=wire.AllocationStatusRead(life=spec.life, started=spec.started, ended=spec.ended),
+        status=wire.AllocationStatusRead(state=spec.state, started=spec.started, ended=spec.ended),
     )
 
 

@@ -64,7 +64,7 @@ class Allocations:
             project,
             body,
             context.principal,
-            life="confirmed" if context.key is None else "unconfirmed",
+            state="confirmed" if context.key is None else "unconfirmed",
         )
         return await self.ledger.reserve(found, log=audit_records(context, ALLOCATION.plural, found))
 
@@ -81,14 +81,14 @@ class Allocations:
         return await self.ledger.confirm(found.name, log=audit_records(context, ALLOCATION.plural, found))
 
     async def renew(
-        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+        self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> Allocation:
-        """Renew a released allocation within the limits. It must be confirmed again. `turn` as in `change`."""
+        """Renew a released allocation within the limits. It must be confirmed again. `fencing_token` as in `change`."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         found = await self._find(organization, project, allocation)
         return await self.ledger.renew(
             found.name,
-            check=lambda found: _check(context, found, turn),
+            check=lambda found: _check(context, found, fencing_token),
             log=audit_records(context, ALLOCATION.plural, found),
         )
 
@@ -100,7 +100,7 @@ class Allocations:
         allocation: str,
         body: wire.AllocationWrite,
         *,
-        turn: int | None = None,
+        fencing_token: int | None = None,
     ) -> Allocation:
         """Replace the amounts within the limits, unless the allocation was changed with a later fencing token."""
         principal, now = context.principal, self.clock.now()
@@ -110,17 +110,17 @@ class Allocations:
         rules.check_same_owner(found, body)
         return await self.ledger.update(
             found.name,
-            lambda found: rules.updated_allocation(found, body, principal, now, turn=turn),
-            check=lambda found: _check(context, found, turn),
+            lambda found: rules.updated_allocation(found, body, principal, now, fencing_token=fencing_token),
+            check=lambda found: _check(context, found, fencing_token),
             log=audit_records(context, ALLOCATION.plural, found),
         )
 
     async def release(
-        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+        self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> None:
         """Release an allocation, even one that was reserved and never created. Releasing it twice succeeds.
 
-        It cannot be renewed with a fencing token before `turn`.
+        It cannot be renewed with a fencing token before `fencing_token`.
         """
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
         try:
@@ -131,7 +131,7 @@ class Allocations:
             found = await self._find(organization, project, allocation)
         await self.ledger.release(
             found.name,
-            turn=turn or 0,
+            fencing_token=fencing_token or 0,
             check=lambda found: check_state(context, found, rules.writable_allocation(found)),
             log=audit_records(context, ALLOCATION.plural, found) if is_active(found) else (),
         )
@@ -154,7 +154,7 @@ class Allocations:
             kind=Allocation,
             view=rules.ALLOCATION_VIEW,
             labels=labels,
-            index=kind_index if is_past else ("living", query.project or organization),
+            index=kind_index if is_past else ("active", query.project or organization),
             visible=_visible(context.principal, organization, matches),
         )
 
@@ -179,10 +179,10 @@ class Allocations:
         return found
 
 
-def _check(context: Context, found: Allocation, turn: int | None) -> None:
+def _check(context: Context, found: Allocation, fencing_token: int | None) -> None:
     """Raise PreconditionFailed unless If-Match holds and the allocation has no later fencing token."""
     check_state(context, found, rules.writable_allocation(found))
-    rules.check_fencing_token(found, turn)
+    rules.check_fencing_token(found, fencing_token)
 
 
 def _visible(principal: Principal, organization: str, matches: Filter | None) -> Filter | None:

@@ -76,7 +76,7 @@ class SigningKeys:
     async def find(self, kid: str) -> LoadedKey | None:
         """Return the key with this id, if a token of its can still be alive."""
         now = self._clock.now()
-        for key, ends in _with_ends(await self.all(), longest_life(self._settings)):
+        for key, ends in _with_ends(await self.all(), max_lifetime(self._settings)):
             if key.kid == kid:
                 return key if ends is None or now < ends else None
         return None
@@ -88,12 +88,12 @@ class SigningKeys:
         """
         stored, now = await self._find_or_make(), self._clock.now()
         keys = [_load(each) for each in stored.spec.private_keys]
-        due = keys[0].created + self._settings.signing_key_life
-        ends = [end for _, end in _with_ends(keys, longest_life(self._settings))]
+        due = keys[0].created + self._settings.signing_key_lifetime
+        ends = [end for _, end in _with_ends(keys, max_lifetime(self._settings))]
         kept = [each for each, end in zip(stored.spec.private_keys, ends, strict=True) if end is None or now < end]
         if due <= now:
             kept = [_new_key(self._randomness, now), *kept]
-            due = now + self._settings.signing_key_life
+            due = now + self._settings.signing_key_lifetime
         if tuple(kept) != stored.spec.private_keys:
             await self._store.update(msgspec.structs.replace(stored, spec=SigningKeySpec(private_keys=tuple(kept))))
         return (min([due, *(end for end in ends if end is not None and end > now)]) - now).total_seconds()
@@ -109,9 +109,9 @@ class SigningKeys:
             return await self._store.get(SigningKey, NAME)
 
 
-def longest_life(settings: IdentitySettings) -> timedelta:
+def max_lifetime(settings: IdentitySettings) -> timedelta:
     """Return how long a token of ours can live at most."""
-    return max(settings.access_token_life, settings.service_account_token_life, settings.passport_life)
+    return max(settings.access_token_lifetime, settings.service_account_token_lifetime, settings.passport_lifetime)
 
 
 def _with_ends(keys: Sequence[LoadedKey], life: timedelta) -> list[tuple[LoadedKey, datetime | None]]:

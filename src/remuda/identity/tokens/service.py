@@ -108,13 +108,13 @@ class Tokens:
 
     async def issue_for_account(self, account: str, organization: str) -> Issued:
         """Return a token for a service account. The caller stores its hash, id and end with the account."""
-        ends = self.clock.now() + self.settings.service_account_token_life
+        ends = self.clock.now() + self.settings.service_account_token_lifetime
         return await self._issue("sa", account, ends, oid=organization)
 
     async def issue_for_session(self, user: User, session: Session) -> Issued:
         """Return a token for somebody who logged in; it does not outlive the session."""
         spec = session.spec
-        ends = self.clock.now() + self.settings.access_token_life
+        ends = self.clock.now() + self.settings.access_token_lifetime
         ends = ends if spec.expires is None else min(ends, spec.expires)
         facts = {
             "sid": session.name,
@@ -127,11 +127,11 @@ class Tokens:
 
     async def issue_for_service(self, name: str) -> Issued:
         """Return a token for a service that has proved its name."""
-        return await self._issue("svc", name, self.clock.now() + self.settings.access_token_life)
+        return await self._issue("svc", name, self.clock.now() + self.settings.access_token_lifetime)
 
     async def issue_for_operator(self, user: User, *, operator: str, life: timedelta) -> Issued:
         """Return a token in a user's name, for whoever sits at the machine itself: short, and saying who that was."""
-        ends = self.clock.now() + min(life, self.settings.access_token_life)
+        ends = self.clock.now() + min(life, self.settings.access_token_lifetime)
         return await self._issue("op", user.spec.subject, ends, uid=user.name, act=operator)
 
     async def verify(self, token: str) -> Claims:

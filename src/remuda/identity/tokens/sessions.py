@@ -197,7 +197,7 @@ class Sessions:
                 organization=await organization_vouching(self.store, provider),
                 scope=scope,
                 authenticated=authenticated or now,
-                expires=now + self.settings.refresh_token_life,
+                expires=now + self.settings.refresh_token_lifetime,
                 refresh_hash=refresh.hash if refresh else "",
                 family_hash=refresh.family_hash if refresh else "",
                 code=code,
@@ -287,7 +287,7 @@ class Sessions:
     async def clear(self, session: Session) -> None:
         """Tell other services of a session that was ended, then forget it."""
         assert session.spec.ended is not None, "only what has ended is cleared away"
-        await self.tokens.revoke(session.name, expires=session.spec.ended + self.settings.access_token_life)
+        await self.tokens.revoke(session.name, expires=session.spec.ended + self.settings.access_token_lifetime)
         await self.forget(session)
 
     async def forget(self, session: Session) -> None:

@@ -158,9 +158,9 @@ class InProcess:
         return quota.quantity, quota.used
 
 
-def service(store: Store, clock: Clock, randomness: Randomness, *, intent_life: Any) -> Quotas:
+def service(store: Store, clock: Clock, randomness: Randomness, *, intent_lifetime: Any) -> Quotas:
     """Return the services of quotas as one process has them."""
-    ledger = Ledger(store, clock, randomness, intent_life=intent_life)
+    ledger = Ledger(store, clock, randomness, intent_lifetime=intent_lifetime)
     return Quotas(
         limits=QuotaLimits(store=store, ledger=ledger),
         allocations=Allocations(store=store, clock=clock, ledger=ledger),
