@@ -151,7 +151,7 @@ READ: Mapping[str, Callable[[Any], Hashable]] = {
     "held": lambda network: REFERENCE in network.metadata.finalizers,
     "ports": lambda group: tuple(rule.port.number for rule in group.spec.rules),
     "image": lambda server: server.spec.image.id,
-    "public": lambda found: found.spec.wants_public_ip if hasattr(found.spec, "flavor_id") else found.spec.public_ip,
+    "public": lambda found: found.spec.has_public_ip if hasattr(found.spec, "flavor_id") else found.spec.public_ip,
     "size": lambda storage: storage.spec.size,
 }
 """How facts are read from objects."""
