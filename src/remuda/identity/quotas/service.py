@@ -26,8 +26,7 @@ from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, Allocation, Quota, Q
 from remuda.identity.kinds.quotas import Limits as StoredLimits
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.names import permission
-from remuda.identity.quotas import rules
-from remuda.identity.quotas import schema as wire
+from remuda.identity.quotas import rules, schema
 from remuda.identity.quotas.allocation_state import is_active, uses_kind, was_active
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import project_ledger
@@ -52,14 +51,14 @@ class Allocations:
     ledger: Ledger
 
     async def allocate(
-        self, context: Context, organization: str, project: str, body: wire.AllocationWrite
+        self, context: Context, organization: str, project: str, body: schema.AllocationWrite
     ) -> Allocation:
         """Create an allocation within the limits."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         await get_in(self.store, Project, project, organization)
         rules.check_allocation(body)
         found = rules.new_allocation(
-            wire.allocation_id(context.principal.subject, context.key or context.operation),
+            schema.allocation_id(context.principal.subject, context.key or context.operation),
             organization,
             project,
             body,
@@ -70,7 +69,7 @@ class Allocations:
 
     async def get(
         self, context: Context, organization: str, project: str, allocation: str
-    ) -> Viewed[wire.AllocationRead]:
+    ) -> Viewed[schema.AllocationRead]:
         allow_in_project(context.principal, permission("allocations", "read"), organization, project)
         return Viewed(rules.ALLOCATION_VIEW, await self._find_active(organization, project, allocation))
 
@@ -98,7 +97,7 @@ class Allocations:
         organization: str,
         project: str,
         allocation: str,
-        body: wire.AllocationWrite,
+        body: schema.AllocationWrite,
         *,
         fencing_token: int | None = None,
     ) -> Allocation:
@@ -137,8 +136,8 @@ class Allocations:
         )
 
     async def usage(
-        self, context: Context, organization: str, query: wire.UsageQuery
-    ) -> Collection[Allocation, list[wire.AllocationRead]]:
+        self, context: Context, organization: str, query: schema.UsageQuery
+    ) -> Collection[Allocation, list[schema.AllocationRead]]:
         """Return the allocations that the caller may see: the present ones, or those of a time in the past."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
@@ -205,7 +204,7 @@ class QuotaLimits:
     store: Store
     ledger: Ledger
 
-    async def of_organization(self, context: Context, organization: str) -> Rendered[wire.QuotasRead]:
+    async def of_organization(self, context: Context, organization: str) -> Rendered[schema.QuotasRead]:
         """Return the limits of an organization and their usage."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         spec = await self._spec(organization)
@@ -213,8 +212,8 @@ class QuotaLimits:
         return _rendered(quotas, _etag(organization, spec.quotas))
 
     async def set_for_organization(
-        self, context: Context, organization: str, body: wire.QuotasWrite
-    ) -> Rendered[wire.QuotasRead]:
+        self, context: Context, organization: str, body: schema.QuotasWrite
+    ) -> Rendered[schema.QuotasRead]:
         """Replace the limits of an organization. A kind that is left out falls back to its default."""
         allow_in_organization(context.principal, permission("quotas", "update"), organization)
         await self.store.get(Organization, organization)
@@ -229,7 +228,7 @@ class QuotaLimits:
         )
         return _rendered(rules.read_quotas(record.spec, catalogue, only=kinds), _etag(organization, record.spec.quotas))
 
-    async def of_project(self, context: Context, organization: str, project: str) -> Rendered[wire.QuotasRead]:
+    async def of_project(self, context: Context, organization: str, project: str) -> Rendered[schema.QuotasRead]:
         """Return the limits of a project and their usage. The caller must be allowed to read the project, too."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         allow_in_project(context.principal, permission("projects", "read"), organization, project)
@@ -239,8 +238,8 @@ class QuotaLimits:
         return _rendered(quotas, _etag(organization, project_ledger(spec, project).quotas))
 
     async def set_for_project(
-        self, context: Context, organization: str, project: str, body: wire.QuotasWrite
-    ) -> Rendered[wire.QuotasRead]:
+        self, context: Context, organization: str, project: str, body: schema.QuotasWrite
+    ) -> Rendered[schema.QuotasRead]:
         """Replace the limits of a project. A kind that is left out is limited by its organization only.
 
         This needs the permission to update all projects of the organization. A limit above the organization's is
@@ -269,7 +268,7 @@ class QuotaLimits:
         return QuotaSpec()
 
 
-def _rendered(quotas: wire.QuotasRead, etag: str) -> Rendered[wire.QuotasRead]:
+def _rendered(quotas: schema.QuotasRead, etag: str) -> Rendered[schema.QuotasRead]:
     return Rendered(msgspec.json.encode(quotas), etag=etag)
 
 
