@@ -115,19 +115,11 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
         _released_first,
     ),
     "an instance goes without waiting for its server": (InstanceController, "deprovision", _unawaited),
-<<<<<<< HEAD
-    "a server does not say whose it is": (making, "desired_server", _untagged),
-    "a server that is not well is replaced": (Asking, "converge", _as_observed),
-    "the monitor releases the quota of instances that exist": (Sweep, "look", _release_everything),
-    "the monitor does not look at servers": (RegionMonitor, "run", _nothing),
-    "nobody notices the end of a network": (NetworkConsumer, "keep", _nothing),
-=======
     "a server does not say whose it is": (convergence, "desired_server", _untagged),
     "a server that is not well is replaced": (ServerChanges, "converge", _as_observed),
     "the monitor releases the quota of instances that exist": (InstanceCheck, "run", _release_everything),
     "the monitor does not look at servers": (RegionMonitor, "run", _nothing),
     "nobody notices the end of a network": (NetworkConsumer, "run", _nothing),
->>>>>>> main
     "a change costs nothing": (changing, "_change_allocation", _nothing),
     "whoever loses a name gives back what the winner holds": (QuotaClient, "release", _release_by_name),
     "an instance shows what its server was at first": (convergence, "projected", _as_at_first),
