@@ -39,7 +39,7 @@ from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.region.port import RegionApi
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.clients.both_transports import QUICK, free_port
+from tests.kit.both_transports import QUICK, free_port
 from tests.kit.compute.environment import (
     SERVICE,
     ComputeEnvironment,
