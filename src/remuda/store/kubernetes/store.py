@@ -299,7 +299,9 @@ async def open_kubernetes_store(
     all_kinds = Registry([*registry.kinds, JOURNAL])
     known = codecs(all_kinds, sealer)
     reader = _temporary_reader(all_kinds, known, ports=ports, settings=settings)
-    store = KubernetesStore(reader, ApiClient(login, ports.clock), codecs=known, ports=ports, settings=settings)
+    store = KubernetesStore(
+        reader, ApiClient(login, ports.clock, ports.randomness), codecs=known, ports=ports, settings=settings
+    )
     try:
         await store.start()
     except BaseException:
