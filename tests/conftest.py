@@ -29,7 +29,7 @@ THOROUGH = (
     "tests/durability/test_power_cut.py",
     "tests/identity/test_ledger_crashes.py",
     "tests/identity/test_login_crashes.py",
-    "tests/identity/test_people_sagas.py",
+    "tests/identity/test_users_sagas.py",
     "tests/region/test_authorities_sagas.py",
     "tests/region/test_filestorage_crashes.py",
     "tests/region/test_filestorage_sagas.py",
