@@ -98,7 +98,7 @@ async def _site(bed: Bed, count: int, state: str) -> AsyncIterator[_Site]:
 def _following(house: ComputeHouse) -> Following:
     """Return what follows servers, beside that of the house."""
     apart = changed(house.compute.ports, metrics=CollectorRegistry())
-    return Following(apart, house.compute.drivers["instances"])
+    return Following(apart, house.compute.running_controllers["instances"])
 
 
 Work = Callable[[_Site, int], Awaitable[int]]

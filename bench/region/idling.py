@@ -72,7 +72,7 @@ def eyes(house: House) -> Watch:
     """Return a monitor's eyes, beside those of the house."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())
-    return monitor_of(apart, region.clouds, region.drivers["servers"].enqueue).watch(REGION)
+    return monitor_of(apart, region.clouds, region.running_controllers["servers"].enqueue).watch(REGION)
 
 
 async def poll_share(house: House, watch: Watch) -> float:

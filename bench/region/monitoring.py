@@ -33,7 +33,7 @@ async def _spent(bed: Bed) -> tuple[float, float]:
     async with fleet(bed, bed.sizes.fleet) as house:
         region, count = house.region, bed.sizes.fleet
         apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
-        poll = monitor_of(apart, region.clouds, region.drivers["servers"].enqueue).watch(REGION).poll
+        poll = monitor_of(apart, region.clouds, region.running_controllers["servers"].enqueue).watch(REGION).poll
         servers = need((await region.clouds.get(REGION)).provider.servers)
         await poll.poll(servers)
         assert poll.waiting == count, "all are new"

@@ -12,7 +12,7 @@ from remuda.access.principal import Context
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.http.sse import EventReader
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.ids import random_id
@@ -160,7 +160,9 @@ async def livery() -> AsyncIterator[LiverySubject]:
 
 @asynccontextmanager
 async def _serving(subject: LiverySubject) -> AsyncIterator[LiverySubject]:
-    server = Server(subject.app.asgi, clock=SystemClock(), randomness=SystemRandomness(), count_closed=lambda _: None)
+    server = HttpServer(
+        subject.app.asgi, clock=SystemClock(), randomness=SystemRandomness(), count_closed=lambda _: None
+    )
     address = await server.start(ListenAddress("127.0.0.1", 0))
     door = SocketTransport(f"http://{address}", subject.table, subject.credentials)
     subject.transports["socket"] = door

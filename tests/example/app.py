@@ -16,10 +16,10 @@ from remuda.http.server.access_log import AccessLog
 from remuda.http.server.metrics import Metrics
 from remuda.http.watch import WatchPorts
 from remuda.operations.kinds import OPERATION
-from remuda.operations.recovery import Recovery
+from remuda.operations.recovery import OperationRecovery
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.reporter import Reporters, Timeline
-from remuda.operations.saga import Bound, Sagas
+from remuda.operations.saga import BoundSaga, Sagas
 from remuda.operations.service import Operations
 from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.controller import Controller
@@ -52,7 +52,7 @@ class LiveryApp:
         self.stalls = Stalls(ports.store, ports.clock)
         self.operations = Operations(
             ports.store,
-            [Bound(CREATE_MOUNT, MountPorts(ports.store, self.stalls))],
+            [BoundSaga(CREATE_MOUNT, MountPorts(ports.store, self.stalls))],
             clock=ports.clock,
             randomness=ports.randomness,
             reporter=Reporters(Timeline(), OperationMetrics(Sagas([CREATE_MOUNT]), ports.metrics)),
@@ -80,7 +80,7 @@ class LiveryApp:
         self.asgi = Validated(observed, contract)
         self._calls = CallMetrics(ports.metrics)
         self._control = Control(ports, self.stalls, self._calls)
-        self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
+        self._recovery = OperationRecovery(self.operations, is_alone=ports.is_alone)
         self._duties = BackgroundTasks(ports.clock)
 
     @property

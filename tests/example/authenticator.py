@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal, Verb
-from remuda.http.authentication import Credentials, acting_for
+from remuda.http.authentication import RequestCredentials, acting_for
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
 
@@ -71,11 +71,11 @@ class TokenAuthenticator:
         self._revoked: set[str] = set()
         self._access: dict[str, AccessList] = {}
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Tell whether a token is one of those, or a proxy vouches for a certificate."""
         return credentials.token is None or credentials.token in PRINCIPALS
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return who has this token or certificate."""
         if credentials.token is not None:
             return self._user(credentials.token)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import SqliteStore, open_store
@@ -123,7 +123,7 @@ async def running(directory: Path, *, latency_s: float = 0.002, **ports: Any) ->
 async def serving(livery: Running) -> AsyncIterator[str]:
     """Answer on a socket for the time of a `with` block; yields where, as a URL."""
     ports = livery.app.ports
-    server = Server(
+    server = HttpServer(
         livery.app.asgi,
         clock=ports.clock,
         randomness=ports.randomness,

@@ -14,7 +14,7 @@ import requests
 import uvloop
 
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
@@ -137,7 +137,7 @@ async def _serve(ready: "Future[tuple[Target, asyncio.Event]]") -> None:
             rate=RateLimit(quota=10_000_000),
         )
         app = build(ports)
-        server = Server(app.asgi, clock=clock, randomness=randomness, count_closed=lambda _: None)
+        server = HttpServer(app.asgi, clock=clock, randomness=randomness, count_closed=lambda _: None)
         await app.start()
         address = await server.start(ListenAddress("127.0.0.1", 0))
         target = Target(f"http://{address}", asyncio.get_running_loop(), store, requests.Session())

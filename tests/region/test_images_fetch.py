@@ -23,7 +23,7 @@ LONG = "The image is longer than 1049088 bytes: import a smaller one."
 
 
 def fetcher(reach: AddressPolicy = HERE, stall_s: float = 30.0, **limits: float) -> ImageFetcher:
-    guarded = GuardedFetcher(resolve=Names({}), reach=reach, patience=FetchTimeouts(stall_s=stall_s))
+    guarded = GuardedFetcher(resolve=Names({}), policy=reach, timeouts=FetchTimeouts(stall_s=stall_s))
     return ImageFetcher(source=guarded, limits=Limits(**limits))  # type: ignore[arg-type]  # limits by name
 
 

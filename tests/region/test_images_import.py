@@ -74,7 +74,7 @@ async def import_host(
     store = open_store(tmp_path / "remuda.db", registry(), SEALER)
     cloud = open_cloud(None, without_delays(catalogues()["sim-north"]), clock=clock, randomness=randomness)
     clouds = clouds_over(world, store, {REGION: cloud.provider})
-    source = GuardedFetcher(resolve=names or Names({}), reach=reach, patience=FetchTimeouts(stall_s=5))
+    source = GuardedFetcher(resolve=names or Names({}), policy=reach, timeouts=FetchTimeouts(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=Limits(longest=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
     driver = control.driver(ports, clouds, fetcher)
@@ -223,5 +223,5 @@ def test_what_an_operator_sets_is_what_is_fetched_by() -> None:
     fetcher = control.fetcher_of(RegionSettings(image_size_gib=1, image_targets=("10.1.0.0/16",)))
     assert fetcher.limits.longest == 2**30
     assert fetcher.limits.total_s < 3600
-    permits = fetcher.source._reach.allows
+    permits = fetcher.source._policy.allows
     assert [permits(ip_address(each)) for each in ("10.1.2.3", "10.2.0.1", "93.184.216.34")] == [True, False, True]

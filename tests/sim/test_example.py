@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import NotFound
-from remuda.operations.recovery import Recovery
+from remuda.operations.recovery import OperationRecovery
 from remuda.operations.saga import Work
 from remuda.store.sqlite import writer as writing
 from tests.example import sagas
@@ -144,7 +144,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "a ledger is not told of what is released": (Stalls, "_gave_back", _release_alone),
     "a yard takes more than it has stalls for": (Stalls, "_charge", _charge_anyway),
     "an undo removes what another operation made": (sagas, "_find_own", _find_anybodys),
-    "what crashed is never undone": (Recovery, "recover", _nothing),
+    "what crashed is never undone": (OperationRecovery, "recover", _nothing),
     "a mount is left in the pasture": (CalledPasture, "bring_in", _nothing),
     "the monitor removes what has an owner": (Monitor, "_has_owner", returning(answer=False)),
     "what goes astray is not looked for": (Monitor, "look", _nothing),

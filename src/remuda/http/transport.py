@@ -1,12 +1,8 @@
 """HTTP client transport: requests with their attempts, streams, and the mapping of errors.
 
-A GET can be sent again, and so can a write, because it always carries an idempotency key. It is sent again when the
-server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight); see `kernel.exchange`.
-
-What passes between a client and a server of ours: who calls, how a request is written, what an error means.
-
-A request is written from a route and its values, and an error comes back as the class it was raised as, with the
-sentence that the server told. What only the raiser knew is blank.
+A request is written from a route and its values, and an error is raised as the class that the server raised. A GET can
+be sent again, and so can a write, because it carries an idempotency key. It is sent again when the server was not
+reached, its response was lost, or the server asks for it (429, 503, in flight); see `kernel.exchange`.
 """
 
 import ssl
@@ -19,7 +15,7 @@ import httpx2
 import msgspec
 
 from remuda.access.principal import Context, Principal
-from remuda.http.authentication import Claim, write_claim
+from remuda.http.authentication import PrincipalClaim, write_claim
 from remuda.http.remote_errors import error_from
 from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.http.sse import EventReader, Received
@@ -61,13 +57,13 @@ class ServiceCredentials:
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         """Return the principal that the service acts for: it pays and is audited."""
-        claim = Claim(actor=self._name, type="system") if context is None else claim_of(context.principal)
+        claim = PrincipalClaim(actor=self._name, type="system") if context is None else claim_of(context.principal)
         return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
 
 
-def claim_of(principal: Principal) -> Claim:
+def claim_of(principal: Principal) -> PrincipalClaim:
     """Return the claim of a service that acts for this principal."""
-    return Claim(
+    return PrincipalClaim(
         actor=principal.actor_name,
         type=principal.type,
         organization=principal.organization,
@@ -142,7 +138,7 @@ def read_response(body: bytes, response_type: type[ResponseT], *, server: str) -
 
 load()  # now, and not with the first request
 
-_FINE = range(200, 300)
+_SUCCESS = range(200, 300)
 _LOST_BY_A_PROXY = {502, 504}
 _NOT_NOW = {429, 503} | _LOST_BY_A_PROXY
 _NO_TRACE = "0" * 32
@@ -220,7 +216,7 @@ class HttpTransport:
         await self._http.aclose()
 
     async def exchange(self, request: OutboundRequest) -> httpx2.Response:
-        """Send a request until it is answered, and return a success or raise the error that was told."""
+        """Send a request with its attempts, and return a success or raise the server's error."""
 
         async def attempt() -> httpx2.Response:
             built = self._built(request)
@@ -234,9 +230,9 @@ class HttpTransport:
         )
 
     def _check(self, response: httpx2.Response) -> None:
-        """Raise what a response that is no success tells: NotNow if another attempt may have another response."""
+        """Raise the error of a response that is not a success: NotNow if another attempt may succeed."""
         status = response.status_code
-        if status in _FINE:
+        if status in _SUCCESS:
             return
         error = error_from(status, response.headers, response.content, server=self.server)
         if status in _NOT_NOW or isinstance(error, InFlight):
@@ -257,7 +253,7 @@ class HttpTransport:
             with transport_errors():
                 response = await self._http.send(built, stream=True)
                 try:
-                    if response.status_code not in _FINE:
+                    if response.status_code not in _SUCCESS:
                         await response.aread()
                     self._check(response)
                     async for chunk in response.aiter_raw():

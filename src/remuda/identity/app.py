@@ -61,7 +61,7 @@ from remuda.identity.users.service import Accounts, Changes, Users
 from remuda.identity.users.service import Grants as MembershipGrants
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
-from remuda.operations.saga import AnyBound
+from remuda.operations.saga import AnyBoundSaga
 from remuda.operations.service import Operations
 from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp
@@ -327,7 +327,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         self.monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
         self._retention = Retention(store, clock=clock, leader=ports.leader, usage_kept=settings.usage_kept)
 
-    def sagas(self) -> Sequence[AnyBound]:
+    def sagas(self) -> Sequence[AnyBoundSaga]:
         return bound(self._persons)
 
     def build_services(self) -> IdentityServices:

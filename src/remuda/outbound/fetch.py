@@ -1,11 +1,10 @@
-"""Fetching from an address that somebody else chose.
+"""SSRF-guarded fetch: GET of a URL that a user chose.
 
-A name is resolved once, every number it stands for is checked, and the connection goes to one of these numbers: whoever
-answers differently the next time has nobody to answer to. The server is still asked by its name, and TLS still wants a
-certificate for that name. A redirect is a new address and goes through all of it again.
+A name is resolved once, every address is checked against the policy, and the connection goes to one of these addresses,
+so a DNS rebinding has no effect. The Host header and TLS still use the name. A redirect is checked like a new URL.
 
-Each request has a client of its own, so no cookie and no connection is shared between two of them. Nothing is asked for
-packed and nothing is unpacked. What went wrong is told without the answer's content and without any number of ours.
+Each request has its own client, so requests share no cookie and no connection. Responses are not compressed. Errors
+contain neither the content of a response nor an internal address.
 """
 
 import asyncio
@@ -28,8 +27,8 @@ _MOST_TRIED = 4
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class FetchFailed(Exception):  # noqa: N818  it says what the address is
-    """Raised when nothing can be read from an address; `is_temporary` tells whether trying again later makes sense."""
+class FetchFailed(Exception):  # noqa: N818  the name says what happened
+    """Raised when a URL cannot be read; `is_temporary` says whether a later attempt may succeed."""
 
     def __init__(self, reason: str, *, is_temporary: bool) -> None:
         super().__init__(reason)
@@ -38,27 +37,27 @@ class FetchFailed(Exception):  # noqa: N818  it says what the address is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchTimeouts:
-    """How long a server may take to be connected to, and to say the next thing."""
+    """Timeouts for connecting, and for the next bytes of a response."""
 
     connect_s: float = 10.0
     stall_s: float = 30.0
 
 
 class OpenResponse:
-    """An answer that has begun."""
+    """A response whose body is read in chunks."""
 
     def __init__(self, response: "httpx2.Response", deadline: float, stall_s: float) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        """By name, in any case."""
+        """Case-insensitive."""
         self._chunks = response.aiter_raw()
         self._deadline, self._stall_s = deadline, stall_s
 
     async def read(self) -> bytes:
-        """Return the next bytes as they came over the wire, none at the end, or raise FetchFailed."""
-        patience = asyncio.get_running_loop().time() + self._stall_s
+        """Return the next bytes as received, none at the end, or raise FetchFailed."""
+        stalled_at = asyncio.get_running_loop().time() + self._stall_s
         try:
-            async with asyncio.timeout_at(min(self._deadline, patience)):
+            async with asyncio.timeout_at(min(self._deadline, stalled_at)):
                 with transport_errors():
                     return await anext(self._chunks, b"")
         except TimeoutError:
@@ -72,61 +71,61 @@ class OpenResponse:
 
 
 class GuardedFetcher:
-    """Opens addresses within a reach. `tls` is for tests; without it, servers are verified as everybody does."""
+    """Opens URLs that the policy allows. `tls` is for tests; by default servers are verified with the system's CAs."""
 
     def __init__(
         self,
         *,
         resolve: Resolver,
-        reach: AddressPolicy = AddressPolicy(),  # noqa: B008  it is a frozen value
-        patience: FetchTimeouts = FetchTimeouts(),  # noqa: B008  same
+        policy: AddressPolicy = AddressPolicy(),  # noqa: B008  a frozen value
+        timeouts: FetchTimeouts = FetchTimeouts(),  # noqa: B008  same
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._resolve, self._reach, self._patience, self._tls = resolve, reach, patience, tls
-        self._making = asyncio.Lock()
+        self._resolve, self._policy, self._timeouts, self._tls = resolve, policy, timeouts, tls
+        self._lock = asyncio.Lock()
 
     @asynccontextmanager
     async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[OpenResponse]:
-        """Ask for what is at a URL, and give its answer, whatever the status, or raise FetchFailed.
+        """Open a URL and yield its response, whatever the status, or raise FetchFailed.
 
-        From here until the last byte is read no more than `total_s` may pass.
+        `total_s` limits the time until the last byte is read.
         """
         deadline = asyncio.get_running_loop().time() + total_s
         target = read_target(url)
         if target is None:
             raise FetchFailed("it is not a plain http or https URL", is_temporary=False)
-        async with contextlib.AsyncExitStack() as held:
+        async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout_at(deadline):
-                    response = await self._follow(target, headers, held)
+                    response = await self._follow(target, headers, stack)
             except TimeoutError:
                 raise FetchFailed("it does not respond in time", is_temporary=True) from None
-            opened = OpenResponse(response, deadline, self._patience.stall_s)
-            held.push_async_callback(opened.close)
+            opened = OpenResponse(response, deadline, self._timeouts.stall_s)
+            stack.push_async_callback(opened.close)
             yield opened
 
     async def _follow(
-        self, target: Target, headers: Mapping[str, str], held: contextlib.AsyncExitStack
+        self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
     ) -> "httpx2.Response":
         for _ in range(1 + _MOST_REDIRECTS):
-            response = await self._ask(target, headers, held)
+            response = await self._send(target, headers, stack)
             location = response.headers.get("location")
             if response.status_code not in _REDIRECTS or location is None:
                 return response
-            await held.aclose()
-            elsewhere = target.redirected(location)
-            if elsewhere is None:
+            await stack.aclose()
+            redirected = target.redirected(location)
+            if redirected is None:
                 raise FetchFailed("it redirects to something that is not a plain http or https URL", is_temporary=False)
-            target = elsewhere
+            target = redirected
         raise FetchFailed(f"it redirects more than {_MOST_REDIRECTS} times", is_temporary=False)
 
-    async def _ask(
-        self, target: Target, headers: Mapping[str, str], held: contextlib.AsyncExitStack
+    async def _send(
+        self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
     ) -> "httpx2.Response":
         addresses = await self._addresses(target)
-        tls = await self._verifying()
+        tls = await self._tls_context()
         for address in addresses[:_MOST_TRIED]:
-            client = await held.enter_async_context(self._client(tls))
+            client = await stack.enter_async_context(self._client(tls))
             request = client.build_request(
                 "GET",
                 target.at(address),
@@ -140,7 +139,7 @@ class GuardedFetcher:
                 continue
             except ResponseLost:
                 raise FetchFailed("it does not respond correctly", is_temporary=True) from None
-            held.push_async_callback(response.aclose)
+            stack.push_async_callback(response.aclose)
             return response
         raise FetchFailed("it cannot be connected to", is_temporary=True)
 
@@ -152,17 +151,17 @@ class GuardedFetcher:
                 found = await self._resolve(target.host, target.port)
             except (OSError, ValueError):
                 raise FetchFailed("its name is unknown", is_temporary=True) from None
-        if not all(map(self._reach.allows, found)):
+        if not all(map(self._policy.allows, found)):
             raise FetchFailed("it is not on the public Internet", is_temporary=False)
         return found
 
     def _client(self, tls: ssl.SSLContext) -> "httpx2.AsyncClient":
         import httpx2  # noqa: PLC0415  it is there by now
 
-        return new_client(httpx2.Timeout(self._patience.stall_s, connect=self._patience.connect_s), tls=tls)
+        return new_client(httpx2.Timeout(self._timeouts.stall_s, connect=self._timeouts.connect_s), tls=tls)
 
-    async def _verifying(self) -> ssl.SSLContext:
-        async with self._making:
+    async def _tls_context(self) -> ssl.SSLContext:
+        async with self._lock:
             if self._tls is None:
                 self._tls = await asyncio.to_thread(new_tls)
             return self._tls

@@ -23,7 +23,7 @@ from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
-from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
+from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
 from remuda.quota.ports import Charge, Ledger, ProjectRef
 from remuda.quota.reservation import reserve
 from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
@@ -140,9 +140,9 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
 """Makes an instance."""
 
 
-def bound(ports: InstancePorts) -> list[AnyBound]:
+def bound(ports: InstancePorts) -> list[AnyBoundSaga]:
     """Return the sagas of this room with what they reach the world through."""
-    return [Bound(CREATE_INSTANCE, ports)]
+    return [BoundSaga(CREATE_INSTANCE, ports)]
 
 
 class ChangedInstance(QuotaUpdate[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
@@ -170,6 +170,6 @@ UPDATE_INSTANCE = update_saga(
 """Gives an instance another flavor, or a public address, or takes one away, with whatever else is changed with it."""
 
 
-def bound_update(ports: UpdatePorts) -> list[AnyBound]:
+def bound_update(ports: UpdatePorts) -> list[AnyBoundSaga]:
     """Return the saga with what it reaches the world through."""
-    return [Bound(UPDATE_INSTANCE, ports)]
+    return [BoundSaga(UPDATE_INSTANCE, ports)]

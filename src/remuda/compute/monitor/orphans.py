@@ -27,7 +27,7 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts, ServerSeen
 from remuda.kernel.errors import Conflict, Gone, Unreadable, Unsealable
-from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
+from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, DeletionLimit
 from remuda.reconcile.leader import Pace, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources.crud import find
@@ -78,7 +78,7 @@ class Departures:
 
 
 _MOST_SUSPECTS = 10_000
-_FEW = Limit(always=20)
+_FEW = DeletionLimit(always=20)
 _TWICE = 2
 
 

@@ -24,7 +24,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from cryptography.x509.oid import NameOID
 
 from remuda.access.principal import AccessList, Principal
-from remuda.http.authentication import Claim, Credentials, acting_for, presented_by
+from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import Standing
 from remuda.identity.rbac.service import Permissions
@@ -77,7 +77,7 @@ class IdentityAuthenticator:
         self._store, self._bearers, self._rights, self._clock = store, bearers, permissions, clock
         self._kept: DerivedCache[Hashable, Principal] = DerivedCache(store, _REMEMBERED)
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return who shows these credentials, or raise Unauthenticated."""
         key = credentials_key(credentials)
         kept = self._kept.find(key) or self._of_token(credentials)
@@ -91,19 +91,19 @@ class IdentityAuthenticator:
         self._kept.put(key, made_from, stamp, principal)
         return principal
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Tell whether the token was let in lately, or a proxy vouches for a certificate alone."""
         token = credentials.token
         return token is None or token_hash(token) in self._kept or self._bearers.tokens.has_verified(token)
 
-    def _of_token(self, credentials: Credentials) -> Principal | None:
+    def _of_token(self, credentials: RequestCredentials) -> Principal | None:
         """Return who was told of the token alone, where nothing else counts beside it."""
         if credentials.token is None or credentials.certificate is not None:
             return None
         shown = self._kept.find(token_hash(credentials.token))
         return None if shown is None or shown.type == "system" else shown
 
-    async def _principal(self, credentials: Credentials, made_from: list[Dependency]) -> Principal:
+    async def _principal(self, credentials: RequestCredentials, made_from: list[Dependency]) -> Principal:
         """Return who shows credentials, and add what that was made from."""
         certificate = credentials.certificate
         service = None if certificate is None else await self._certified(certificate, made_from)
@@ -141,7 +141,9 @@ class IdentityAuthenticator:
         made_from += standing.made_from
         return Principal(subject=certificate.name, type="system", access=standing.access, expires=certificate.ends)
 
-    async def _acting(self, service: Principal, credentials: Credentials, made_from: list[Dependency]) -> Principal:
+    async def _acting(
+        self, service: Principal, credentials: RequestCredentials, made_from: list[Dependency]
+    ) -> Principal:
         """Return a service as the one that it acts for has it; for nobody else, if it names nobody."""
         impersonated = await self._impersonated(credentials, made_from)
         return (
@@ -149,14 +151,14 @@ class IdentityAuthenticator:
         )
 
     async def _carried(
-        self, shown: Principal, service: Principal, credentials: Credentials, made_from: list[Dependency]
+        self, shown: Principal, service: Principal, credentials: RequestCredentials, made_from: list[Dependency]
     ) -> Principal:
         """Return whose token it is, as the service that carries it says who pays and who is audited."""
         assert credentials.claim is not None, "a certificate comes with a claim"
         impersonated = await self._impersonated(credentials, made_from)
         return presented_by(shown, service, credentials.claim, impersonated=impersonated)
 
-    async def _impersonated(self, credentials: Credentials, made_from: list[Dependency]) -> AccessList | None:
+    async def _impersonated(self, credentials: RequestCredentials, made_from: list[Dependency]) -> AccessList | None:
         """Return what the one may do who is impersonated, if anybody is, in the organizations that the claim names."""
         claim = check_impersonation(credentials)
         if claim is None:
@@ -169,7 +171,7 @@ class IdentityAuthenticator:
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}
         return replace(access, organizations=named)
 
-    async def _actor(self, claim: Claim) -> Standing:
+    async def _actor(self, claim: PrincipalClaim) -> Standing:
         try:
             if claim.type == "user":
                 user = await self._store.get(User, user_id(claim.actor))
@@ -179,11 +181,11 @@ class IdentityAuthenticator:
             raise Unauthenticated("the actor in X-Principal is not known") from None
 
 
-def _actor_of(claim: Claim) -> Dependency:
+def _actor_of(claim: PrincipalClaim) -> Dependency:
     return named(User, user_id(claim.actor)) if claim.type == "user" else named(ServiceAccount, claim.actor)
 
 
-def check_impersonation(credentials: Credentials) -> Claim | None:
+def check_impersonation(credentials: RequestCredentials) -> PrincipalClaim | None:
     """Return the claim by which somebody is impersonated, if anybody is, or raise Malformed if it can be nobody."""
     if not credentials.impersonate:
         return None
@@ -193,19 +195,19 @@ def check_impersonation(credentials: Credentials) -> Claim | None:
     return claim
 
 
-def counting_for(shown: Principal, credentials: Credentials) -> Credentials:
+def counting_for(shown: Principal, credentials: RequestCredentials) -> RequestCredentials:
     """Return the part of credentials that counts, given whose they are: only a service acts for others.
 
     A service whose claim makes no sense is refused (Malformed): without it, it would act with all of its own rights.
     """
     if shown.type != "system" and credentials.certificate is None:
-        return Credentials(token=credentials.token)
+        return RequestCredentials(token=credentials.token)
     if credentials.fault:
         raise Malformed(credentials.fault)
     return credentials
 
 
-def credentials_key(credentials: Credentials) -> Hashable:
+def credentials_key(credentials: RequestCredentials) -> Hashable:
     """Return what tells credentials apart, without holding any of their secrets, and small whatever they hold."""
     token = "" if credentials.token is None else token_hash(credentials.token)
     if (

@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.authentication import Credentials, acting_for, presented_by, write_claim
+from remuda.http.authentication import RequestCredentials, acting_for, presented_by, write_claim
 from remuda.http.remote_errors import error_from
 from remuda.http.transport import read_response
 from remuda.identity.ports import Fetch
@@ -97,7 +97,7 @@ class RemoteAuthenticator:
         self._told: OrderedDict[Hashable, _Told] = OrderedDict()
         self._asking: dict[Hashable, _Asking] = {}
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return who shows these credentials, or raise Unauthenticated, or IdentitySilent if nobody can tell."""
         self._feed.check()
         shown = await self._shown(credentials)
@@ -109,12 +109,12 @@ class RemoteAuthenticator:
         self._told.move_to_end(key)
         return told.principal
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Tell whether the token was verified or let in lately, or a proxy vouches for a certificate alone."""
         token = credentials.token
         return token is None or self._found(token) is not None or token_hash(token) in self._told
 
-    async def _shown(self, credentials: Credentials) -> Principal:
+    async def _shown(self, credentials: RequestCredentials) -> Principal:
         """Return whose credentials they are, as far as that can be told here: not what that one may do."""
         if credentials.token is None:
             assert credentials.certificate is not None, "credentials are a token, a certificate, or both"
@@ -164,7 +164,7 @@ class RemoteAuthenticator:
             raise Unauthenticated("token is revoked: log in again, or get another one")
         return claims
 
-    async def _ask_once(self, key: Hashable, credentials: Credentials, shown: Principal) -> Principal:
+    async def _ask_once(self, key: Hashable, credentials: RequestCredentials, shown: Principal) -> Principal:
         """Ask identity, once for all requests that wait for the same answer, unless that was asked for too long ago."""
         now = self._clock.monotonic()
         asking = self._asking.get(key)
@@ -179,11 +179,11 @@ class RemoteAuthenticator:
         if not task.cancelled():
             task.exception()  # whoever waits is told; if nobody waits any more, nobody need be
 
-    async def _ask(self, key: Hashable, credentials: Credentials, shown: Principal, now: float) -> Principal:
+    async def _ask(self, key: Hashable, credentials: RequestCredentials, shown: Principal, now: float) -> Principal:
         access = access_of(await self._get(ACL.path, _headers(credentials), ACL.response_type))
         organizations = tuple(access.organizations)
         if not shown.subject:
-            bearer = _headers(Credentials(token=credentials.token))
+            bearer = _headers(RequestCredentials(token=credentials.token))
             who = await self._get("/oauth2/v2/userinfo", bearer, _Userinfo)
             shown, organizations = replace(shown, subject=who.sub), who.authz.org_ids
         principal = _principal(replace(shown, access=access, organizations=organizations), credentials)
@@ -206,7 +206,7 @@ class RemoteAuthenticator:
         raise IdentitySilent(f"identity answered {answer.status}")
 
 
-def _principal(shown: Principal, credentials: Credentials) -> Principal:
+def _principal(shown: Principal, credentials: RequestCredentials) -> Principal:
     """Return who acts for whom. The rights are as identity told them, which has looked at the claim too."""
     if credentials.claim is None:
         return shown
@@ -221,7 +221,7 @@ def _service(certificate: Certificate) -> Principal:
     return Principal(subject=certificate.name, type="system", expires=certificate.ends)
 
 
-def _headers(credentials: Credentials) -> Mapping[str, str]:
+def _headers(credentials: RequestCredentials) -> Mapping[str, str]:
     """Return credentials as they came."""
     headers = {"Accept": "application/json"}
     if credentials.token is not None:

@@ -24,7 +24,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome, any_children
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
-from remuda.reconcile.sources import Keys, Source, through
+from remuda.reconcile.sources import KeyFunction, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import conventions as labels
 from remuda.resources.crud import describe_references, find
@@ -146,7 +146,7 @@ def drivers(
     )
 
 
-def _if_marked(store: Store, kind: type[Resource], name_of: Callable[[ResourceT], str]) -> Keys[ResourceT]:
+def _if_marked(store: Store, kind: type[Resource], name_of: Callable[[ResourceT], str]) -> KeyFunction[ResourceT]:
     """Map an object to what it belongs to, if that waits to go: else nothing about it can have changed."""
 
     async def keys(resource: ResourceT) -> Iterable[str]:

@@ -35,7 +35,7 @@ from remuda.identity.users.rules import Member
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRejected, Unavailable
 from remuda.kernel.tags import Tag
-from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
+from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 
@@ -251,6 +251,6 @@ UPDATE_ACCOUNT: Saga[PeoplePorts, AccountWork] = Saga(
 """Changes what a service account is called, and its groups."""
 
 
-def bound(ports: PeoplePorts) -> list[AnyBound]:
+def bound(ports: PeoplePorts) -> list[AnyBoundSaga]:
     """Return the sagas of this room with what they work on, for `Operations`."""
-    return [Bound(saga, ports) for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)]
+    return [BoundSaga(saga, ports) for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)]

@@ -201,7 +201,7 @@ def fetcher_of(settings: RegionSettings, source: GuardedFetcher | None = None) -
     """Return what fetches images, from where an operator lets it unless another source is given."""
     reach = AddressPolicy(tuple(ip_network(each) for each in settings.image_targets))
     limits = Limits(longest=settings.image_size_gib * _GIB, total_s=UPLOAD_S - _MARGIN_S)
-    return ImageFetcher(source=source or GuardedFetcher(resolve=SystemResolver(), reach=reach), limits=limits)
+    return ImageFetcher(source=source or GuardedFetcher(resolve=SystemResolver(), policy=reach), limits=limits)
 
 
 class ImageDriver(Controller):

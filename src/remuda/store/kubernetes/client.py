@@ -49,7 +49,7 @@ def kubeconfig(path: str | None = None, *, context: str | None = None) -> Source
 
 
 @dataclass(frozen=True)
-class Credentials:
+class ApiCredentials:
     """The trust and headers of a request."""
 
     trust: ssl.SSLContext
@@ -61,16 +61,16 @@ class Login:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._current: Credentials | None = None
+        self._current: ApiCredentials | None = None
         self._renewal = asyncio.Lock()
         with _explained():
             self.server = source().cluster.server.rstrip("/")
 
-    async def current(self) -> Credentials:
+    async def current(self) -> ApiCredentials:
         """Return the credentials; the first call reads them."""
         return self._current or await self.renew(None)
 
-    async def renew(self, rejected: Credentials | None) -> Credentials:
+    async def renew(self, rejected: ApiCredentials | None) -> ApiCredentials:
         """Replace credentials that were rejected. Concurrent callers share one renewal."""
         async with self._renewal:
             if self._current is None or self._current is rejected:
@@ -91,17 +91,17 @@ def _explained() -> Iterator[None]:
         raise Unavailable(f"The kubeconfig cannot be used ({cause}): check it and the files it names.") from error
 
 
-async def _read(config: SingleConfig) -> Credentials:
+async def _read(config: SingleConfig) -> ApiCredentials:
     assert config.user is not None, "lightkube gives every context a user"
     trust = verify_cluster(config.cluster, config.user, config.abs_file)
     auth = user_auth(config.user)
     if auth is None:
-        return Credentials(trust, {})
+        return ApiCredentials(trust, {})
     request = httpx2.Request("GET", config.cluster.server)
     flow = auth.async_auth_flow(request)
     await anext(flow)  # the flow only adds the header; we send the request
     await flow.aclose()
-    return Credentials(trust, {"Authorization": request.headers["Authorization"]})
+    return ApiCredentials(trust, {"Authorization": request.headers["Authorization"]})
 
 
 Verb = Literal["create", "get", "list", "update", "update_status", "delete", "watch"]
@@ -125,7 +125,7 @@ _LARGE = 512 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class ApiRequest:
     """A request. `kind` is only for counting."""
 
     verb: Verb
@@ -140,7 +140,7 @@ class Request:
         return self.verb in _READS
 
 
-class Failure(msgspec.Struct, frozen=True):
+class ApiStatus(msgspec.Struct, frozen=True):
     """The fields of a Kubernetes Status that we use."""
 
     reason: str = ""
@@ -149,7 +149,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ApiResponse:
     """A response of the API server."""
 
     status: int
@@ -160,12 +160,12 @@ class Response:
         """Whether the server did what was requested."""
         return self.status < _OK
 
-    def failure(self) -> Failure:
+    def failure(self) -> ApiStatus:
         """Return the server's description of the error."""
         try:
-            return msgspec.json.decode(self.body, type=Failure)
+            return msgspec.json.decode(self.body, type=ApiStatus)
         except msgspec.MsgspecError:
-            return Failure(message=f"it responded with HTTP status {self.status}")
+            return ApiStatus(message=f"it responded with HTTP status {self.status}")
 
 
 class _Disconnected(aiohttp.ClientError):
@@ -217,7 +217,7 @@ class ApiClient:
         for _ in range(_CLOSING_ITERATIONS):
             await self._clock.sleep(0)  # an aborted connection closes its socket in one of the loop's next iterations
 
-    async def call(self, request: Request, *, retry_for_s: float | None = None) -> Response:
+    async def call(self, request: ApiRequest, *, retry_for_s: float | None = None) -> ApiResponse:
         """Return the server's definite response, whatever its status, or raise Unavailable."""
         return await self._exchange.send(
             lambda: self._attempt(request),
@@ -227,7 +227,7 @@ class ApiClient:
             total_s=self._retry_for_s if retry_for_s is None else retry_for_s,
         )
 
-    async def watch(self, request: Request, *, silence_s: float) -> AsyncIterator[list[bytes]]:
+    async def watch(self, request: ApiRequest, *, silence_s: float) -> AsyncIterator[list[bytes]]:
         """Yield the lines of a stream, as many at once as have arrived, until it ends or is silent too long.
 
         The first yield has no lines: it says that the server has accepted the request.
@@ -241,7 +241,7 @@ class ApiClient:
                 if response.status == _TOO_OLD:
                     raise Gone(request.kind, (request.query or {}).get("resourceVersion", ""))
                 if response.status >= _OK:
-                    message = Response(response.status, await response.read()).failure().message
+                    message = ApiResponse(response.status, await response.read()).failure().message
                     raise Unavailable(f"The server {self.server} rejects the watch ({message}): try again later.")
                 yield []
                 rest = b""
@@ -252,7 +252,7 @@ class ApiClient:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ServerUnreachable(self.server, str(error) or type(error).__name__) from None
 
-    async def _attempt(self, request: Request) -> Response:
+    async def _attempt(self, request: ApiRequest) -> ApiResponse:
         try:
             response, retry_after_s = await self._send(request)
         except aiohttp.ClientConnectorError as error:
@@ -267,7 +267,7 @@ class ApiClient:
         failing = f"The server {self.server} is failing ({response.failure().message}): try again later."
         raise NotNow(Unavailable(failing), is_lost=True)
 
-    async def _send(self, request: Request) -> tuple[Response, float]:
+    async def _send(self, request: ApiRequest) -> tuple[ApiResponse, float]:
         """Send a request, and once more with new credentials if they were rejected."""
         credentials = await self._login.current()
         response, retry_after_s = await self._send_as(request, credentials)
@@ -275,9 +275,9 @@ class ApiClient:
             response, retry_after_s = await self._send_as(request, await self._login.renew(credentials))
         return response, retry_after_s
 
-    async def _send_as(self, request: Request, credentials: Credentials) -> tuple[Response, float]:
+    async def _send_as(self, request: ApiRequest, credentials: ApiCredentials) -> tuple[ApiResponse, float]:
         async with self._open(request, credentials, self._timeout) as response:
-            return Response(response.status, await response.read()), self._retry_after_s(response)
+            return ApiResponse(response.status, await response.read()), self._retry_after_s(response)
 
     def _retry_after_s(self, response: aiohttp.ClientResponse) -> float:
         """Return the delay that the server, or a proxy before it, asks for, in seconds or as a date."""
@@ -292,7 +292,7 @@ class ApiClient:
         return max(seconds, 0.0) if math.isfinite(seconds) else _THROTTLED_PAUSE_S
 
     def _open(
-        self, request: Request, credentials: Credentials, timeout: aiohttp.ClientTimeout
+        self, request: ApiRequest, credentials: ApiCredentials, timeout: aiohttp.ClientTimeout
     ) -> "aiohttp.client._RequestContextManager":
         self.requests[request.verb, request.kind] += 1
         return self._session.request(
