@@ -19,8 +19,8 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.datadir import DataDirectory
 from remuda.identity.kinds.quotas import Allocation, Amounts, Quota
-from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.identity.quotas.quota_state import plus
+from remuda.identity.quotas.schema import allocation_id
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NAME, RESOURCE_ID

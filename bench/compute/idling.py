@@ -23,7 +23,7 @@ from bench.report import Measure, at_most, figure
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.monitor.monitor import Monitor, monitor_of
 from remuda.identity.kinds.quotas import Allocation
-from remuda.identity.quotas.monitor import compared, pause_s
+from remuda.identity.quotas.monitor import compare, pause_s
 from remuda.region.kinds.servers import Server
 
 __all__ = ["measures", "monitor_beside"]
@@ -57,7 +57,7 @@ async def _spent(bed: Bed) -> tuple[float, float, float]:
 async def _ledger_share(house: ComputeHouse) -> float:
     """Return how much of a core identity's look at the ledger takes, in percent of its period."""
     start = time.process_time()
-    drift, rows = await compared(house.store, TENANT.id)
+    drift, rows = await compare(house.store, TENANT.id)
     assert drift is None, "it is right"
     return (time.process_time() - start) / pause_s(rows) * 100
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from typing import cast
 
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from bench.bed import Bed
@@ -24,6 +25,7 @@ from bench.loops import run
 from bench.region.house import TENANT
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
+from remuda.clients.watch import Changed
 from remuda.compute.instances.server_lookup import servers_naming
 from remuda.compute.instances.server_watch import Following
 from remuda.compute.kinds import ComputeInstance, PowerState
@@ -173,7 +175,8 @@ async def _wake(site: _Site, turn: int) -> int:
     for name in site.some(_WOKEN, turn):
         instance = await house.store.get(ComputeInstance, name)
         (server,) = await servers_naming(ports.region, instance)
-        await site.following.notice(changed(server, private_ip=""))
+        moved = replace(server, status=replace(server.status, private_ip=""))
+        await site.following.notice(Changed("modified", moved))
     await house.settled()
     return _WOKEN
 

@@ -20,8 +20,8 @@ from bench.region.fleet import fleet
 from bench.region.house import REGION, House, housed
 from bench.report import Measure, at_most, figure
 from remuda.region.catalogue.provider_registry import need
-from remuda.region.monitor.metrics import Census, MonitorMetrics
-from remuda.region.monitor.monitor import monitor_of
+from remuda.region.monitor.metrics import MonitorMetrics, ServerCounts
+from remuda.region.monitor.monitor import new_monitor
 
 __all__ = ["Case", "measures", "watch"]
 
@@ -85,15 +85,17 @@ async def _poll(house: House) -> Work:
     """Return a poll: the first time it sees all servers anew, from then on all are as they were."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
-    poll = monitor_of(apart, region.clouds, region.running_controllers["servers"].enqueue).watch(REGION).poll
-    return partial(poll.poll, need((await region.clouds.get(REGION)).provider.servers))
+    poll = (
+        new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue).region_tasks(REGION).poller
+    )
+    return partial(poll.poll, need((await region.providers.get(REGION)).provider.servers))
 
 
 async def _count(house: House) -> None:
     """Have a census taken, and taken anew."""
     ports, metrics = house.region.ports, MonitorMetrics(CollectorRegistry())
-    census = Census(ports.store, ports.clock, metrics)
+    census = ServerCounts(ports.store, ports.clock, metrics)
     for _ in range(2):
         with suppress(TimeoutError):
             async with asyncio.timeout(_COUNTING_S):
-                await census.keep()
+                await census.run()

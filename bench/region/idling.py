@@ -22,7 +22,7 @@ from bench.region.house import REGION, House
 from bench.report import Measure, at_most, figure
 from remuda.region.catalogue.provider_registry import need
 from remuda.region.kinds.servers import Server
-from remuda.region.monitor.monitor import Watch, monitor_of
+from remuda.region.monitor.monitor import RegionTasks, new_monitor
 
 __all__ = ["eyes", "measures", "poll_share", "searching", "share_at_rest"]
 
@@ -68,28 +68,28 @@ async def share_at_rest(opened: float) -> float:
     return share
 
 
-def eyes(house: House) -> Watch:
+def eyes(house: House) -> RegionTasks:
     """Return a monitor's eyes, beside those of the house."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())
-    return monitor_of(apart, region.clouds, region.running_controllers["servers"].enqueue).watch(REGION)
+    return new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue).region_tasks(REGION)
 
 
-async def poll_share(house: House, watch: Watch) -> float:
+async def poll_share(house: House, watch: RegionTasks) -> float:
     """Return how much of a core the monitor's short looks take, in percent of their period."""
-    cloud = await house.region.clouds.get(REGION)
+    cloud = await house.region.providers.get(REGION)
     servers = need(cloud.provider.servers)
-    await watch.poll.poll(servers)
+    await watch.poller.poll(servers)
     start = time.process_time()
-    await watch.poll.poll(servers)
-    await watch.supplies.look(cloud)
+    await watch.poller.poll(servers)
+    await watch.capacity.measure(cloud)
     return (time.process_time() - start) / house.region.ports.settings.poll_idle.total_seconds() * 100
 
 
 @asynccontextmanager
-async def searching(house: House, watch: Watch) -> AsyncIterator[None]:
+async def searching(house: House, watch: RegionTasks) -> AsyncIterator[None]:
     """Have orphans searched for."""
-    search = asyncio.ensure_future(watch.orphans.look(await house.region.clouds.get(REGION)))
+    search = asyncio.ensure_future(watch.orphans.scan(await house.region.providers.get(REGION)))
     try:
         yield
     finally:

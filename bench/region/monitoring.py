@@ -14,7 +14,7 @@ from bench.region.house import REGION, House
 from bench.report import Measure, at_most, figure
 from bench.rounds import good_time
 from remuda.region.catalogue.provider_registry import need
-from remuda.region.monitor.monitor import monitor_of
+from remuda.region.monitor.monitor import new_monitor
 
 __all__ = ["measures"]
 
@@ -33,17 +33,21 @@ async def _spent(bed: Bed) -> tuple[float, float]:
     async with fleet(bed, bed.sizes.fleet) as house:
         region, count = house.region, bed.sizes.fleet
         apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
-        poll = monitor_of(apart, region.clouds, region.running_controllers["servers"].enqueue).watch(REGION).poll
-        servers = need((await region.clouds.get(REGION)).provider.servers)
+        poll = (
+            new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue)
+            .region_tasks(REGION)
+            .poller
+        )
+        servers = need((await region.providers.get(REGION)).provider.servers)
         await poll.poll(servers)
-        assert poll.waiting == count, "all are new"
+        assert poll.pending == count, "all are new"
         polled, listed = [], []
         for _ in range(_POLLS):
             start = time.process_time()
             await poll.poll(servers)
             polled.append(spent_us(start, count))
             listed.append(await _listed(house, count))
-        assert poll.waiting == count, "none has changed"
+        assert poll.pending == count, "none has changed"
     return good_time(polled), good_time(listed)
 
 

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
-from remuda.compute.instances.server_watch import Following
-from remuda.compute.ports import AllTold
+import pytest
+
+from remuda.compute.instances import server_watch
+from remuda.compute.instances.server_watch import AllServers, Following
 from remuda.region.kinds.servers import Server
 from tests.kit.compute.controllers import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
 from tests.kit.compute.environment import ComputeEnvironment
@@ -31,11 +33,11 @@ async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(c
 class Told:
     """Region, as far as servers are followed: what is told, and whether all of it was heard."""
 
-    def __init__(self, *told: AllTold) -> None:
+    def __init__(self, *told: AllServers) -> None:
         self._told = told
         self.is_heard = asyncio.Event()
 
-    async def servers(self) -> AsyncIterator[AllTold]:
+    async def watch(self, _region: Any) -> AsyncIterator[AllServers]:
         for each in self._told:
             yield each
         self.is_heard.set()
@@ -55,16 +57,17 @@ class Woken:
 
 
 async def test_whenever_all_is_told_anew_those_without_their_server_are_woken_and_few_are_read(
-    compute: ComputeEnvironment,
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = await network_of(compute)
     instances = [await made(compute, network, f"i{number}") for number in range(5)]
     gone, *others = instances
     beginning = await compute.instance(network, "beginning")
-    region = Told(AllTold(frozenset(instances)), AllTold(frozenset(others)))
+    region = Told(AllServers(frozenset(instances)), AllServers(frozenset(others)))
+    monkeypatch.setattr(server_watch, "watch_servers", region.watch)
     counting, woken = Counting(compute.app.ports.store), Woken()
     ports: Any = compute.app.ports
-    fresh = {"metrics": type(ports.metrics)(), "region": region, "store": counting}
+    fresh = {"metrics": type(ports.metrics)(), "store": counting}
     following = asyncio.create_task(Following(dataclasses.replace(ports, **fresh), woken).keep())
     await region.is_heard.wait()
     following.cancel()

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.clients.region import RegionLink
-from remuda.compute.ports import Replacement, ServerSeen
+from remuda.access.principal import Context
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
+from remuda.region.servers.schema import ServerRead
 from tests.kit.compute.controllers import (
     SMALL,
     at_cloud,
@@ -175,16 +175,20 @@ def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_
 ) -> None:
     asked: list[str] = []
     lost = [True]
-    plain = RegionLink.replace_server
-
-    async def replace(link: RegionLink, wanted: Replacement) -> ServerSeen:
-        asked.append(wanted.operation)
-        if lost:
-            lost.clear()
-            raise Unavailable("The answer was lost.")
-        return await plain(link, wanted)
 
     async def scenario(compute: ComputeEnvironment) -> None:
+        region = compute.app.ports.region.api
+        plain = region.replace_server
+
+        async def replace(context: Context, *arguments: Any, **options: Any) -> ServerRead:
+            assert context.key == context.operation
+            asked.append(context.operation)
+            if lost:
+                lost.clear()
+                raise Unavailable("The answer was lost.")
+            return await plain(context, *arguments, **options)
+
+        monkeypatch.setattr(region, "replace_server", replace)
         network = await network_of(compute, regionId=SOUTH)
         for number in range(4):
             await compute.region.server(network, f"full-{number}", flavorId=GPU)
@@ -196,7 +200,6 @@ def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_
         assert asked[0] == asked[1]
         assert len(set(asked)) == len(asked) - 1
 
-    monkeypatch.setattr(RegionLink, "replace_server", replace)
     run_compute(scenario)
 
 
@@ -254,25 +257,26 @@ async def test_a_server_that_never_came_up_gets_another_in_its_place_when_anothe
 
 
 @pytest.mark.parametrize(
-    ("verb", "wish"), [("replace_server", {"flavorId": SMALL}), ("change_server", {"imageId": JAMMY})]
+    ("verb", "wish"), [("replace_server", {"flavorId": SMALL}), ("update_server", {"imageId": JAMMY})]
 )
 async def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(
     compute: ComputeEnvironment, verb: str, wish: dict[str, str]
 ) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     before, server, asked = await stored(compute, instance), await compute.store.get(Server, instance), list[str]()
-    plain: Callable[[RegionLink, Any], Awaitable[ServerSeen]] = getattr(RegionLink, verb)
+    region = compute.app.ports.region.api
+    plain: Callable[..., Awaitable[ServerRead]] = getattr(region, verb)
 
-    async def late(link: RegionLink, wanted: Any) -> ServerSeen:
-        asked.append(wanted.revision)
+    async def late(*arguments: Any, revision: str) -> ServerRead:
+        asked.append(revision)
         if len(asked) == 1:
             await choose(compute, instance, flavor_id=before.spec.flavor_id, image_id=before.spec.image_id)
             tags = (*server.spec.tags, Tag(name="somebody", value="else"))
             await compute.store.update(replace(server, spec=replace(server.spec, tags=tags)))
-        return await plain(link, wanted)
+        return await plain(*arguments, revision=revision)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(RegionLink, verb, late)
+        patched.setattr(region, verb, late)
         await change(compute, instance, **wish)
         await rest(compute)
     assert asked == [f"{server.uid}.{server.metadata.generation}"]

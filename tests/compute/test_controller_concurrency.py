@@ -96,7 +96,7 @@ async def _agree(compute: ComputeEnvironment) -> None:
     for server in servers:
         spec = instances[server.name].spec
         assert (server.spec.flavor_id, server.spec.image.id) == (spec.flavor_id, spec.image_id)
-        assert server.spec.wants_public_ip == spec.wants_public_ip
+        assert server.spec.has_public_ip == spec.wants_public_ip
     assert len(at_cloud(compute)) == len(instances)
     expected = [
         {"servers": 1} | ({"floatingips": 1} if each.spec.wants_public_ip else {}) for each in instances.values()

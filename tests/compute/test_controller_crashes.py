@@ -94,12 +94,12 @@ async def test_c03_a_replacement_that_nobody_came_to_write_down_is_shown_and_not
 @contextmanager
 def _a_lost_answer(compute: ComputeEnvironment, *, is_done: bool) -> Iterator[None]:
     """Have the answer to the next create of a server lost, whether it is made or not."""
-    link: Any = type(compute.app.ports.region)
+    link: Any = compute.app.ports.region.api
     plain, left = link.create_server, [Unavailable("The answer was lost.")]
 
-    async def create_server(self: Any, *args: Any) -> Any:
+    async def create_server(*args: Any) -> Any:
         if not left or is_done:
-            made = await plain(self, *args)
+            made = await plain(*args)
         if left:
             raise left.pop()
         return made
@@ -141,11 +141,11 @@ async def test_deleted_while_the_answer_to_its_create_is_missing_nothing_is_left
 @pytest.mark.parametrize("trouble", [ResponseNotStored(), Unavailable("The answer was lost.")])
 async def test_a_replacement_whose_answer_is_lost_is_done_once(compute: ComputeEnvironment, trouble: Exception) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
-    link: Any = type(compute.app.ports.region)
+    link: Any = compute.app.ports.region.api
     plain, left = link.replace_server, [trouble]
 
-    async def replace_server(self: Any, wanted: Any) -> Any:
-        replaced = await plain(self, wanted)
+    async def replace_server(*args: Any, **options: Any) -> Any:
+        replaced = await plain(*args, **options)
         if left:
             raise left.pop()
         return replaced

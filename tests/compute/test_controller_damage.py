@@ -1,6 +1,5 @@
 """Instances whose labels, annotations or spec were damaged behind our back."""
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from tests.kit.compute.controllers import (
     stored,
 )
 from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment
+from tests.kit.compute.region_api import server_read
 from tests.kit.compute.requests import ABSENT, at, held
 
 PLACES = (ORGANIZATION, PROJECT, REGION, NETWORK)
@@ -199,8 +199,8 @@ async def test_c12_an_instance_whose_spec_is_damaged_can_be_deleted(compute: Com
 
 
 def test_c12_a_server_that_names_no_incarnation_and_is_elsewhere_is_its_own_if_it_is_linked_to_it() -> None:
-    server = dataclasses.replace(explained.server(), region="south")
-    of_another = dataclasses.replace(server, incarnation="uid-0")
+    server = explained.server(region_id="south")
+    of_another = server_read(uid="uid-0", region_id="south")
     linked = sorted_out(explained.instance(server_id="one"), [server, of_another])
     assert (linked.elsewhere, linked.own, linked.leftovers) == ([server], [], [])
     assert sorted_out(explained.instance(), [server]).elsewhere == []

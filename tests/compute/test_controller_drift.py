@@ -5,11 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from remuda.compute.instances.server_lookup import servers_naming
 from remuda.compute.names import INSTANCE_TAG
 from remuda.kernel.tags import Tag
-from remuda.quota.ports import ProjectRef
 from remuda.region.kinds.servers import Server
-from remuda.resources.conventions import NETWORK, REGION
 from tests.kit.compute.controllers import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored
 from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.region.environment import STANDARD
@@ -72,18 +71,16 @@ async def test_what_another_service_has_written_on_the_server_is_left_to_it(comp
 
 async def test_what_region_does_not_take_over_is_not_asked_for_again_and_again(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
-    link: Any = type(compute.app.ports.region)
+    region = compute.app.ports.region
     asked: list[str] = []
 
-    async def change_server(self: Any, wanted: Any) -> Any:
-        asked.append(wanted.id)
-        where = compute.region.organization, compute.region.project
-        labels = (await stored(compute, instance)).metadata.labels
-        (server,) = await self.servers_of(instance, ProjectRef(*where), labels[REGION], labels[NETWORK])
-        return server
+    async def update_server(_: Any, server: str, *_body: Any, **_options: Any) -> Any:
+        asked.append(server)
+        (found,) = await servers_naming(region, await stored(compute, instance))
+        return found
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(link, "change_server", change_server)
+        patched.setattr(region.api, "update_server", update_server)
         await change(compute, instance, description="mine")
         await rest(compute, 300)
         assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "error"

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.clients.identity import IdentityLink
-from remuda.clients.region import RegionLink
+from remuda.access.principal import Context
 from remuda.compute.kinds import INSTANCE, ComputeInstance
-from remuda.compute.ports import ServerSeen, ServerWanted
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPEN, Operation
+from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
+from remuda.region.servers.schema import ServerCreate, ServerRead
 from tests.kit.compute.controllers import at_cloud, events, rest, server_of
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
 from tests.kit.compute.requests import Tenant, at, held, made, settle
@@ -27,14 +27,14 @@ class Ill:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_ill = False
-        plain = IdentityLink.change
+        plain = QuotaClient.change
 
-        async def change(link: IdentityLink, charge: Charge) -> None:
+        async def change(link: QuotaClient, charge: Charge) -> None:
             if self.is_ill and self.refuses(charge):
                 raise Unavailable("It is ill.")
             await plain(link, charge)
 
-        monkeypatch.setattr(IdentityLink, "change", change)
+        monkeypatch.setattr(QuotaClient, "change", change)
 
     def refuses(self, charge: Charge) -> bool:
         """Tell whether it does not hold this."""
@@ -127,20 +127,21 @@ def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all
 async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_instance_goes(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late: list[asyncio.Task[ServerSeen]] = []
-    plain = RegionLink.create_server
+    late: list[asyncio.Task[ServerRead]] = []
+    region = compute.app.ports.region.api
+    plain = region.create_server
 
-    async def create(link: RegionLink, asked: ServerWanted, operation: str) -> ServerSeen:
-        async def come() -> ServerSeen:
+    async def create(context: Context, body: ServerCreate) -> ServerRead:
+        async def come() -> ServerRead:
             await compute.clock.sleep(0.5)
-            return await plain(link, asked, operation)
+            return await plain(context, body)
 
         if not late:
             late.append(asyncio.create_task(come()))
         raise Unavailable("The answer was lost.")
 
     tenant = await settle(compute)
-    monkeypatch.setattr(RegionLink, "create_server", create)
+    monkeypatch.setattr(region, "create_server", create)
     instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     while not late:
         await compute.clock.sleep(0.01)
@@ -155,10 +156,10 @@ async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_ins
 
 @pytest.mark.usefixtures("way")
 def test_c02_no_server_is_made_by_who_slept_until_the_instance_was_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, slept = IdentityLink.confirm, list[str]()
+    plain, slept = QuotaClient.confirm, list[str]()
 
     async def scenario(compute: ComputeEnvironment) -> None:
-        async def confirm(link: IdentityLink, charge: Charge) -> bool:
+        async def confirm(link: QuotaClient, charge: Charge) -> bool:
             answer = await plain(link, charge)
             if charge.kind == INSTANCE.qualified and not slept:
                 slept.append(charge.id)
@@ -168,7 +169,7 @@ def test_c02_no_server_is_made_by_who_slept_until_the_instance_was_gone(monkeypa
             return answer
 
         tenant = await settle(compute)
-        monkeypatch.setattr(IdentityLink, "confirm", confirm)
+        monkeypatch.setattr(QuotaClient, "confirm", confirm)
         instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
         await compute.until_gone(instance)
         await rest(compute, 60)

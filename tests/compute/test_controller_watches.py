@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from remuda.clients.watch import Changed
+from remuda.compute.instances.server_lookup import servers_naming
 from remuda.compute.instances.server_watch import Following
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.ports import ServerFacts, ServerSeen
-from remuda.quota.ports import ProjectRef
+from remuda.compute.ports import RegionClient
 from remuda.reconcile.reporter import NullReporter, ReconcileResult
 from remuda.reconcile.results import ReconcileContext
 from remuda.region.kinds.servers import Server
-from remuda.resources.conventions import NETWORK, PROJECT, REGION
 from tests.kit.compute.controllers import (
     UNHURRIED,
     Counting,
@@ -32,6 +32,7 @@ from tests.kit.compute.controllers import (
     timeline,
 )
 from tests.kit.compute.environment import ComputeEnvironment
+from tests.kit.compute.region_api import server_read
 from tests.kit.compute.requests import at
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
@@ -138,11 +139,9 @@ class _Woken:
     async def woken_by(self, instance: str) -> list[str]:
         """Return who is woken by the server of an instance, as it is now."""
         found = await stored(self._compute, instance)
-        labels, region = found.metadata.labels, self._compute.app.ports.region
-        place = ProjectRef(self._compute.region.organization, labels[PROJECT])
         self.woken.clear()
-        for server in await region.servers_of(instance, place, labels[REGION], labels[NETWORK]):
-            await self._following.notice(server)
+        for server in await servers_naming(self._compute.app.ports.region, found):
+            await self._following.notice(Changed("modified", server))
         return list(self.woken)
 
 
@@ -166,23 +165,10 @@ async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_t
 
     fresh: Any = type(compute.app.ports.metrics)()
     following = Following(_with(compute.app.ports, store=counting, metrics=fresh), Controller())
-    await following.notice(_seen(instances[3], uid=(await stored(compute, instances[3])).uid))
+    uid = (await stored(compute, instances[3])).uid
+    await following.notice(Changed("added", server_read(instances[3], instance=instances[3], uid=uid)))
     assert counting.asked == {"get": 1}
     assert woken == [instances[3]]
-
-
-def _seen(instance: str, *, uid: str, server: str = "") -> ServerSeen:
-    return ServerSeen(
-        id=server or instance,
-        name="x",
-        place=ProjectRef("o", "p"),
-        region="r",
-        network="n",
-        instance=instance,
-        incarnation=uid,
-        facts=ServerFacts(flavor="f", image="i"),
-        settling="provisioned",
-    )
 
 
 async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobody_is_woken(
@@ -201,15 +187,15 @@ async def test_c04_everything_asks_region_through_the_one_port_that_compute_was_
 ) -> None:
     port = compute.app.ports.region
     counted: Counter[str] = Counter()
-    plain = type(port).servers_anywhere
+    plain = RegionClient.list_servers
 
-    async def counting(self: Any, *args: Any) -> Any:
+    async def counting(self: RegionClient, *args: Any) -> Any:
         counted[str(id(self))] += 1
         return await plain(self, *args)
 
     network = await network_of(compute)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(port), "servers_anywhere", counting)
+        patched.setattr(RegionClient, "list_servers", counting)
         for number in range(3):
             await made(compute, network, f"i{number}")
     assert set(counted) == {str(id(port))}

@@ -1,6 +1,5 @@
 """Why an instance is as it is, of everything that can be known of one."""
 
-import dataclasses
 from datetime import timedelta
 
 import pytest
@@ -9,10 +8,10 @@ from msgspec.structs import replace
 from remuda.compute.history.explanation import End, GoneInstance, explain, explain_gone
 from remuda.compute.history.reasons import REASONS
 from remuda.compute.kinds import Protection
-from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
 from remuda.resources.conventions import MODIFIED
-from tests.kit.compute.explanations import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.region_api import network_read, server_read
 
 
 def test_of_one_that_is_fine_it_says_so_and_that_it_waits_for_nothing() -> None:
@@ -96,7 +95,7 @@ def test_several_servers_are_an_operators_to_sort_out() -> None:
 
 
 def test_a_network_that_goes_takes_it_along() -> None:
-    going = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_deleting=True)
+    going = network_read(is_deleting=True)
     told = explain(known(instance(FINE), network=going))
     assert [wait.reason for wait in told.waits] == ["NetworkDeleting"]
     gone = explain(known(instance(FINE), network=None))
@@ -171,8 +170,7 @@ def test_a_server_that_is_gone_is_told_before_its_controller_has_seen_it() -> No
 
 
 def test_servers_of_an_earlier_instance_of_its_name_do_not_make_it_ambiguous() -> None:
-    earlier = dataclasses.replace(server(), incarnation="uid-0")
-    going = dataclasses.replace(server(), is_deleting=True)
+    earlier, going = server_read(uid="uid-0"), server_read(is_deleting=True)
     assert explain(known(instance(FINE), servers=[server(), earlier, going])).waits == ()
 
 

@@ -53,7 +53,7 @@ def values(argument: ast.expr, path: Path) -> Iterator[str]:
             found = getattr(importlib.import_module(module), name, None)
             assert isinstance(found, str), f"{path}: {name} is no constant, so nobody can tell what it will say"
             yield found
-        case ast.Attribute(attr="reason"):
+        case ast.Attribute(attr="reason") | ast.Call(func=ast.Name(id="reason_of")):
             return  # the word of somebody else, who is walked, too
         case _:
             raise AssertionError(f"{path}:{argument.lineno}: a reason that cannot be read: {ast.unparse(argument)}")

@@ -3,7 +3,6 @@
 `REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_history_states.py` writes it anew: then read what changed.
 """
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -14,14 +13,14 @@ from remuda.compute.history.explanation import Known, explain
 from remuda.compute.history.reasons import PowerAsked
 from remuda.compute.history.schema import ExplanationRead
 from remuda.compute.kinds import Applied, Protection
-from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
-from tests.kit.compute.explanations import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.explanations import FINE, NOW, SINCE, instance, known, operation, said, server, showing
+from tests.kit.compute.region_api import network_read
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"
 IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
 
-GOING = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_deleting=True)
+GOING = network_read(is_deleting=True)
 BROKEN = said("Errored", "the host died", kind="Healthy")
 PROTECTED = Protection(deletion=True, plan=True)
 UNDONE = Failure(code="unavailable", message="Identity does not answer.")
@@ -48,7 +47,7 @@ STATES: dict[str, Known] = {
     ),
     "its server is stopping": known(
         showing(instance(said("Provisioning", "it is stopping")), applied=Applied("small", "linux")),
-        servers=[dataclasses.replace(server("provisioning", "Provisioning", "it is stopping"), power="Stopping")],
+        servers=[server("provisioning", "Provisioning", "it is stopping", power_state="Stopping")],
     ),
     "its network is being made": known(
         instance(said("Provisioning", "its server is being made")),

@@ -1,12 +1,10 @@
 """The addresses of an instance: what is told where a server that is made again has others."""
 
-import dataclasses
-
 from msgspec.structs import replace
 
 from remuda.compute.instances.status import moved, with_addresses
 from remuda.compute.kinds import Addresses, ComputeInstance, InstanceNetworking
-from remuda.compute.ports import ServerSeen
+from remuda.region.servers.schema import ServerRead
 from tests.kit.compute.controllers import delete_server, made, network_of, rest
 from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.compute.explanations import instance, server
@@ -16,8 +14,8 @@ FIRST = {"private_ip": "10.0.0.1", "public_ip": "198.51.100.1", "mac_address": "
 SECOND = {"private_ip": "10.0.0.2", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:02"}
 
 
-def at_addresses(**addresses: str) -> ServerSeen:
-    return dataclasses.replace(server(), **addresses)  # type: ignore[arg-type]  # mypy takes them for any field
+def at_addresses(**addresses: str) -> ServerRead:
+    return server(**addresses)
 
 
 def on(found: ComputeInstance, **addresses: str) -> ComputeInstance:

@@ -4,11 +4,12 @@ import pytest
 
 from remuda.compute.catalogue import regions_for_instances, usable_flavors, usable_images
 from remuda.compute.instances.service import check_fit, check_network, find_flavor, find_image, gpus_of
-from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed, RemudaError
 from remuda.quota.ports import ProjectRef
+from remuda.region.networks.schema import NetworkRead
 from remuda.resources.schema import FlavorRead, ImageRead
 from tests.kit.compute.catalogue import L4, flavor, image, region
+from tests.kit.compute.region_api import network_read
 
 HOME = ProjectRef("org", "project")
 KUBERNETES = {"kubernetes": "v1.31.0"}
@@ -87,13 +88,13 @@ def test_m17_the_gpus_of_a_flavor_are_its_physical_ones() -> None:
 @pytest.mark.parametrize(
     ("network", "error"),
     [
-        (NetworkSeen(id="n", name="n", region="r", place=ProjectRef("org", "other")), Invalid),
-        (NetworkSeen(id="n", name="n", region="r", place=ProjectRef("other", "project")), Invalid),
-        (NetworkSeen(id="n", name="n", region="r", place=HOME, is_deleting=True), Malformed),
+        (network_read(organization="org", project="other"), Invalid),
+        (network_read(organization="other", project="project"), Invalid),
+        (network_read(organization="org", project="project", is_deleting=True), Malformed),
     ],
 )
 def test_m03_a_network_of_another_project_or_on_its_way_out_is_refused(
-    network: NetworkSeen, error: type[RemudaError]
+    network: NetworkRead, error: type[RemudaError]
 ) -> None:
     with pytest.raises(error):
         check_network(network, HOME)

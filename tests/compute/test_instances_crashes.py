@@ -15,6 +15,7 @@ from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
+from tests.clients.both_transports import QUICK, free_port
 from tests.kit.asgi.client import Client
 from tests.kit.compute.apart import Certified, MachinePorts, Reaching
 from tests.kit.compute.environment import INSTANCES, SERVICE
@@ -25,7 +26,6 @@ from tests.kit.processes.program import Running, running
 from tests.kit.region.environment import NORTH
 from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.store import SEALER
-from tests.links.ground import QUICK, free_port
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 PATIENCE_S = 60.0

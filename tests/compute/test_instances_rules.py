@@ -8,7 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.compute.instances.rules import changed_instance, facts_of, new_instance, read_instance, writable_instance
+from remuda.compute.instances.rules import (
+    changed_instance,
+    desired_server,
+    new_instance,
+    read_instance,
+    writable_instance,
+)
 from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
@@ -20,7 +26,7 @@ from remuda.compute.instances.schema import (
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
-from remuda.kernel.secrets import Secret
+from remuda.region.servers.schema import NetworkingWire as ServerNetworking
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
 from remuda.resources.conventions import CONTROLLER_FINALIZER
@@ -96,13 +102,14 @@ def test_m11_a_server_is_asked_for_in_the_words_that_region_reads_it_back_in() -
     instance = made(
         networking=networking, user_data=USER_DATA, description="mine", tags=(TagWire(name="a", value="b"),)
     )
-    facts = facts_of(instance)
-    assert facts.security_groups == (GROUP, OTHER_GROUP)
-    assert facts.allowed_source_addresses == ("10.1.2.0/24", "10.9.9.9/32")
-    assert (facts.public_ip, facts.user_data, facts.description) == (False, Secret(USER_DATA), "mine")
-    assert facts.tags == (
-        ("compute.unikorn-cloud.org/instance-id", ID),
-        ("compute.unikorn-cloud.org/instance-uid", "uid-1"),
+    server = desired_server(instance)
+    assert server.spec.networking == ServerNetworking(
+        security_groups=(GROUP, OTHER_GROUP), allowed_source_addresses=("10.1.2.0/24", "10.9.9.9/32")
+    )
+    assert (server.spec.user_data, server.metadata.description) == (USER_DATA, "mine")
+    assert server.metadata.tags == (
+        TagWire(name="compute.unikorn-cloud.org/instance-id", value=ID),
+        TagWire(name="compute.unikorn-cloud.org/instance-uid", value="uid-1"),
     )
 
 

@@ -8,15 +8,16 @@ from remuda.compute.instances.rules import charge_for, instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
 from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, NetworkingWire
 from remuda.compute.kinds import KINDS, ComputeInstance
-from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.saga import Sagas, stored_input
 from remuda.quota.sagas import roll_back_create
+from remuda.region.networks.schema import NetworkRead
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
+from tests.kit.compute.region_api import network_read
 from tests.kit.compute.sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
 from tests.kit.environment import options
 from tests.kit.proofs.saga_environment import FIRST, SECOND, saga_environment
@@ -33,9 +34,8 @@ class Networks:
     def __init__(self) -> None:
         self.marked: set[str] = set()
 
-    async def find_network(self, network: str) -> NetworkSeen | None:
-        is_deleting = network in self.marked
-        return NetworkSeen(id=network, name="net", region=REGION, place=HOME, is_deleting=is_deleting)
+    async def find_network(self, network: str) -> NetworkRead | None:
+        return network_read(network, region=REGION, is_deleting=network in self.marked)
 
 
 class Country:

@@ -1,12 +1,14 @@
 """How region is asked while an instance is judged, and what becomes of it if the network goes meanwhile."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
-from remuda.access.principal import Context, Principal
+from remuda.access.principal import Context
 from remuda.compute.kinds import ComputeInstance
+from remuda.compute.ports import RegionClient
 from remuda.operations.kinds import Operation
-from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
+from remuda.region.port import RegionApi
+from tests.kit.compute.environment import INSTANCES, SERVICE, ComputeEnvironment
 from tests.kit.compute.requests import held, made, make_authority, make_group, settle
 from tests.kit.resource_api import refusal
 
@@ -16,15 +18,15 @@ class Overheard:
 
     def __init__(self, region: Any, meddle: Callable[[], Awaitable[None]] | None = None) -> None:
         self._region, self._meddle = region, meddle
-        self.asked: list[tuple[str, Principal]] = []
+        self.asked: list[tuple[str, Context]] = []
 
     def __getattr__(self, name: str) -> Any:
         ask = getattr(self._region, name)
 
         async def overhear(*args: Any, **named: Any) -> Any:
-            if args and isinstance(args[0], Context):
-                self.asked.append((name, args[0].principal))
-            if name == "images" and self._meddle is not None:
+            if args[0].impersonated is not None:
+                self.asked.append((name, args[0]))
+            if name == "list_images" and self._meddle is not None:
                 await self._meddle()
             return await ask(*args, **named)
 
@@ -33,8 +35,8 @@ class Overheard:
 
 def _put_between(compute: ComputeEnvironment, meddle: Callable[[], Awaitable[None]] | None = None) -> Overheard:
     instances = compute.app.services.instances
-    overheard = Overheard(instances.region, meddle)
-    object.__setattr__(instances, "region", overheard)
+    overheard = Overheard(instances.region.api, meddle)
+    object.__setattr__(instances, "region", RegionClient(cast("RegionApi", overheard), instances.region.caller))
     return overheard
 
 
@@ -44,10 +46,20 @@ async def test_m03_region_is_asked_as_the_caller_in_the_claimed_project(compute:
     overheard = _put_between(compute)
     wanted = tenant.wanted(compute, networking={"securityGroups": [group]}, sshCertificateAuthorityId=authority)
     made(await tenant.client.post(INSTANCES, wanted))
-    assert [name for name, _ in overheard.asked] == ["network", "flavors", "images", "security_group", "authority"]
-    for _, principal in overheard.asked:
-        assert (principal.subject, principal.type) == ("ann@example.com", "user")
-        assert (principal.organization, principal.project) == (compute.region.organization, tenant.project)
+    assert [name for name, _ in overheard.asked] == [
+        "get_network",
+        "list_flavors",
+        "list_images",
+        "get_security_group",
+        "get_ssh_certificate_authority",
+    ]
+    for _, context in overheard.asked:
+        caller, principal = context.impersonated, context.principal
+        assert caller is not None
+        assert (caller.subject, caller.type) == ("ann@example.com", "user")
+        assert (principal.service, principal.actor) == (SERVICE, "ann@example.com")
+        for each in (caller, principal):
+            assert (each.organization, each.project) == (compute.region.organization, tenant.project)
 
 
 async def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_taken_back(

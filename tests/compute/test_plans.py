@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.compute.instances.rules import facts_of
+from remuda.compute.instances.rules import desired_server
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import ComputeInstance, InstanceStatus, PowerState, Protection
-from remuda.compute.plans.diff import FIELDS, KINDS, StepKind, changed_fields, decide
+from remuda.compute.plans.diff import FIELDS, KINDS, Field, StepKind, changed_fields, decide, with_fields
 from remuda.compute.plans.plan import plan_change
 from remuda.compute.plans.schema import PlanRead, Thing
-from remuda.compute.ports import ServerFacts
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
+from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
+from remuda.resources.schema import MetadataWrite, TagWire
 from tests.kit.compute.plans import (
     BEFORE,
     BROKEN,
@@ -126,7 +127,7 @@ def test_each_change_is_in_one_step_and_steps_go_from_the_least_to_the_most(
     plan = plan_of(other, one, capabilities)
     fields = [change.field for step in plan.steps for change in step.changes]
     assert len(set(fields)) == len(fields)
-    assert set(changed_fields(facts_of(one), facts_of(other))) <= set(fields)
+    assert set(changed_fields(desired_server(one), desired_server(other))) <= set(fields)
     assert kinds_of(plan) == sorted(kinds_of(plan), key=KINDS.index)
     assert len(DISRUPTIVE & set(kinds_of(plan))) <= 1, "one of them brings what the other would"
     assert all(step.changes for step in plan.steps)
@@ -189,19 +190,44 @@ def test_the_hash_does_not_hang_on_how_many_are_free() -> None:
     assert full.hash == plan_of(after).hash
 
 
-@pytest.mark.parametrize(("field", "fact"), [(field, fact) for field, (fact, _) in FIELDS.items()])
-def test_every_fact_of_a_server_has_a_class_of_change(field: str, fact: str) -> None:
-    one, other = ServerFacts(flavor="a", image="a"), ServerFacts(flavor="a", image="a")
-    values: dict[str, Any] = {"user_data": Secret("b"), "public_ip": True, "tags": (("b", "1"),)}
-    texts = {"flavor", "image", "authority", "description"}
-    other = replace(other, **{fact: values.get(fact, "b" if fact in texts else ("b",))})
-    assert decide(one, other) == ((FIELDS[field][1], (field,)),)  # type: ignore[index]  # it is one
-    assert decide(one, one) == ()
+ONE = ServerCreate(
+    metadata=MetadataWrite(name="one"),
+    spec=ServerCreateSpec(network_id="n", flavor_id="a", image_id="a", networking=NetworkingWire()),
+)
+OTHER = ServerCreate(
+    metadata=MetadataWrite(name="other", description="b", tags=(TagWire(name="b", value="1"),)),
+    spec=ServerCreateSpec(
+        network_id="m",
+        flavor_id="b",
+        image_id="b",
+        networking=NetworkingWire(security_groups=("b",), public_ip=True, allowed_source_addresses=("b",)),
+        user_data="b",
+        ssh_certificate_authority_id="b",
+    ),
+)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_of_a_server_has_a_class_of_change(field: Field) -> None:
+    assert decide(ONE, with_fields(ONE, OTHER, [field])) == ((FIELDS[field][1], (field,)),)
+    assert decide(ONE, ONE) == ()
+
+
+def test_some_fields_of_another_server_are_taken_over_and_no_others() -> None:
+    assert changed_fields(ONE, OTHER) == tuple(FIELDS)
+    assert changed_fields(with_fields(ONE, OTHER, FIELDS), OTHER) == ()
+    assert with_fields(ONE, OTHER, FIELDS).metadata.name == "one"
 
 
 def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:
-    """The facts of a server are all that is compared, and each of them is something that somebody asked for."""
-    assert {fact for fact, _ in FIELDS.values()} == set(ServerFacts.__dataclass_fields__)
+    """Everything that a client writes of a server is compared, but for what never changes, and nothing else."""
+    written = {
+        *(f"metadata.{name}" for name in MetadataWrite.__struct_fields__),
+        *(f"spec.{name}" for name in ServerCreateSpec.__struct_fields__),
+        *(f"spec.networking.{name}" for name in NetworkingWire.__struct_fields__),
+    }
+    never = {"metadata.name", "spec.network_id", "spec.networking", "spec.ssh_injection", "spec.infrastructure_ref"}
+    assert {attribute for attribute, _ in FIELDS.values()} == written - never
     drifted = structs.replace(BEFORE, status=InstanceStatus(power_state="Error", private_ip="10.9.9.9"))
     assert plan_of(drifted, BEFORE).steps == ()
 

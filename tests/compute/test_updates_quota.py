@@ -2,8 +2,8 @@
 
 import pytest
 
-from remuda.clients.identity import IdentityLink
 from remuda.kernel.errors import Unavailable
+from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Charge
 from tests.kit.compute.controllers import choose, made, network_of, rest
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
@@ -60,9 +60,9 @@ async def test_m17_while_there_is_no_room_for_the_other_nobody_else_has_its_gpus
 
 @pytest.mark.usefixtures("way")
 def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, lost = IdentityLink.change, [1, 2, 3]
+    plain, lost = QuotaClient.change, [1, 2, 3]
 
-    async def change(link: IdentityLink, charge: Charge) -> None:
+    async def change(link: QuotaClient, charge: Charge) -> None:
         if lost:
             lost.pop()
             raise Unavailable("The ledger does not answer.")
@@ -70,7 +70,7 @@ def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.
 
     async def scenario(compute: ComputeEnvironment) -> None:
         instance = await made(compute, await network_of(compute), flavorId=GPUS)
-        monkeypatch.setattr(IdentityLink, "change", change)
+        monkeypatch.setattr(QuotaClient, "change", change)
         assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
         await compute.until(instance, "provisioned")
         assert (lost, await held(compute)) == ([], AFTER), "it is not provisioned before"
@@ -80,18 +80,18 @@ def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.
 
 @pytest.mark.usefixtures("way")
 def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, asked = IdentityLink.change, list[int]()
+    plain, asked = QuotaClient.change, list[int]()
 
     async def scenario(compute: ComputeEnvironment) -> None:
         instance = await made(compute, await network_of(compute), flavorId=GPUS)
         before = await as_it_is(compute, instance)
 
-        async def change(link: IdentityLink, charge: Charge) -> None:
+        async def change(link: QuotaClient, charge: Charge) -> None:
             if not asked and all(amount.kind != "gpus" for amount in charge.amounts):
                 asked.append((await put(compute.root, instance, before)).status)
             await plain(link, charge)
 
-        monkeypatch.setattr(IdentityLink, "change", change)
+        monkeypatch.setattr(QuotaClient, "change", change)
         assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
         await rest(compute, 200)
         assert asked == [202]
@@ -105,19 +105,19 @@ def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatc
 def test_what_somebody_released_meanwhile_is_held_again_and_its_quota_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plain, released = IdentityLink.change, list[str]()
+    plain, released = QuotaClient.change, list[str]()
 
     async def scenario(compute: ComputeEnvironment) -> None:
         instance = await made(compute, await network_of(compute), flavorId=GPUS)
 
-        async def change(link: IdentityLink, charge: Charge) -> None:
+        async def change(link: QuotaClient, charge: Charge) -> None:
             if not released:
                 released.append(charge.id)
                 await link.release(charge)
                 await allow(compute, servers=0)
             await plain(link, charge)
 
-        monkeypatch.setattr(IdentityLink, "change", change)
+        monkeypatch.setattr(QuotaClient, "change", change)
         assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
         await rest(compute, 60)
         assert (await compute.read(instance))["metadata"]["provisioningStatusDetail"]["reason"] == "QuotaExceeded"

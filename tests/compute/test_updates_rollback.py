@@ -5,10 +5,10 @@ Found by the simulation: the instance had its public address again, and nobody h
 
 import pytest
 
-from remuda.clients.identity import IdentityLink
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPEN, Operation
+from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Charge
 from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.compute.requests import held, settle
@@ -38,9 +38,9 @@ async def test_c10_a_change_that_is_taken_back_holds_first_what_it_costs_again(
 
 def _lose_the_answer(compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool) -> None:
     """Lose the answer to what gives something back; if it `is_taken`, nobody may have it again after that."""
-    plain, lost = IdentityLink.change, [True]
+    plain, lost = QuotaClient.change, [True]
 
-    async def change(self: IdentityLink, charge: Charge) -> None:
+    async def change(self: QuotaClient, charge: Charge) -> None:
         await plain(self, charge)
         if lost and all(amount.kind != "floatingips" for amount in charge.amounts):
             lost.clear()
@@ -48,7 +48,7 @@ def _lose_the_answer(compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatc
                 await _allow_no_more(compute)
             raise Unavailable("The answer was lost.")
 
-    monkeypatch.setattr(IdentityLink, "change", change)
+    monkeypatch.setattr(QuotaClient, "change", change)
 
 
 async def _allow_no_more(compute: ComputeEnvironment) -> None:

@@ -124,7 +124,7 @@ def test_a_key_that_cannot_be_read_is_one_sentence(account: str, told: str, tmp_
     [
         (
             'identity.role_bindings = [{ subject = "*", roles = ["platform-reader"] }]',
-            r"^identity\.role_bindings\[0\]\.subject is everybody of our own issuer: ",
+            r"^identity\.role_bindings\[0\]\.subject matches all users of our own issuer: ",
         ),
         (
             'identity.system_accounts.ci = { role = "platform-reader", public_key = "PEM" }',

@@ -13,7 +13,7 @@ from remuda.config.settings import catalogues, region_settings
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.regions import Region as StoredRegion
 from remuda.region.kinds.regions import RegionSimulated
-from remuda.region.networks.ipam import segments_of
+from remuda.region.networks.ipam import vlan_segments
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.store.objects import Metadata
 
@@ -99,8 +99,8 @@ def test_a_physical_network_has_the_vlans_that_are_told_or_all(tmp_path: Path) -
     name = "physnet2"
     """
     north, south = (_stored(each) for each in settings(text, tmp_path).regions)
-    assert [*segments_of(north)] == [range(100, 200), range(300, 301)]
-    assert [*segments_of(south)] == [range(1, 4095)]
+    assert [*vlan_segments(north)] == [range(100, 200), range(300, 301)]
+    assert [*vlan_segments(south)] == [range(1, 4095)]
     assert north.spec.openstack is not None
     assert north.spec.openstack.network is not None
     assert north.spec.openstack.network.provider_networks is not None
@@ -108,7 +108,7 @@ def test_a_physical_network_has_the_vlans_that_are_told_or_all(tmp_path: Path) -
     assert north.spec.organizations == {ORGANIZATION}
     assert (north.spec.provider, north.spec.simulated) == ("simulated", RegionSimulated("sim-north"))
     (none, _) = (_stored(each) for each in region_settings(Configuration(), url=URL).regions)
-    assert segments_of(none) == ()
+    assert vlan_segments(none) == ()
 
 
 def _stored(region: ConfiguredRegion) -> StoredRegion:

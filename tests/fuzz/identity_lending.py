@@ -5,7 +5,7 @@ from typing import Any
 
 from schemathesis import Case
 
-from remuda.identity.quotas.quota_state import MOST
+from remuda.identity.quotas.quota_state import MAX_QUANTITY
 from tests.fuzz.identity_target import CALLBACK, IdentityTarget
 from tests.fuzz.lender import Lender
 
@@ -54,7 +54,7 @@ class IdentityLending(Lender):
     def query(self, case: Case[Any]) -> None:
         """Lend a login what a client sends with it; and the last turn there can be, since who is late is refused."""
         if case.query and "turn" in case.query:
-            case.query["turn"] = MOST
+            case.query["turn"] = MAX_QUANTITY
         if case.operation.definition.raw["operationId"] == "authorize":
             case.query = {**(case.query or {}), **_LOGIN}
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from remuda.access.principal import Principal
 from remuda.http.authentication import TrustedProxies, read_claim_of_bearer, read_credentials
 from remuda.http.remote_errors import error_from
 from remuda.http.transport import ClientSettings, ServiceCredentials
@@ -172,10 +173,10 @@ def test_an_unknown_code_is_told_by_its_status(status: int, kind: type[RemudaErr
 
 def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> None:
     certificate = b"-----BEGIN CERTIFICATE----- AAAA -----END CERTIFICATE-----"
-    for service, context in (
-        (ServiceCredentials("compute"), CONTEXT),
-        (ServiceCredentials("compute", impersonate=True), CONTEXT),
-    ):
+    service = ServiceCredentials("compute")
+    itself = Principal(subject="compute", type="system")
+    impersonating = msgspec.structs.replace(CONTEXT, principal=itself, impersonated=CONTEXT.principal)
+    for context in (CONTEXT, impersonating):
         told = [(name.lower().encode(), value.encode()) for name, value in service.headers(context).items()]
         sent = [*told, (b"ssl-client-cert", certificate), (b"ssl-client-verify", b"SUCCESS")]
         read = read_credentials(dict(sent), all_headers=sent, peer="10.0.0.1", proxies=TrustedProxies(["10.0.0.0/8"]))
@@ -183,7 +184,7 @@ def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> Non
         assert (read.claim.actor, read.claim.type, read.claim.organization) == ("anna", "user", "o-1")
         assert (read.claim.project, read.claim.organizations) == ("p-1", ("o-1", "o-2"))
         assert (read.claim.issuer, read.claim.member_of_only) == ("", None)
-        assert read.impersonate == ("X-Impersonate" in service.headers(context))
+        assert read.impersonate == (context is impersonating)
     vouched = msgspec.structs.replace(CONTEXT.principal, issuer="https://login.example", member_of_only="o-1")
     headers = ServiceCredentials("compute").headers(msgspec.structs.replace(CONTEXT, principal=vouched))
     claim = read_claim_of_bearer(headers["X-Principal"].encode())

@@ -1,16 +1,17 @@
 """Routes that call a method of a service: which instance, with which values, and what becomes of the result."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import pytest
 
-from remuda.access.principal import ANONYMOUS, Context
-from remuda.clients.transport import Here
+from remuda.access.principal import ANONYMOUS, Context, Principal
+from remuda.clients.transport import local
+from remuda.clients.watch import LocalWatch
 from remuda.http.api import Api
 from remuda.http.crud import crud
 from remuda.http.endpoints import Endpoint
@@ -223,16 +224,31 @@ async def test_results_are_shown_cached_or_left_out_as_the_route_says(tmp_path: 
         await store.close()
 
 
+class RanchApi(Protocol):
+    async def create_horse(self, context: Context, body: HorseWrite) -> HorseRead: ...
+
+    async def get_horse(self, context: Context, horse: str) -> HorseRead: ...
+
+    def list_horses(self, context: Context) -> AsyncGenerator[HorseRead]: ...
+
+    async def count_rides(self) -> int: ...
+
+
+async def nobody() -> Principal:
+    return ANONYMOUS
+
+
 async def test_another_service_in_the_process_reads_the_same(tmp_path: Path) -> None:
     store = open_store(tmp_path / "ranch.db", REGISTRY, SEALER)
     try:
-        farm = Here(TABLE, Horses(store=store))
+        watch = LocalWatch(reader=nobody, clock=SkippingClock(), randomness=SeededRandomness(1))
+        ranch = local(RanchApi, TABLE, Horses(store=store), watch=watch)
         context = call().context
-        made = await farm.ask("create_horse", NOTHING, context, HorseWrite(colour="bay"))
+        made = await ranch.create_horse(context, HorseWrite(colour="bay"))
         assert made == HorseRead(id="operation", colour="bay")
-        assert await farm.ask("get_horse", HorsePath(horse="operation"), context) == made
-        assert await farm.ask("list_horses", NOTHING, context) == [made]
-        assert await farm.ask("count_rides", NOTHING, context) == 0
+        assert await ranch.get_horse(context, "operation") == made
+        assert [each async for each in ranch.list_horses(context)] == [made]
+        assert await ranch.count_rides() == 0
     finally:
         await store.close()
 

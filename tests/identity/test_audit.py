@@ -10,7 +10,7 @@ from remuda.access.principal import Principal
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.http.routes import AnyRoute, Call, Parameters, Route
 from remuda.identity import audit as api
-from remuda.identity.audit import Auditing
+from remuda.identity.audit import AuditLog
 from remuda.kernel.errors import Invalid
 from remuda.store.logs import Log, LogPage
 from tests.kit.asgi.contract import Reply
@@ -30,7 +30,7 @@ class ThingPath(Parameters, frozen=True, rename={"organization": "organizationID
     thing: str
 
 
-async def _change(auditing: Auditing, call: Call[ThingPath, Any, Any]) -> None:  # noqa: ARG001  a handler
+async def _change(auditing: AuditLog, call: Call[ThingPath, Any, Any]) -> None:  # noqa: ARG001  a handler
     if call.path.thing == "bad":
         raise Invalid("thing", "is bad", remedy="name a good one")
 
@@ -70,7 +70,7 @@ class Counted:
         return page
 
 
-AuditApi = IdentityApi[Auditing]
+AuditApi = IdentityApi[AuditLog]
 
 
 def counted(environment: AuditApi) -> Counted:
@@ -79,7 +79,7 @@ def counted(environment: AuditApi) -> Counted:
 
 
 def run_audit(scenario: Callable[[AuditApi], Coroutine[Any, Any, None]]) -> None:
-    run_identity_api(lambda _, store: Auditing(log=Counted(store), sealer=SEALER), routes(), scenario)
+    run_identity_api(lambda _, store: AuditLog(log=Counted(store), sealer=SEALER), routes(), scenario)
 
 
 audit = provided_by(run_audit)

@@ -197,7 +197,7 @@ async def test_claims_that_count_for_nothing_are_not_remembered_and_spare_nobody
     for number in range(50):
         assert (await authentication.let_in(token, claim=claim(f"{number}" * 1000))).subject == "ann@example.com"
     assert (await authentication.let_in(token)).subject == "ann@example.com"
-    assert len(authentication.authenticator._kept) == 1
+    assert len(authentication.authenticator._cache) == 1
 
 
 def test_what_tells_credentials_apart_is_small_whatever_they_hold() -> None:
@@ -259,8 +259,8 @@ async def test_a_service_whose_claim_makes_no_sense_is_refused_and_from_everybod
 async def test_no_token_is_kept_in_memory_by_the_authenticator(authentication: AuthenticatorEnvironment) -> None:
     token, _ = await authentication.log_in(await authentication.user("ann@example.com"))
     await authentication.let_in(token)
-    assert len(authentication.authenticator._kept) == 1
-    assert token not in repr(authentication.authenticator._kept._entries)
+    assert len(authentication.authenticator._cache) == 1
+    assert token not in repr(authentication.authenticator._cache._entries)
 
 
 ELSEWHERE = "https://login.example"

@@ -7,7 +7,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from remuda.identity.ports import Fetched
-from remuda.identity.rbac.revocation_feed import IdentitySilent, PublicKeys
+from remuda.identity.rbac.revocation_feed import IdentityUnavailable, PublicKeys
 from remuda.kernel.errors import ServerUnreachable
 from tests.kit.environment import options
 from tests.kit.simulation.runner import World
@@ -71,7 +71,7 @@ async def test_nobody_waits_for_keys_that_are_only_old(world: World) -> None:
     assert await keys.find("one") is not None
     assert world.clock.monotonic() == before
     await world.clock.sleep(IDENTITY_TAKES_S + 1)
-    assert (identity.asked, keys.stamp) == (2, 2)
+    assert (identity.asked, keys.version) == (2, 2)
 
 
 @options(seeds=1)
@@ -80,10 +80,10 @@ async def test_without_any_keys_nobody_can_be_told_apart(world: World) -> None:
     identity.is_down = True
     keys = PublicKeys(URL, fetch=identity, clock=world.clock)
     outcomes = await asyncio.gather(*(keys.find("one") for _ in range(20)), return_exceptions=True)
-    assert {type(each) for each in outcomes} == {IdentitySilent}
+    assert {type(each) for each in outcomes} == {IdentityUnavailable}
     assert identity.asked == 1
     identity.is_down = False
-    with pytest.raises(IdentitySilent):
+    with pytest.raises(IdentityUnavailable):
         await keys.find("one")
     await world.clock.sleep(1)
     assert await keys.find("one") is not None

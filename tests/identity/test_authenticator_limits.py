@@ -87,7 +87,7 @@ async def test_a_service_that_impersonates_a_caller_reaches_no_further_than_the_
     plain = await authentication.let_in((await authentication.log_in(ann))[0])
     assert (plain.member_of_only, plain.issuer) == (None, "")
     for who, reached in ((caller, set()), (plain, {bolt})):
-        told = ServiceCredentials("unikorn-compute", impersonate=True).headers(Context(principal=who, operation="x"))
+        told = ServiceCredentials("unikorn-compute").headers(Context(principal=who, operation="x", impersonated=who))
         said = read_claim_of_bearer(told["X-Principal"].encode())
         service = await authentication.let_in(
             certificate=authentication.certificate("unikorn-compute"), claim=said, impersonate=True

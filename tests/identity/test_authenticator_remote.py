@@ -12,8 +12,8 @@ from remuda.http.authentication import RequestCredentials
 from remuda.http.errors import error_response
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
 from remuda.identity.kinds.users import Group
-from remuda.identity.rbac.remote_authenticator import RIGHTS_HOLD_S
-from remuda.identity.rbac.revocation_feed import OLDEST_S, IdentitySilent
+from remuda.identity.rbac.remote_authenticator import CACHE_S
+from remuda.identity.rbac.revocation_feed import MAX_AGE_S, IdentityUnavailable
 from remuda.identity.settings import GroupBinding
 from remuda.identity.tokens.jwt import ACCESS
 from remuda.kernel.errors import Malformed, Unauthenticated
@@ -117,7 +117,7 @@ async def test_what_was_revoked_before_the_service_began_is_known_to_it(tmp_path
         transport = there.environment
         token, session = await transport.log_in(await transport.user("ann@example.com"))
         await transport.tokens.tokens.revoke(session.name, expires=transport.clock.now() + timedelta(hours=1))
-        assert isinstance(await there.refusal(token), IdentitySilent), "what it does not know it does not believe"
+        assert isinstance(await there.refusal(token), IdentityUnavailable), "what it does not know it does not believe"
         await there.identity.start()
         await there.until_believed()
         assert isinstance(await there.refusal(token), Unauthenticated)
@@ -134,10 +134,10 @@ async def test_rights_are_asked_for_again_after_two_seconds(tmp_path: Path) -> N
         await transport.remove(Group, group)
         assert await there.let_in(token) is before
         assert there.asked["acl"] == 1
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert not (await there.let_in(token)).access.organizations[acme].permissions
         await transport.suspend(ann)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert isinstance(await there.refusal(token), Unauthenticated)
 
 
@@ -157,13 +157,13 @@ async def test_an_answer_that_was_asked_for_too_long_ago_is_asked_for_again(tmp_
         group = await transport.group(acme, "reader", users=[ann])
         token, _ = await transport.log_in(ann)
         await there.let_in(token)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         there.may_answer.clear()
         early = asyncio.create_task(there.let_in(token))
         await until(lambda: there.asked["acl"] == 2)
         await asyncio.sleep(0.1)  # identity has answered by now
         await transport.remove(Group, group)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         late = asyncio.create_task(there.let_in(token))
         await until(lambda: there.asked["acl"] == 3)
         there.may_answer.set()
@@ -188,16 +188,16 @@ async def test_a_feed_that_is_cut_off_is_believed_for_ten_seconds(tmp_path: Path
         token, _ = await there.environment.log_in(await there.environment.user("ann@example.com"))
         await there.let_in(token)
         await there.stop_following()
-        there.clock.ahead_s += OLDEST_S - 2
+        there.clock.ahead_s += MAX_AGE_S - 2
         assert await there.refusal(token) is None, "identity itself is well, and has answered"
         there.clock.ahead_s += 2.1
-        assert isinstance(await there.refusal(token), IdentitySilent)
+        assert isinstance(await there.refusal(token), IdentityUnavailable)
 
 
 async def test_a_feed_lives_by_its_heartbeats_alone(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
         for _ in range(3):
-            there.clock.ahead_s += OLDEST_S + 1
+            there.clock.ahead_s += MAX_AGE_S + 1
             assert not there.is_believed()
             await there.until_believed()
 
@@ -210,11 +210,11 @@ async def test_without_identity_nobody_is_let_in_and_it_passes_when_it_is_back(t
         await there.let_in(token)
         await there.identity.stop()
         assert await there.refusal(token) is None, "it was told a moment ago"
-        there.clock.ahead_s += RIGHTS_HOLD_S
-        assert isinstance(await there.refusal(token), IdentitySilent)
-        there.clock.ahead_s += OLDEST_S
+        there.clock.ahead_s += CACHE_S
+        assert isinstance(await there.refusal(token), IdentityUnavailable)
+        there.clock.ahead_s += MAX_AGE_S
         silent = await there.refusal(token)
-        assert isinstance(silent, IdentitySilent)
+        assert isinstance(silent, IdentityUnavailable)
         answer = error_response(silent, trace_id="0" * 32)
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"2")
 
@@ -229,7 +229,7 @@ async def test_a_service_that_may_not_follow_what_is_revoked_lets_nobody_in(tmp_
     async with apart(tmp_path, service="stranger") as there:
         token, _ = await there.environment.log_in(await there.environment.user("ann@example.com"))
         await asyncio.sleep(0.2)
-        assert isinstance(await there.refusal(token), IdentitySilent)
+        assert isinstance(await there.refusal(token), IdentityUnavailable)
 
 
 async def test_garbage_never_leaves_the_process(tmp_path: Path) -> None:
@@ -283,12 +283,12 @@ async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_
         assert (await there.let_in(good)).subject == "ann@example.com"
         await transport.remove(type(provider), provider.name)
         assert await there.refusal(good) is None
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert isinstance(await there.refusal(good), Unauthenticated)
         await transport.store.create(trusted())
         await there.let_in(good)
         await transport.suspend(ann)
-        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.clock.ahead_s += CACHE_S
         assert isinstance(await there.refusal(good), Unauthenticated)
 
 

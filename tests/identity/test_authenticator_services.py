@@ -130,11 +130,11 @@ async def test_whom_one_organization_vouches_for_is_impersonated_there_alone(
         return (await authentication.let_in(certificate=certificate, claim=as_them, impersonate=True)).access
 
     assert set((await impersonated(ann)).organizations) == {acme, blue}
-    assert set((await impersonated(ann, vouched_by=acme)).organizations) == {acme}
-    assert await impersonated(ann, vouched_by=acme, organizations=(blue,)) == AccessList()
-    assert await impersonated(ann, vouched_by=authentication.new_id()) == AccessList()
+    assert set((await impersonated(ann, member_of_only=acme)).organizations) == {acme}
+    assert await impersonated(ann, member_of_only=acme, organizations=(blue,)) == AccessList()
+    assert await impersonated(ann, member_of_only=authentication.new_id()) == AccessList()
     assert (await impersonated(root)).everywhere
-    assert not (await impersonated(root, vouched_by=acme)).everywhere
+    assert not (await impersonated(root, member_of_only=acme)).everywhere
 
 
 def test_whom_another_issuer_knows_is_impersonated_as_its_own_and_not_as_ours() -> None:
@@ -162,7 +162,7 @@ async def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_a
     acme = await authentication.organization()
     ann = await authentication.user("ann@example.com", acme)
     token, _ = await authentication.log_in(ann)
-    of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
+    of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", member_of_only=acme)
     carried = await authentication.let_in(token, certificate=authentication.certificate(COMPUTE), claim=of_acme)
     assert (carried.issuer, carried.member_of_only) == ("https://login.example.com", acme)
     carried = await authentication.let_in(
@@ -175,7 +175,7 @@ async def test_a_service_that_acts_for_somebody_keeps_who_vouches_for_that_one(
     authentication: AuthenticatorEnvironment,
 ) -> None:
     acme = await authentication.organization()
-    of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
+    of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", member_of_only=acme)
     acting = await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=of_acme)
     assert (acting.service, acting.issuer, acting.member_of_only) == (COMPUTE, "https://login.example.com", acme)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from remuda.identity.bootstrap import BootstrapSettings, FirstStart, Welcome, check_bootstrap
+from remuda.identity.bootstrap import BootstrapRun, BootstrapSettings, FirstLogin, check_bootstrap
 from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
 from remuda.identity.kinds.tenancy import Bootstrap, Organization, Project
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, membership_id, user_id
@@ -45,7 +45,7 @@ class Machine:
     world: World
     store: SqliteStore
     path: Path
-    told: list[Welcome] = field(default_factory=list)
+    told: list[FirstLogin] = field(default_factory=list)
 
     @property
     def credentials(self) -> Credentials:
@@ -65,7 +65,7 @@ class Machine:
             burning.burn("after")
             return done
 
-        def tell(welcome: Welcome) -> None:
+        def tell(welcome: FirstLogin) -> None:
             burning.writes += 1
             burning.burn("before")
             self.told.append(welcome)
@@ -73,7 +73,7 @@ class Machine:
 
         store = FusedStore(self.store, burning)
         tokens = self.tokens(url, store)
-        first = FirstStart(
+        first = BootstrapRun(
             store=store,
             clock=self.world.clock,
             randomness=self.world.randomness,
@@ -167,7 +167,7 @@ def test_a_later_start_says_where_services_are_and_what_a_server_is_made_of_and_
         assert (before.endpoints, before.region_id) == ({"identity": URL}, None)
         small = SmallServer(region_id="north", flavor_id="one", image_id="linux")
         for _ in range(2):
-            await machine.start(others={"region": "http://there"}, small=small)
+            await machine.start(others={"region": "http://there"}, example_instance=small)
             now = machine.credentials
             assert now.endpoints == {"identity": URL, "region": "http://there"}
             assert (now.region_id, now.flavor_id, now.image_id) == ("north", "one", "linux")

@@ -365,6 +365,6 @@ async def test_no_token_is_told_in_a_refusal_or_kept(external_issuer: IssuerEnvi
         error = await external_issuer.error(token)
         assert not any(part in f"{error!r} {error.message}" for part in token.split("."))
     external = external_issuer.external
-    kept = f"{external.__dict__} {external._keys.__dict__} {external_issuer.authenticator._kept._entries}"
+    kept = f"{external.__dict__} {external._keys.__dict__} {external_issuer.authenticator._cache._entries}"
     assert not any(part in kept for part in good.split("."))
     assert not any(part in repr(peek(good)) for part in good.split("."))

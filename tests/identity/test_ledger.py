@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Amounts, Quota
-from remuda.identity.quotas.allocation_state import Released, allocation_id
-from remuda.identity.quotas.quota_state import MOST_INTENTS, OwnerHolds, larger, minus, of_kind, plus, used
+from remuda.identity.quotas.allocation_state import AllocationReleased
+from remuda.identity.quotas.quota_state import MAX_INTENTS, OwnerHasAllocation, larger, minus, of_kind, plus, used
 from remuda.identity.quotas.routes import ROUTES
+from remuda.identity.quotas.schema import allocation_id
 from remuda.kernel.errors import Forbidden, KeyReused, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.store.contract import Store
@@ -151,7 +152,7 @@ async def test_two_operations_for_one_owner_are_never_both_admitted(world: World
         return_exceptions=True,
     )
     assert sum(isinstance(each, Allocation) for each in outcomes) == 1
-    assert sum(isinstance(each, OwnerHolds) for each in outcomes) == 5
+    assert sum(isinstance(each, OwnerHasAllocation) for each in outcomes) == 5
     await store.close()
 
 
@@ -181,7 +182,7 @@ async def test_a_key_belongs_to_one_request_for_ever(world: World) -> None:
     with pytest.raises(KeyReused):
         await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("another", servers=1))
     await quotas.allocations.release(context(world), *WHERE, row.name)
-    with pytest.raises(Released):
+    with pytest.raises(AllocationReleased):
         await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
     await store.close()
 
@@ -189,15 +190,15 @@ async def test_a_key_belongs_to_one_request_for_ever(world: World) -> None:
 @options(seeds=[0])
 async def test_a_head_takes_only_so_many_open_intents(world: World) -> None:
     store, quotas = await opened(world)
-    await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=2 * MOST_INTENTS))
+    await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=2 * MAX_INTENTS))
     world.invariants.clear()
-    for start in range(0, MOST_INTENTS, 100):
+    for start in range(0, MAX_INTENTS, 100):
         taking = [
             quotas.allocations.allocate(context(world, f"key-{each}"), *WHERE, asking(f"owner-{each}", servers=1))
             for each in range(start, start + 100)
         ]
         await asyncio.gather(*taking)
-    with pytest.raises(Unavailable, match="wait to be confirmed"):
+    with pytest.raises(Unavailable, match="are in progress"):
         await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
     await quotas.allocations.confirm(context(world), *WHERE, allocation_id(TELLER.subject, "key-0"))
     await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))

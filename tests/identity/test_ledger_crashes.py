@@ -13,7 +13,7 @@ from itertools import count
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.allocation_state import Released
+from remuda.identity.quotas.allocation_state import AllocationReleased
 from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
@@ -217,7 +217,7 @@ def test_who_is_told_that_it_holds_something_holds_it_though_a_release_failed_be
         was_gone = (await store.get(Allocation, ROW)).spec.life == "released"
         try:
             await act(quotas)
-        except (NotFound, Released):
+        except (NotFound, AllocationReleased):
             assert was_gone, "it was not released, and is not because of this"
         else:
             assert not was_gone or act is renew

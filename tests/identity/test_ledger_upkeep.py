@@ -13,9 +13,9 @@ from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Quota
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.ports import Fetched, IdentityPorts
-from remuda.identity.quotas.controller import Retention, drivers
+from remuda.identity.quotas.controller import UsageRetention, controllers
 from remuda.identity.quotas.monitor import Monitor, drift_of, pause_s
-from remuda.identity.quotas.quota_state import OrganizationGoes
+from remuda.identity.quotas.quota_state import OrganizationDeleting
 from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import random_id
 from remuda.reconcile.leader import SingleProcess
@@ -85,7 +85,7 @@ async def until(world: World, sentence: str, holds: Any) -> None:
 @options(seeds=3)
 async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go(world: World) -> None:
     store, quotas = await opened(world)
-    (driver,) = drivers(ports_of(world, store).reconcile_ports, quotas.ledger, settings=ControllerSettings())
+    (driver,) = controllers(ports_of(world, store).reconcile_ports, quotas.ledger, settings=ControllerSettings())
     await driver.start()
     held = await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=1))
     await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
@@ -97,8 +97,8 @@ async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organizatio
     await store.delete(Organization, ORG, uid=organization.uid)
     await world.clock.sleep(30)
     assert (await store.get(Quota, ORG)).is_deleting, "something is held"
-    with pytest.raises((OrganizationGoes, NotFound)):
-        await quotas.ledger.take(renamed(held), log=())
+    with pytest.raises((OrganizationDeleting, NotFound)):
+        await quotas.ledger.reserve(renamed(held), log=())
     await quotas.ledger.release(held.name, check=lambda _: None)
 
     async def is_gone() -> bool:
@@ -109,10 +109,10 @@ async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organizatio
     left = (await store.list(Allocation)).items
     assert {row.spec.life for row in left} == {"released"}, "what was used is known still"
     assert held.name in {row.name for row in left}
-    retention = Retention(store, clock=world.clock, leader=SingleProcess(), usage_kept=timedelta(days=2))
-    assert await retention.forget() == 0
+    retention = UsageRetention(store, clock=world.clock, leader=SingleProcess(), retention=timedelta(days=2))
+    assert await retention.delete_expired() == 0
     await world.clock.sleep(50 * HOUR_S)
-    assert await retention.forget() == len(left)
+    assert await retention.delete_expired() == len(left)
     await driver.stop()
     await store.close()
 
@@ -125,7 +125,7 @@ def renamed(row: Allocation) -> Allocation:
 @options(seeds=[0])
 async def test_limits_of_a_project_go_with_it(world: World) -> None:
     store, quotas = await opened(world)
-    (driver,) = drivers(ports_of(world, store).reconcile_ports, quotas.ledger, settings=ControllerSettings())
+    (driver,) = controllers(ports_of(world, store).reconcile_ports, quotas.ledger, settings=ControllerSettings())
     await driver.start()
     await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
     await world.clock.sleep(5)
@@ -146,7 +146,7 @@ def monitor_of(
 ) -> tuple[Monitor, CollectorRegistry]:
     metrics = CollectorRegistry()
     return Monitor(
-        store, quotas.ledger, clock=world.clock, leader=SingleProcess(), metrics=metrics, every_s=every_s
+        store, quotas.ledger, clock=world.clock, leader=SingleProcess(), metrics=metrics, interval_s=every_s
     ), metrics
 
 
@@ -156,7 +156,7 @@ async def test_the_monitor_finds_nothing_wrong_while_everybody_writes(world: Wor
     monitor, metrics = monitor_of(world, store, quotas)
     asking_all = asyncio.ensure_future(many(quotas, world, 30))
     while not asking_all.done():
-        await monitor.look()
+        await monitor.check_all()
         await world.clock.sleep(0.01)
     await asking_all
     assert metrics.get_sample_value("remuda_quota_drift") == 0
@@ -175,14 +175,14 @@ async def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows(world: W
     wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
     await store.update(msgspec.structs.replace(head, spec=wrong))
     with capture_logs() as lines:
-        await monitor.look()
+        await monitor.check_all()
         assert metrics.get_sample_value("remuda_quota_drift") == 1
         assert await drift_of(store, ORG) is not None, "once is not enough"
-        await monitor.look()
-    assert {line["event"] for line in lines} == {"quota head differs from its rows"}
+        await monitor.check_all()
+    assert {line["event"] for line in lines} == {"quota record differs from its allocations"}
     assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
     assert await drift_of(store, ORG) is None
-    await monitor.look()
+    await monitor.check_all()
     assert metrics.get_sample_value("remuda_quota_drift") == 0
     await check_invariant(store, ORG)
     assert used_in(await store.get(Quota, ORG)) == 5
@@ -195,16 +195,16 @@ async def test_an_organization_with_very_many_rows_is_looked_at_less_often(world
     for number in range(3):
         await quotas.allocations.allocate(context(world, f"key-{number}"), *WHERE, asking(f"owner-{number}", servers=1))
     world.invariants.clear()
-    monitor, metrics = monitor_of(world, store, quotas, every_s=0.01)  # three rows are very many for that
+    monitor, metrics = monitor_of(world, store, quotas, every_s=0.01)  # three allocations are very many for that
     head = await store.get(Quota, ORG)
     wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
     await store.update(msgspec.structs.replace(head, spec=wrong))
-    await monitor.look()
-    await monitor.look()
+    await monitor.check_all()
+    await monitor.check_all()
     assert metrics.get_sample_value("remuda_quota_drift") == 1, "it is still known to be wrong"
     assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 0, "and was not looked at again"
     await world.clock.sleep(pause_s(3, 0.01))
-    await monitor.look()
+    await monitor.check_all()
     assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
     assert metrics.get_sample_value("remuda_quota_drift") == 0
     await check_invariant(store, ORG)
@@ -214,21 +214,21 @@ async def test_an_organization_with_very_many_rows_is_looked_at_less_often(world
 @options(seeds=[0])
 async def test_usage_is_forgotten_when_nobody_may_ask_for_it_any_more(world: World) -> None:
     store, quotas = await opened(world)
-    retention = Retention(store, clock=world.clock, leader=SingleProcess(), usage_kept=timedelta(hours=30))
+    retention = UsageRetention(store, clock=world.clock, leader=SingleProcess(), retention=timedelta(hours=30))
     there = quota_client(quotas, world.randomness, *WHERE)
     first, second = await there.allocate("owner-1", 1), await there.allocate("owner-2", 1)
     assert first is not None
     assert second is not None
     await there.release(first)
     await world.clock.sleep(29 * HOUR_S)
-    assert await retention.forget() == 0
+    assert await retention.delete_expired() == 0
     await world.clock.sleep(2 * HOUR_S)
-    assert await retention.forget() == 1
+    assert await retention.delete_expired() == 1
     assert [row.name for row in (await store.list(Allocation)).items] == [second], "what is held stays"
-    assert await retention.forget() == 0
+    assert await retention.delete_expired() == 0
     await there.release(second)
-    hasty = Retention(store, clock=world.clock, leader=SingleProcess(), usage_kept=timedelta(0))
-    assert await hasty.forget() == 0, "a name that keeps late writers out stays for a day"
+    hasty = UsageRetention(store, clock=world.clock, leader=SingleProcess(), retention=timedelta(0))
+    assert await hasty.delete_expired() == 0, "a name that keeps late writers out stays for a day"
     await world.clock.sleep(25 * HOUR_S)
-    assert await hasty.forget() == 1
+    assert await hasty.delete_expired() == 1
     await store.close()

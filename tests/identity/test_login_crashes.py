@@ -43,7 +43,7 @@ async def opened(world: World) -> AsyncIterator[LoginEnvironment]:
     store = open_simulated(world, registry())
     service = new_services(world, store)
     ports = ReconcilePorts(store=store, clock=world.clock, randomness=world.randomness, log=store)
-    drivers = controllers.drivers(ports, service.tokens.sessions, service.tokens.keys)
+    drivers = controllers.controllers(ports, service.tokens.sessions, service.tokens.keys)
     for driver in drivers:
         await driver.start()
     try:

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.http.audit import STREAM, SYSTEM, AuditRecord
 from remuda.identity.kinds.users import User, UserSpec, user_id
-from remuda.identity.operator_tokens import PATH, ROUTES, OperatorRequest, Operators, new_request, seal_request
+from remuda.identity.operator_tokens import PATH, ROUTES, OperatorRequest, OperatorTokens, new_request, seal_request
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
@@ -25,15 +25,15 @@ from tests.kit.simulation.store import SEALER
 ANN = "ann@example.com"
 
 
-def operators(world: World, store: SqliteStore) -> Operators:
+def operators(world: World, store: SqliteStore) -> OperatorTokens:
     over: dict[str, Any] = {"store": store, "clock": world.clock}
     settings = IdentitySettings()
     more: dict[str, Any] = {**over, "randomness": world.randomness, "settings": settings}
     tokens = Tokens(**more, keys=SigningKeys(**more))
-    return Operators(**over, log=store, sealer=SEALER, tokens=tokens)
+    return OperatorTokens(**over, log=store, sealer=SEALER, tokens=tokens)
 
 
-def asked(api: IdentityApi[Operators], subject: str = ANN, **changes: Any) -> OperatorRequest:
+def asked(api: IdentityApi[OperatorTokens], subject: str = ANN, **changes: Any) -> OperatorRequest:
     request = new_request(
         clock=api.world.clock,
         randomness=api.world.randomness,
@@ -45,22 +45,22 @@ def asked(api: IdentityApi[Operators], subject: str = ANN, **changes: Any) -> Op
     return msgspec.structs.replace(request, **changes)
 
 
-async def send(api: IdentityApi[Operators], request: OperatorRequest, sealer: Sealer = SEALER) -> Any:
+async def send(api: IdentityApi[OperatorTokens], request: OperatorRequest, sealer: Sealer = SEALER) -> Any:
     return await api.ask(None).post(PATH, {"request": seal_request(request, sealer).reveal()})
 
 
-async def add(api: IdentityApi[Operators], subject: str = ANN, state: Any = "active") -> None:
+async def add(api: IdentityApi[OperatorTokens], subject: str = ANN, state: Any = "active") -> None:
     user = User(metadata=Metadata(name=user_id(subject)), spec=UserSpec(subject=subject, state=state))
     await api.store.create(user)
 
 
-async def records(api: IdentityApi[Operators]) -> list[AuditRecord]:
+async def records(api: IdentityApi[OperatorTokens]) -> list[AuditRecord]:
     page = await api.store.read(STREAM, SYSTEM)
     return [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
 
 
 def test_who_has_the_keys_has_a_short_token_on_record() -> None:
-    async def scenario(api: IdentityApi[Operators]) -> None:
+    async def scenario(api: IdentityApi[OperatorTokens]) -> None:
         await add(api)
         for subject in (ANN, "Ann@Example.com", user_id(ANN)):
             reply = await send(api, asked(api, subject))
@@ -90,7 +90,7 @@ async def test_the_organizations_that_the_token_reaches_are_told_too(identity: I
         operator="root",
         reason="locked out",
     )
-    await identity.app.services.operators.issue(request)
+    await identity.app.services.operator_tokens.issue(request)
     root = identity.client(identity.root)
     told = {each: (await root.get(f"{ORGANIZATIONS}/{each}/audit")).json for each in (acme, globex)}
     actors = {each: [record["actor"]["subject"] for record in records] for each, records in told.items()}
@@ -99,7 +99,7 @@ async def test_the_organizations_that_the_token_reaches_are_told_too(identity: I
 
 
 def test_a_request_is_good_once_and_for_a_minute() -> None:
-    async def scenario(api: IdentityApi[Operators]) -> None:
+    async def scenario(api: IdentityApi[OperatorTokens]) -> None:
         await add(api)
         request = asked(api)
         assert (await send(api, request)).status == 200
@@ -117,7 +117,7 @@ def test_a_request_is_good_once_and_for_a_minute() -> None:
 
 
 def test_other_keys_other_texts_and_other_seals_are_worth_nothing() -> None:
-    async def scenario(api: IdentityApi[Operators]) -> None:
+    async def scenario(api: IdentityApi[OperatorTokens]) -> None:
         await add(api)
         strange = Sealer(Keyring(SealingKey("test", b"x" * 32)))
         assert (await send(api, asked(api), strange)).status == 401
@@ -133,11 +133,11 @@ def test_other_keys_other_texts_and_other_seals_are_worth_nothing() -> None:
 
 
 def test_a_token_is_for_a_user_who_is_there_and_active_and_for_no_longer_than_an_hour() -> None:
-    async def scenario(api: IdentityApi[Operators]) -> None:
+    async def scenario(api: IdentityApi[OperatorTokens]) -> None:
         await add(api)
         await add(api, "bob@example.com", "suspended")
         for request, told in (
-            (asked(api, "nobody@example.com"), "'nobody@example.com' is no user"),
+            (asked(api, "nobody@example.com"), "'nobody@example.com' is not a user"),
             (asked(api, "bob@example.com"), "'bob@example.com' is suspended"),
             (asked(api, life_s=3601), "is not between a second and an hour"),
             (asked(api, life_s=0), "is not between a second and an hour"),
@@ -151,7 +151,7 @@ def test_a_token_is_for_a_user_who_is_there_and_active_and_for_no_longer_than_an
 
 
 def test_while_no_process_runs_the_request_is_carried_out_on_the_store_itself() -> None:
-    async def scenario(api: IdentityApi[Operators]) -> None:
+    async def scenario(api: IdentityApi[OperatorTokens]) -> None:
         await add(api)
         request = asked(api)
         told = await api.service.issue(request)

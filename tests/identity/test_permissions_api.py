@@ -9,7 +9,7 @@ from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.identity.kinds.roles import Role, RoleSpec
 from remuda.identity.kinds.tokens import Revocation, RevocationSpec
 from remuda.identity.rbac import routes as api
-from remuda.identity.rbac.roles import BUILT_IN, rights_of, role_id, seed_roles
+from remuda.identity.rbac.roles import BUILT_IN, permissions_of, role_id, seed_roles
 from remuda.identity.rbac.schema import AclRead, access_of, read_acl
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
@@ -38,7 +38,7 @@ def rights_api(_world: World, store: SqliteStore) -> Permissions:
 
 def full(name: str) -> Principal:
     """Return whoever has a built-in role in the organization."""
-    held = rights_of(BUILT_IN[name])
+    held = permissions_of(BUILT_IN[name])
     inside = OrganizationAccess(held.organization, {PROJECT: held.project})
     return Principal(subject=f"{name}@example.com", type="user", access=AccessList(held.everywhere, {ORG: inside}))
 
@@ -174,6 +174,6 @@ def test_what_is_revoked_can_be_watched() -> None:
 
 def test_no_role_of_a_group_holds_the_right_that_services_follow_revocations_by() -> None:
     for spec in BUILT_IN.values():
-        held = rights_of(spec)
+        held = permissions_of(spec)
         assert (api.REVOCATIONS.permission in held.everywhere) == spec.protected
         assert api.REVOCATIONS.permission not in held.organization | held.project

@@ -34,31 +34,31 @@ def group(name: str, *roles: str, issuer: str = OTHERS) -> dict[str, Any]:
     [
         (
             user("*", "platform-reader", issuer="uni"),
-            r"role_bindings\[0\].subject is everybody of our own issuer: name",
+            r"role_bindings\[0\].subject matches all users of our own issuer: name",
         ),
-        (user("*", "platform-reader", issuer=OURS), r"role_bindings\[0\].subject is everybody of our own issuer"),
+        (user("*", "platform-reader", issuer=OURS), r"role_bindings\[0\].subject matches all users of our own issuer"),
         (
             user("Ann@example.com", "platform-reader"),
             r"role_bindings\[0\].subject has capital letters: write it in low",
         ),
-        (user(" ann@example.com", "platform-reader"), r"role_bindings\[0\].subject is empty or has blanks"),
+        (user(" ann@example.com", "platform-reader"), r"role_bindings\[0\].subject is empty or has surrounding spaces"),
         (user("", "platform-reader"), r"role_bindings\[0\].subject is empty"),
         (user("ann@example.com"), r"role_bindings\[0\].roles names no role: name one"),
         (
             user("ann@example.com", "platform-reader", issuer="login"),
-            r"role_bindings\[0\].issuer is no issuer: write uni",
+            r"role_bindings\[0\].issuer is not an issuer: write uni",
         ),
         ({"platform_administrators": ("Ann@example.com",)}, r"platform_administrators\[0\] has capital letters"),
-        ({"platform_administrators": ("ann@example.com", "*")}, r"platform_administrators\[1\] is everybody"),
+        ({"platform_administrators": ("ann@example.com", "*")}, r"platform_administrators\[1\] matches all users"),
         (group("ops", "platform-reader", issuer="uni"), r"group_bindings\[0\].issuer is our own: name an external"),
         (group("ops", "platform-reader", issuer=OURS), r"group_bindings\[0\].issuer is our own"),
-        (group("ops", "platform-reader", issuer="login"), r"group_bindings\[0\].issuer is no issuer"),
+        (group("ops", "platform-reader", issuer="login"), r"group_bindings\[0\].issuer is not an issuer"),
         (group("*", "platform-reader"), r"group_bindings\[0\].group is not the name of one group: name one group"),
         (group("", "platform-reader"), r"group_bindings\[0\].group is not the name of one group"),
         (group("ops"), r"group_bindings\[0\].roles names no role"),
         (
             group("ops", "platform-administrator"),
-            r"group_bindings\[0\].roles gives a group the role platform-administrator, which writes identity:",
+            r"group_bindings\[0\].roles binds a group to the role platform-administrator, which writes identity:",
         ),
         ({"system_accounts": {"robot": SystemAccount(role="")}}, r"system_accounts.robot.role names no role"),
     ],
@@ -81,7 +81,7 @@ async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
 def test_a_role_that_there_is_not_is_refused_at_the_start(settings: dict[str, Any], place: str) -> None:
     async def scenario(permissions: PermissionEnvironment) -> None:
         known = "administrator, auditor, compute-service"
-        with pytest.raises(Invalid, match=f"{place} names the role plattform-reader, which there is not: .*{known}"):
+        with pytest.raises(Invalid, match=f"{place} names the role plattform-reader, which does not exist: .*{known}"):
             await permissions.rights.check()
 
     run_permissions(scenario, **settings)
@@ -99,7 +99,7 @@ def test_a_group_of_another_issuer_never_writes_to_who_may_do_what(resource: str
         operations: tuple[Verb, ...] = ("read", "update")
         grants = (Grant(name=f"identity:{resource}", operations=operations), Grant(name="a:b", operations=operations))
         role = await permissions.role("late", RoleScopes(everywhere=grants))
-        with pytest.raises(Invalid, match=f"gives a group the role late, which writes identity:{resource}"):
+        with pytest.raises(Invalid, match=f"binds a group to the role late, which writes identity:{resource}"):
             await Permissions(store=permissions.store, settings=late).check()
 
         standing = await Permissions(store=permissions.store, settings=late).of_outsider(

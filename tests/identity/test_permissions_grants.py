@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal, Verb
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
-from remuda.identity.rbac.roles import BUILT_IN, is_grantable, rights_of, role_id
+from remuda.identity.rbac.roles import BUILT_IN, is_grantable, permissions_of, role_id
 from remuda.kernel.errors import Forbidden, Malformed, RemudaError
 from remuda.store.objects import Metadata
 from tests.kit.identity.permissions import PermissionEnvironment
@@ -22,7 +22,7 @@ def role(name: str) -> Role:
 
 def holder(name: str, organization: str = ORG) -> Principal:
     """Return whoever has a role in full: through a group that a project lists."""
-    held = rights_of(BUILT_IN[name])
+    held = permissions_of(BUILT_IN[name])
     inside = OrganizationAccess(held.organization, {PROJECT: held.project})
     access = AccessList(everywhere=held.everywhere, organizations={organization: inside})
     return Principal(subject=name, type="user", access=access)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes
-from remuda.identity.rbac.roles import BUILT_IN, rights_of, role_id, seed_roles
+from remuda.identity.rbac.roles import BUILT_IN, permissions_of, role_id, seed_roles
 from remuda.resources.conventions import NAME
 from tests.kit.environment import options
 from tests.kit.identity.builtin_roles import EXPECTED
@@ -33,7 +33,7 @@ PROTECTED = {name for name in IDS if name.startswith("platform-") or name.endswi
 @pytest.mark.parametrize("name", IDS)
 def test_a_built_in_role_is_what_existing_installations_know(name: str) -> None:
     assert role_id(name) == IDS[name]
-    assert rights_of(BUILT_IN[name]) == EXPECTED[name]
+    assert permissions_of(BUILT_IN[name]) == EXPECTED[name]
     assert BUILT_IN[name].protected == (name in PROTECTED)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import Project
-from remuda.identity.quotas.writer import Closing
+from remuda.identity.quotas.writer import ProjectCloser
 from remuda.resources.conventions import PROJECT
 from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment
 from tests.kit.identity.launch import run_identity
@@ -58,6 +58,6 @@ def test_a_look_at_the_rows_alone_would_not_do(monkeypatch: pytest.MonkeyPatch) 
     async def is_closed(*_: object) -> bool:
         return True
 
-    monkeypatch.setattr(Closing, "close", is_closed)
+    monkeypatch.setattr(ProjectCloser, "close", is_closed)
     with pytest.raises(AssertionError, match="seed"):
         test_whoever_takes_something_in_a_project_that_goes_keeps_it_or_is_told_that_it_is_gone()

@@ -1,7 +1,7 @@
 """Quotas and allocations over HTTP: what clients of the reference rely on, and what we add to it."""
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.schema import allocation_id
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.quotas import (
     BASE,
@@ -219,7 +219,7 @@ async def test_one_owner_has_one_allocation(quotas: IdentityApi[Quotas]) -> None
     await client.post(f"{ROWS}/{row}/confirm")
     reply = await client.post(ROWS, asked(servers=1))
     assert reply.status == 409
-    assert "owner-1 has an allocation" in reply.json["error_description"]
+    assert "owner-1 already has an allocation" in reply.json["error_description"]
     await client.delete(f"{ROWS}/{row}")
     await made(client, asked(servers=1))
 

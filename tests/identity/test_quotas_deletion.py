@@ -32,10 +32,7 @@ async def test_who_wants_something_of_an_organization_that_goes_is_told_that_it_
     back = expect(await root.post(rows, wanted("owner-2")), 201)["metadata"]["id"]
     expect(await root.delete(f"{rows}/{back}"), 202)
     expect(await root.delete(path), 202)
-    sentence = (
-        f"The organization {acme} is being deleted, so nothing new can be held in it: "
-        "ask for it in another organization."
-    )
+    sentence = f"The organization {acme} is being deleted and accepts no allocations: use another organization."
     for asked in (rows, f"{rows}/{back}/renew", f"{path}/projects/{den}/allocations"):
         body = None if asked.endswith("renew") else wanted("owner-3")
         refused = await root.post(asked, body)

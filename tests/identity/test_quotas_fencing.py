@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Intent
-from remuda.identity.quotas.intents import Settling
+from remuda.identity.quotas.intents import Intents
 from remuda.identity.quotas.ledger import Ledger
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
@@ -98,23 +98,23 @@ async def test_what_was_never_confirmed_ends_for_good_as_well(quotas: IdentityAp
 async def test_who_renews_while_it_ends_for_good_is_late(
     quotas: IdentityApi[Quotas], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = Settling.end_open
+    plain = Intents.complete_open
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=1))}"
     await client.delete(row)
 
-    async def end_open(settling: Settling, organization: str, name: str) -> None:
-        monkeypatch.setattr(Settling, "end_open", plain)
+    async def end_open(settling: Intents, organization: str, name: str) -> None:
+        monkeypatch.setattr(Intents, "complete_open", plain)
         assert (await client.send("DELETE", row, query={"turn": "1"})).status == 202
         await plain(settling, organization, name)
 
-    monkeypatch.setattr(Settling, "end_open", end_open)
+    monkeypatch.setattr(Intents, "complete_open", end_open)
     assert await _renew(client, row, 0) == 412
     assert (await quota(client))["used"] == 0
 
 
 def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, is_noted, goes_on = Ledger._carry_out, asyncio.Event(), asyncio.Event()
+    plain, is_noted, goes_on = Ledger._apply_update, asyncio.Event(), asyncio.Event()
 
     async def carry_out(ledger: Ledger, organization: str, intent: Intent, *row_edit_log: Any) -> Allocation:
         if intent.turn and not is_noted.is_set():
@@ -125,7 +125,7 @@ def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(monk
     async def scenario(api: IdentityApi[Quotas]) -> None:
         client = api.ask(SERVICE)
         row = f"{ROWS}/{await made(client, asked(servers=5))}"
-        monkeypatch.setattr(Ledger, "_carry_out", carry_out)
+        monkeypatch.setattr(Ledger, "_apply_update", carry_out)
         changing = asyncio.ensure_future(_change(client, row, 4, turn=2))
         await is_noted.wait()
         assert (await _change(client, row, 1, turn=1)).status == 412

@@ -21,7 +21,7 @@ from tests.kit.identity.tenancy import (
 from tests.kit.identity.tenancy_controllers import TenancyControllers, tenancy_controllers
 from tests.kit.simulation.runner import World, simulate
 
-GOES = ": what is there goes by itself; if it does not, it says itself what keeps it, and an operator can let go of it"
+GOES = ", deleted first; if one stays, its own conditions name the cause, and an operator can remove its reference"
 
 
 def run_tenancy_controllers(
@@ -101,15 +101,15 @@ async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: 
     assert (await tenancy.api.ask(PLATFORM).delete(path)).status == 202
     await tenancy.rest()
     condition = await tenancy.available(Project, inside)
-    named = "4 things: server a-row of region; server b-row of region; server c-row of region; and more"
-    assert (condition.reason, condition.message) == ("InUse", f"in use by what it still pays for, {named}")
+    named = "4 objects: server a-row of region; server b-row of region; server c-row of region; and more"
+    assert (condition.reason, condition.message) == ("InUse", f"in use by allocations of {named}")
     for name in ("a-row", "b-row", "c-row"):
         await tenancy.allocate(home, inside, name, "released")
     await tenancy.allocate(home, inside, "e-row", "unconfirmed")
     await tenancy.allocate(home, inside, "e-row", "released")
     await tenancy.rest()
     message = (await tenancy.available(Project, inside)).message
-    assert message == "in use by what it still pays for, 1 thing: server d-row of region"
+    assert message == "in use by allocations of 1 object: server d-row of region"
     await tenancy.look_again()
     await tenancy.allocate(home, inside, "d-row", "released")
     await tenancy.rest()
@@ -207,7 +207,7 @@ async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is
     condition = await tenancy.available(Organization, loser)
     assert (condition.reason, condition.message) == (
         "DomainTaken",
-        f"another organization has the domain {wish}",
+        f"another organization owns the domain {wish}",
     )
     await tenancy.look_again()
     assert (await tenancy.api.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202

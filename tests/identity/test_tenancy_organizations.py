@@ -310,7 +310,7 @@ async def test_a_domain_that_another_organization_has_is_refused(tenancy: Tenanc
     ):
         assert refusal(reply) == (
             422,
-            "spec.domain belongs to another organization: choose another, or have it given up there.",
+            "spec.domain belongs to another organization: choose another, or release it there.",
         )
     assert (await client.put(f"{ORGANIZATIONS}/{first}", with_domain())).status == 200
     assert (await client.delete(f"{ORGANIZATIONS}/{first}")).status == 202

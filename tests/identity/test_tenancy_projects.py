@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remuda.identity.kinds.tenancy import IN_CARE, Project
+from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, Project
 from tests.kit.identity.resource_api import everywhere, member
 from tests.kit.identity.tenancy import (
     ABSENT,
@@ -59,7 +59,7 @@ async def test_a_new_project_is_pending_belongs_to_its_organization_and_is_owned
     assert (await boss.get(path)).json == reply.json
     stored = (await tenancy.store.get(Project, metadata["id"])).metadata
     assert [owner.name for owner in stored.owner_references] == [home]
-    assert stored.finalizers == (IN_CARE,)
+    assert stored.finalizers == (CONTROLLER_FINALIZER,)
 
 
 async def test_the_same_request_under_its_key_makes_one_project(tenancy: TenancyApi) -> None:
@@ -192,11 +192,11 @@ async def test_a_reference_is_put_and_taken_away_as_often_as_one_likes(tenancy: 
     for _ in range(2):
         reply = await region.put(path)
         assert (reply.status, reply.body) == (201, b"")
-        assert (await tenancy.store.get(Project, name)).metadata.finalizers == (IN_CARE, REFERENCE)
+        assert (await tenancy.store.get(Project, name)).metadata.finalizers == (CONTROLLER_FINALIZER, REFERENCE)
     for _ in range(2):
         reply = await region.delete(path)
         assert (reply.status, reply.body) == (204, b"")
-        assert (await tenancy.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
+        assert (await tenancy.store.get(Project, name)).metadata.finalizers == (CONTROLLER_FINALIZER,)
 
 
 async def test_references_are_for_those_who_have_the_right_and_for_projects_that_are_there(
@@ -218,7 +218,7 @@ async def test_references_are_for_those_who_have_the_right_and_for_projects_that
 @pytest.mark.parametrize(
     "reference",
     [
-        IN_CARE,
+        CONTROLLER_FINALIZER,
         "foregroundDeletion",
         "remuda/in-use",
         "unikorn",
@@ -235,7 +235,7 @@ async def test_what_is_no_reference_of_another_services_is_refused(tenancy: Tena
     path = reference_at(f"{projects_of(home)}/{name}", reference.replace(" ", "%2520"))
     assert (await tenancy.ask(REGION).put(path)).status == 422
     assert (await tenancy.ask(REGION).delete(path)).status == 422
-    assert (await tenancy.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
+    assert (await tenancy.store.get(Project, name)).metadata.finalizers == (CONTROLLER_FINALIZER,)
 
 
 async def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_one(tenancy: TenancyApi) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAssertion, UsedAssertionSpec
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
 from remuda.identity.kinds.users import User
-from remuda.identity.tokens.controller import drivers
+from remuda.identity.tokens.controller import controllers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import RefreshToken, ReusedError
 from remuda.kernel.errors import NotFound
@@ -39,7 +39,7 @@ async def access_token(oauth: OAuthEnvironment, user: User, session: Session) ->
 async def settle(oauth: OAuthEnvironment, *, seconds: float) -> None:
     """Let the controllers work for a while."""
     ports = ReconcilePorts(store=oauth.store, clock=oauth.clock, randomness=oauth.world.randomness, log=oauth.store)
-    working = drivers(ports, oauth.api.sessions, oauth.api.keys)
+    working = controllers(ports, oauth.api.sessions, oauth.api.keys)
     for driver in working:
         await driver.start()
     await oauth.clock.sleep(seconds)

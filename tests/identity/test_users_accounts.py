@@ -8,7 +8,7 @@ import pytest
 from remuda.access.principal import Context
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Revocation
-from remuda.identity.kinds.users import KEEPS_ACCOUNT, Group, ServiceAccount
+from remuda.identity.kinds.users import TOKENS_FINALIZER, Group, ServiceAccount
 from remuda.identity.tokens.bearer import Bearers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import Sessions
@@ -158,7 +158,7 @@ async def test_the_accounts_of_an_organization_go_with_it_and_their_tokens_are_r
 ) -> None:
     made = told(await people.ask(CLERK).post(ACCOUNTS, robot()), 201)
     stored = await people.store.get(ServiceAccount, made["metadata"]["id"])
-    assert stored.metadata.finalizers == (KEEPS_ACCOUNT,)
+    assert stored.metadata.finalizers == (TOKENS_FINALIZER,)
     organization = await people.store.get(Organization, ORG)
     await people.store.delete(Organization, ORG, uid=organization.uid)
     assert not await is_good(people, made["status"]["accessToken"])

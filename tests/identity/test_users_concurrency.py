@@ -10,7 +10,7 @@ import pytest
 from remuda.access.principal import Context
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
 from remuda.identity.users.controller import GroupController
-from remuda.identity.users.memberships import Joining, take
+from remuda.identity.users.memberships import Memberships, lock_and_change
 from remuda.identity.users.rules import Member, is_in, membership_of
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
 from remuda.kernel.errors import Conflict, Malformed, ResponseNotStored
@@ -70,8 +70,8 @@ async def test_what_another_operation_has_in_hand_cannot_be_changed_until_that_i
     ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com')), 201)['metadata']['id']}"
     robby = told(await clerk.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
     await open_operation(people)
-    await take(people.store, OrganizationUser, ANN.id, OPERATION)
-    await take(people.store, ServiceAccount, robby, OPERATION)
+    await lock_and_change(people.store, OrganizationUser, ANN.id, OPERATION)
+    await lock_and_change(people.store, ServiceAccount, robby, OPERATION)
     assert refusal(await clerk.put(ann, user("ann@example.com", state="suspended")), 409)
     assert refusal(await clerk.post(USERS, user("ann@example.com")), 409)
     assert refusal(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 409)
@@ -86,13 +86,13 @@ async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_jud
 ) -> None:
     told(await people.ask(CLERK).post(USERS, user("ann@example.com")), 201)
     changed, removed = await make_group(people.store, "one", READER), await make_group(people.store, "two")
-    joining = Joining(people.store)
+    joining = Memberships(people.store)
     for group in (changed, removed):  # its roles were others; or it was in there already, and nobody judged them
         with pytest.raises(Conflict):
-            await joining.settle(OPERATION, ANN, [group], judged={changed: ()})
+            await joining.update(OPERATION, ANN, [group], judged={changed: ()})
         assert not is_in(await people.store.get(Group, group), ANN)
     with pytest.raises(Malformed, match="does not exist"):
-        await joining.settle(OPERATION, ANN, [OPERATION], judged={OPERATION: ()})
+        await joining.update(OPERATION, ANN, [OPERATION], judged={OPERATION: ()})
 
 
 async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_operation(
@@ -102,9 +102,9 @@ async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_ope
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     bob = told(await clerk.post(USERS, user("bob@example.com")), 201)["metadata"]["id"]
     confirmed, emptied, left = [await make_group(people.store, name) for name in ("a", "b", "c")]
-    joining, judged = Joining(people.store), {confirmed: (), emptied: (), left: ()}
+    joining, judged = Memberships(people.store), {confirmed: (), emptied: (), left: ()}
     await open_operation(people)
-    await joining.settle(OPERATION, ANN, [confirmed, emptied, left], judged=judged)
+    await joining.update(OPERATION, ANN, [confirmed, emptied, left], judged=judged)
     told(await clerk.put(f"{GROUPS}/{confirmed}", crew(userIDs=[ANN.id, bob])), 200)
     told(await clerk.put(f"{GROUPS}/{emptied}", crew()), 200)
     await joining.restore(OPERATION, ANN)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.identity.users.memberships import Joining
+from remuda.identity.users.memberships import Memberships
 from remuda.identity.users.sagas import (
     CREATE_ACCOUNT,
     CREATE_USER,
@@ -29,7 +29,7 @@ def test_an_undo_that_forgets_the_groups_is_found(proof: Proof, monkeypatch: pyt
     async def forget(*_arguments: object, **_options: object) -> None:
         """Restore nothing."""
 
-    monkeypatch.setattr(Joining, "restore", forget)
+    monkeypatch.setattr(Memberships, "restore", forget)
     with pytest.raises(AssertionError):
         _run_all(proof)
 

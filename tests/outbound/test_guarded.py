@@ -18,7 +18,7 @@ NOT_PLAIN = ("it is not a plain http or https URL", False)
 
 async def test_an_answer_is_read_and_nothing_is_asked_for_packed() -> None:
     async with serving(saying(b"hello ", b"world")) as served:
-        guarded = GuardedFetcher(resolve=Names({"images.example": [["127.0.0.1"]]}), policy=HERE)
+        guarded = GuardedFetcher(resolve=Names({"images.example": [["127.0.0.1"]]}), reach=HERE)
         url = served.url("images.example", "/a%20b?c=d")
         assert await fetched(guarded, url, {"Range": "bytes=0-1"}) == (200, b"hello world")
         head = served.asked[0].lower()
@@ -30,13 +30,13 @@ async def test_an_answer_is_read_and_nothing_is_asked_for_packed() -> None:
 
 async def test_packed_content_is_not_unpacked() -> None:
     async with serving(saying(b"\x1f\x8bpacked", headers="content-encoding: gzip\r\n")) as served:
-        assert await fetched(GuardedFetcher(resolve=NO_NAMES, policy=HERE), served.url()) == (200, b"\x1f\x8bpacked")
+        assert await fetched(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url()) == (200, b"\x1f\x8bpacked")
 
 
 async def test_any_status_is_an_answer() -> None:
     for status in (404, 500, 304, 302):
         async with serving(saying(status=f"{status} So")) as served:
-            assert await fetched(GuardedFetcher(resolve=NO_NAMES, policy=HERE), served.url()) == (status, b"")
+            assert await fetched(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url()) == (status, b"")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ async def test_an_inner_number_is_refused(url: str) -> None:
 )
 async def test_an_odd_address_is_refused_before_anybody_is_asked(url: str) -> None:
     names = Names({})
-    assert await refusal_of(GuardedFetcher(resolve=names, policy=HERE), url) == NOT_PLAIN
+    assert await refusal_of(GuardedFetcher(resolve=names, reach=HERE), url) == NOT_PLAIN
     assert names.asked == []
 
 
@@ -86,7 +86,7 @@ async def test_a_name_that_changes_its_mind_is_asked_once() -> None:
     names = Names({"rebinding.example": [["127.0.0.2"], ["127.0.0.1"]]})
     reach = AddressPolicy((ip_network("127.0.0.2/32"),))
     async with serving(saying(b"the checked one"), at="127.0.0.2") as served:
-        assert await fetched(GuardedFetcher(resolve=names, policy=reach), served.url("rebinding.example")) == (
+        assert await fetched(GuardedFetcher(resolve=names, reach=reach), served.url("rebinding.example")) == (
             *(200, b"the checked one"),
         )
         assert names.asked == ["rebinding.example"]
@@ -97,7 +97,7 @@ async def test_a_name_that_changes_its_mind_between_redirects_is_checked_again()
     reach = AddressPolicy((ip_network("127.0.0.2/32"),))
     async with serving(redirecting("/again"), at="127.0.0.2") as served:
         assert (
-            await refusal_of(GuardedFetcher(resolve=names, policy=reach), served.url("rebinding.example")) == NOT_PUBLIC
+            await refusal_of(GuardedFetcher(resolve=names, reach=reach), served.url("rebinding.example")) == NOT_PUBLIC
         )
         assert (names.asked, len(served.asked)) == (["rebinding.example"] * 2, 1)
 
@@ -118,7 +118,7 @@ async def test_a_name_that_changes_its_mind_between_redirects_is_checked_again()
 )
 async def test_a_redirect_leads_nowhere_that_may_not_be_asked_for(location: str, refusal: tuple[str, bool]) -> None:
     names = Names({"images.example": [["127.0.0.2"]], "inner.example": [["10.0.0.1"]]})
-    guarded = GuardedFetcher(resolve=names, policy=AddressPolicy((ip_network("127.0.0.2/32"),)))
+    guarded = GuardedFetcher(resolve=names, reach=AddressPolicy((ip_network("127.0.0.2/32"),)))
     async with (
         serving(saying(b"an inner secret")) as inner,
         serving(redirecting(location.format(port=inner.port)), at="127.0.0.2") as outer,
@@ -135,7 +135,7 @@ async def test_a_redirect_is_followed_to_where_it_leads(status: int) -> None:
         serving(redirecting(second.url("second.example", "/b"), f"{status} Away")) as first,
     ):
         asked = {"Range": "bytes=0-511"}
-        assert await fetched(GuardedFetcher(resolve=names, policy=HERE), first.url("first.example"), asked) == (
+        assert await fetched(GuardedFetcher(resolve=names, reach=HERE), first.url("first.example"), asked) == (
             200,
             b"there",
         )
@@ -147,14 +147,14 @@ async def test_a_redirect_is_followed_to_where_it_leads(status: int) -> None:
 
 async def test_redirects_have_an_end() -> None:
     async with serving(redirecting("/again")) as served:
-        refusal = await refusal_of(GuardedFetcher(resolve=NO_NAMES, policy=HERE), served.url())
+        refusal = await refusal_of(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url())
         assert (refusal, len(served.asked)) == (("it redirects more than 5 times", False), 6)
 
 
 async def test_no_cookie_comes_back() -> None:
     giving = redirecting("/again\r\nset-cookie: tenant=secret; Path=/")
     async with serving(giving) as served:
-        guarded = GuardedFetcher(resolve=NO_NAMES, policy=HERE)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         for _ in range(2):
             await refusal_of(guarded, served.url())
         assert not any(b"cookie" in head.lower() for head in served.asked)
@@ -164,19 +164,19 @@ async def test_no_proxy_of_the_surroundings_is_used(monkeypatch: pytest.MonkeyPa
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with serving(saying(b"direct")) as served:
-        assert await fetched(GuardedFetcher(resolve=NO_NAMES, policy=HERE), served.url()) == (200, b"direct")
+        assert await fetched(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url()) == (200, b"direct")
 
 
 async def test_the_next_number_is_tried_where_one_does_not_answer() -> None:
     async with serving(saying(b"here"), at="127.0.0.2") as served:
         names = Names({"images.example": [["127.0.0.1", "127.0.0.3", "127.0.0.2"]]})
-        assert await fetched(GuardedFetcher(resolve=names, policy=HERE), served.url("images.example")) == (200, b"here")
+        assert await fetched(GuardedFetcher(resolve=names, reach=HERE), served.url("images.example")) == (200, b"here")
         none = Names({"images.example": [["127.0.0.1", "127.0.0.3"]]})
-        assert await refusal_of(GuardedFetcher(resolve=none, policy=HERE), served.url("images.example")) == (
+        assert await refusal_of(GuardedFetcher(resolve=none, reach=HERE), served.url("images.example")) == (
             *("it cannot be connected to", True),
         )
         nobody = Names({"images.example": [[]]})
-        assert await refusal_of(GuardedFetcher(resolve=nobody, policy=HERE), served.url("images.example")) == (
+        assert await refusal_of(GuardedFetcher(resolve=nobody, reach=HERE), served.url("images.example")) == (
             *("it cannot be connected to", True),
         )
 
@@ -184,7 +184,7 @@ async def test_the_next_number_is_tried_where_one_does_not_answer() -> None:
 async def test_a_mapped_number_can_be_connected_to() -> None:
     async with serving(saying(b"here")) as served:
         names = Names({"images.example": [["::ffff:127.0.0.1"]]})
-        assert await fetched(GuardedFetcher(resolve=names, policy=HERE), served.url("images.example")) == (200, b"here")
+        assert await fetched(GuardedFetcher(resolve=names, reach=HERE), served.url("images.example")) == (200, b"here")
 
 
 async def test_the_machines_own_resolver_is_checked_as_any_other() -> None:
@@ -192,7 +192,7 @@ async def test_the_machines_own_resolver_is_checked_as_any_other() -> None:
         guarded = GuardedFetcher(resolve=SystemResolver())
         assert await refusal_of(guarded, served.url("localhost")) == NOT_PUBLIC
         everywhere_here = AddressPolicy((*HERE.allowed, ip_network("::1/128")))
-        guarded = GuardedFetcher(resolve=SystemResolver(), policy=everywhere_here)
+        guarded = GuardedFetcher(resolve=SystemResolver(), reach=everywhere_here)
         assert await fetched(guarded, served.url("localhost")) == (200, b"here")
         assert await refusal_of(guarded, "http://nowhere.invalid/") == ("its name is unknown", True)
 
@@ -203,13 +203,13 @@ async def test_a_server_proves_by_its_certificate_that_it_has_the_name(tmp_path:
     asked_for: list[str | None] = []
     shown.sni_callback = lambda _, name, __: asked_for.append(name)
     async with serving(saying(b"proved"), tls=shown) as served:
-        guarded = GuardedFetcher(resolve=names, policy=HERE, tls=trusting)
+        guarded = GuardedFetcher(resolve=names, reach=HERE, tls=trusting)
         assert await fetched(guarded, served.url("images.example", scheme="https")) == (200, b"proved")
         for host in ("other.example", "127.0.0.1"):
             refusal = await refusal_of(guarded, served.url(host, scheme="https"))
             assert refusal == ("it cannot be connected to", True)
         assert asked_for[:2] == ["images.example", "other.example"]
-        stranger = GuardedFetcher(resolve=names, policy=HERE)
+        stranger = GuardedFetcher(resolve=names, reach=HERE)
         assert await refusal_of(stranger, served.url("images.example", scheme="https")) == (
             *("it cannot be connected to", True),
         )
@@ -218,7 +218,7 @@ async def test_a_server_proves_by_its_certificate_that_it_has_the_name(tmp_path:
 
 async def test_one_verifier_is_made_for_all_requests() -> None:
     async with serving(saying(b"here")) as served:
-        guarded = GuardedFetcher(resolve=NO_NAMES, policy=HERE)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         await asyncio.gather(*(fetched(guarded, served.url()) for _ in range(5)))
         assert isinstance(guarded._tls, ssl.SSLContext)
         assert guarded._tls.verify_mode == ssl.CERT_REQUIRED

@@ -33,18 +33,18 @@ async def trickling(writer: asyncio.StreamWriter) -> None:
 async def test_a_server_that_says_nothing_is_left() -> None:
     patient = FetchTimeouts(connect_s=5, stall_s=0.1)
     async with serving(silent) as served:
-        guarded = GuardedFetcher(resolve=NO_NAMES, policy=HERE, timeouts=patient)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=patient)
         assert await refusal_of(guarded, served.url()) == ("it does not respond correctly", True)
-        guarded = GuardedFetcher(resolve=NO_NAMES, policy=HERE, timeouts=replace(patient, stall_s=60))
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=replace(patient, stall_s=60))
         assert await refusal_of(guarded, served.url(), total_s=0.1) == ("it does not respond in time", True)
 
 
 async def test_a_server_that_stops_or_never_ends_is_left() -> None:
     slow = ("its response stalls or takes too long", True)
     async with serving(stalling) as stopped, serving(trickling) as endless:
-        hasty = GuardedFetcher(resolve=NO_NAMES, policy=HERE, timeouts=FetchTimeouts(stall_s=0.1))
+        hasty = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=FetchTimeouts(stall_s=0.1))
         assert await refusal_of(hasty, stopped.url()) == slow
-        guarded = GuardedFetcher(resolve=NO_NAMES, policy=HERE)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         assert await refusal_of(guarded, stopped.url(), total_s=0.2) == slow
         assert await refusal_of(guarded, endless.url(), total_s=0.2) == slow
 
@@ -54,7 +54,7 @@ async def test_a_resolver_that_hangs_is_left() -> None:
         await asyncio.sleep(60)
         return [host, port]
 
-    guarded = GuardedFetcher(resolve=hanging, policy=HERE)  # type: ignore[arg-type]  # it never gets to answering
+    guarded = GuardedFetcher(resolve=hanging, reach=HERE)  # type: ignore[arg-type]  # it never gets to answering
     assert await refusal_of(guarded, "http://images.example/", total_s=0.1) == ("it does not respond in time", True)
 
 
@@ -79,7 +79,7 @@ async def test_a_server_that_speaks_nonsense_is_left(said: bytes) -> None:
         writer.write(said)
 
     async with serving(nonsense) as served:
-        reason, _ = await refusal_of(GuardedFetcher(resolve=NO_NAMES, policy=HERE), served.url())
+        reason, _ = await refusal_of(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url())
         assert "127.0.0.1" not in reason
 
 
@@ -89,13 +89,13 @@ async def test_an_answer_that_is_not_as_long_as_it_says_breaks_off(rest: bytes) 
         writer.write(b"HTTP/1.1 200 OK\r\n" + rest)
 
     async with serving(lying) as served:
-        guarded = GuardedFetcher(resolve=NO_NAMES, policy=HERE)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         assert await refusal_of(guarded, served.url()) == ("its response breaks off", True)
 
 
 async def test_whoever_reads_may_stop_and_may_fail() -> None:
     async with serving(trickling) as served:
-        guarded = GuardedFetcher(resolve=NO_NAMES, policy=HERE)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         async with guarded.open(served.url(), {}, total_s=20) as answer:
             assert await answer.read()
         with pytest.raises(ZeroDivisionError):

@@ -12,7 +12,13 @@ from remuda.kernel.encoding import decode
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.routes import ROUTES
 from remuda.region.catalogue.service import Catalogue
-from remuda.region.kinds.regions import Networks, ProviderNetworks, RegionKubernetes, RegionOpenstack, RegionSpec
+from remuda.region.kinds.regions import (
+    NetworksConfig,
+    ProviderNetworksConfig,
+    RegionKubernetes,
+    RegionOpenstack,
+    RegionSpec,
+)
 from remuda.region.settings import RegionSettings
 from tests.kit.environment import provided_by
 from tests.kit.reference.agreement import Agreement
@@ -56,7 +62,7 @@ def in_catalogue(scenario: Callable[[CatalogueApi, FlavorProvider], Coroutine[An
         shops.append(flavors)
         offers = {REGION: flavors.provider, OTHER_REGION: flavors.provider, CLUSTER: flavors.bare}
         settings = RegionSettings(url="https://region.example.com", identity_url="https://identity.example.com")
-        return Catalogue(clouds=clouds_over(world, store, offers), settings=settings, version="1.2.3")
+        return Catalogue(providers=clouds_over(world, store, offers), settings=settings, version="1.2.3")
 
     async def run(api: CatalogueApi) -> None:
         await make_region(api.store)
@@ -120,7 +126,7 @@ async def test_a_region_says_what_it_is_and_what_its_provider_has(region_catalog
 async def test_a_region_with_physical_networks_says_so_and_one_without_a_provider_has_nothing(
     region_catalogue: CatalogueApi,
 ) -> None:
-    networks = Networks(provider_networks=ProviderNetworks(physical_network="physnet"))
+    networks = NetworksConfig(provider_networks=ProviderNetworksConfig(physical_network="physnet"))
     openstack = RegionOpenstack(endpoint="https://keystone.example.com", network=networks)
     await make_region(
         region_catalogue.store, ABSENT, called="iron", spec=RegionSpec(provider="openstack", openstack=openstack)

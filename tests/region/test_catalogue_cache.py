@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from remuda.kernel.errors import NotFound, Unavailable
-from remuda.region.catalogue.provider_registry import Freshness, Recent
+from remuda.region.catalogue.provider_registry import TtlCache, TtlSettings
 from tests.kit.environment import provided_by
 from tests.kit.simulation.runner import World, simulate
 
-FRESHNESS = Freshness(fresh_s=10, patience_s=1, stale_s=100)
+FRESHNESS = TtlSettings(fresh_s=10, wait_s=1, stale_s=100)
 
 
 class Oracle:
@@ -21,7 +21,7 @@ class Oracle:
         self.asked = 0
         self.takes_s = 0.1
         self.error: Exception | None = None
-        self.recent: Recent[int] = Recent(self.answer, clock=world.clock, freshness=FRESHNESS)
+        self.recent: TtlCache[int] = TtlCache(self.answer, clock=world.clock, ttl=FRESHNESS)
 
     async def answer(self) -> int:
         self.asked += 1
@@ -119,10 +119,10 @@ async def test_who_leaves_takes_no_answer_from_the_others(oracle: Oracle) -> Non
 
 async def test_what_was_forgotten_is_asked_for_again_even_while_it_is_being_said(oracle: Oracle) -> None:
     assert await oracle.recent.read() == 1
-    oracle.recent.forget()
+    oracle.recent.invalidate()
     before = asyncio.create_task(oracle.recent.read())
     await oracle.world.clock.sleep(0.05)
-    oracle.recent.forget()
+    oracle.recent.invalidate()
     assert await oracle.recent.read() == 3
     assert await before == 2
     assert await oracle.timed() == (3, 0)
@@ -130,6 +130,6 @@ async def test_what_was_forgotten_is_asked_for_again_even_while_it_is_being_said
 
 async def test_what_was_forgotten_serves_while_the_provider_is_ill(oracle: Oracle) -> None:
     await oracle.recent.read()
-    oracle.recent.forget()
+    oracle.recent.invalidate()
     oracle.error = Unavailable("ill")
     assert await oracle.timed() == (1, 0.1)

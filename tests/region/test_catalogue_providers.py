@@ -8,7 +8,7 @@ import pytest
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from remuda.providers.contract.provider import Provider
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.catalogue.seed import region_id, seed_regions
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
@@ -68,13 +68,13 @@ async def test_only_those_of_its_organizations_see_a_private_region_and_controll
 ) -> None:
     await make_region(store, organizations=[OTHER_ORG])
     clouds = clouds_over(world, store, {REGION: FlavorProvider(world.clock).provider})
-    assert (await clouds.seen(BOB, REGION)).region.name == REGION
-    assert (await clouds.seen(everywhere("all", "region:regions R"), REGION)).region.name == REGION
+    assert (await clouds.get_visible(BOB, REGION)).region.name == REGION
+    assert (await clouds.get_visible(everywhere("all", "region:regions R"), REGION)).region.name == REGION
     assert (await clouds.get(REGION)).region.name == REGION
     for stranger in (ANN, everywhere("odd", "region:networks:v2 CRUD")):
         with pytest.raises(NotFound):
-            await clouds.seen(stranger, REGION)
-        assert await clouds.all_seen(stranger) == []
+            await clouds.get_visible(stranger, REGION)
+        assert await clouds.visible_regions(stranger) == []
 
 
 async def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after(world: World, store: SqliteStore) -> None:
@@ -84,8 +84,8 @@ async def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after(world
     north = region_id("north")
     clouds = clouds_over(world, store, {north: FlavorProvider(world.clock).provider})
     with pytest.raises(NotFound):
-        await clouds.seen(everywhere("all", "region:regions R"), north)
-    assert await clouds.all_seen(ANN) == []
+        await clouds.get_visible(everywhere("all", "region:regions R"), north)
+    assert await clouds.visible_regions(ANN) == []
     assert (await clouds.get(north)).region.name == north
 
 
@@ -102,7 +102,7 @@ async def test_all_who_work_in_a_region_share_its_calls_and_what_it_said(world: 
     await make_region(store)
     flavors = FlavorProvider(world.clock)
     clouds = clouds_over(world, store, {REGION: flavors.provider})
-    one, other = await clouds.get(REGION), await clouds.seen(ANN, REGION)
+    one, other = await clouds.get(REGION), await clouds.get_visible(ANN, REGION)
     assert one.calls is other.calls
     assert one.absences is other.absences
     assert await one.flavors() == await other.flavors()
@@ -113,7 +113,7 @@ async def test_a_provider_that_was_set_up_anew_is_the_one_that_is_asked(world: W
     await make_region(store)
     old, new = FlavorProvider(world.clock), FlavorProvider(world.clock)
     providers: dict[str, Provider] = {REGION: old.provider}
-    clouds = Clouds(store, Setup(providers), clock=world.clock, randomness=world.randomness)
+    clouds = ProviderRegistry(store, Setup(providers), clock=world.clock, randomness=world.randomness)
     await (await clouds.get(REGION)).flavors()
     providers[REGION] = new.provider
     await (await clouds.get(REGION)).flavors()

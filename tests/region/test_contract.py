@@ -21,7 +21,7 @@ SOME_ID = "f0000000-0000-4000-8000-0000000000ff"
 
 def _deprecated() -> list[tuple[str, str]]:
     """Return the methods and paths that existing services still answer, and nobody is to use."""
-    told = msgspec.json.decode((Path(wire.__file__).parent / "region.json").read_bytes())
+    told = msgspec.json.decode((Path(wire.__file__).parents[2] / "wire" / "region.json").read_bytes())
     return [(each["method"], each["path"]) for each in told["operations"] if each["tier"] == "deprecated"]
 
 

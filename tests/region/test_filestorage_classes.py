@@ -11,9 +11,9 @@ from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.filestorage import CloudStorageClass
 from remuda.providers.contract.provider import Provider
 from remuda.quota.ports import ProjectRef
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.filestorage import routes as api
-from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
+from remuda.region.filestorage.classes import StorageClassSync, class_id, is_offered, provider_class
 from remuda.region.filestorage.routes import CLASSES, FILE_STORAGE
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.kinds.filestorage import FileStorage, FileStorageClass, FileStorageClassSpec
@@ -70,30 +70,30 @@ class ClassesEnvironment:
     """A room whose regions have these providers."""
 
     api: RegionApi[FileStorageService]
-    keeper: ClassKeeper
+    keeper: StorageClassSync
 
     async def look(self) -> dict[str, FileStorageClass]:
         """Look at the providers, and return what is stored then by what they call it."""
-        await self.keeper.look()
+        await self.keeper.sync()
         found = (await self.api.store.list(FileStorageClass)).items
-        return {f"{each.metadata.labels[REGION_LABEL]} {offered_as(each)}": each for each in found}
+        return {f"{each.metadata.labels[REGION_LABEL]} {provider_class(each)}": each for each in found}
 
 
 def run_classes(scenario: Any, *, north: Stores, south: Stores) -> None:
-    made: list[Clouds] = []
+    made: list[ProviderRegistry] = []
 
     def service(world: World, store: Store) -> FileStorageService:
         providers = {REGION: north.provider(world), OTHER_REGION: south.provider(world)}
         made.append(clouds_over(world, store, providers))
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
-        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, providers=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
 
     async def run(environment: RegionApi[FileStorageService]) -> None:
         await make_region(environment.store)
         await make_region(environment.store, OTHER_REGION, called="south")
         await scenario(
             ClassesEnvironment(
-                api=environment, keeper=ClassKeeper(environment.store, made[0], clock=environment.world.clock)
+                api=environment, keeper=StorageClassSync(environment.store, made[0], clock=environment.world.clock)
             )
         )
 
@@ -186,7 +186,7 @@ def test_the_keeper_looks_again_now_and_then() -> None:
     north = Stores()
 
     async def scenario(shelf: ClassesEnvironment) -> None:
-        task = asyncio.create_task(shelf.keeper.keep())
+        task = asyncio.create_task(shelf.keeper.run())
         await shelf.api.world.clock.sleep(1)
         assert len(north.asked) == 1
         await shelf.api.world.clock.sleep(600)
@@ -201,7 +201,7 @@ def test_the_keeper_looks_again_now_and_then() -> None:
 async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizations_only_who_may(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     theirs, hidden = ("d0000000-0000-4000-8000-00000000000a", "d0000000-0000-4000-8000-00000000000b")
     for name, labels in (
         (theirs, {REGION_LABEL: REGION, ORGANIZATION: ORG}),
@@ -236,7 +236,7 @@ async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizat
 
 
 async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     found = await region_storage.store.get(FileStorageClass, STANDARD)
@@ -254,12 +254,12 @@ def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
         await make_region(environment.store)
         reply = await environment.ask(TENANT).post(FILE_STORAGE, wanted())
         assert refusal(reply) == (400, "region is not valid for this endpoint")
-        await ClassKeeper(environment.store, environment.service.clouds, clock=environment.world.clock).look()
+        await StorageClassSync(environment.store, environment.service.providers, clock=environment.world.clock).sync()
         assert (await environment.ask(TENANT).get(CLASSES)).json == []
 
     def service(world: World, store: Store) -> FileStorageService:
         clouds = clouds_over(world, store, {REGION: FlavorProvider(world.clock).bare})
         identity = MemoryIdentity({ProjectRef(ORG, PROJECT)})
-        return FileStorageService(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
+        return FileStorageService(store=store, clock=world.clock, identity=identity, providers=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
 
     run_region_api(service, api.ROUTES, run)

@@ -145,7 +145,7 @@ def lose_power(sync: int, keep: Keep) -> bool:
         cloud = open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness)
         async with open_storage(world, identity, cloud, at_work=True) as region_storage:
             await make_region(region_storage.store)
-            await region_storage.keeper.look()
+            await region_storage.keeper.sync()
             story = Story(await region_storage.make_network())
         world.plan_power_cut(sync, keep=keep)
         try:
@@ -181,7 +181,7 @@ def test_a_loss_of_power_at_any_write_leaves_nothing_lost_and_nothing_over() -> 
 async def test_over_an_ill_cloud_there_is_one_of_each_and_then_none(region_storage: StorageEnvironment) -> None:
     with capture_logs():
         for _ in range(100):
-            await region_storage.keeper.look()
+            await region_storage.keeper.sync()
         network = await region_storage.make_network()
         await region_storage.world.clock.sleep(1800)
         balancer = await region_storage.make_balancer(balancing.wanted(network, publicIP=True))

@@ -54,7 +54,7 @@ async def make_class(
 
 @options(at_work=False)
 async def test_new_storage_is_pending_protected_and_attached_to_nothing(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     client = region_storage.storages.ask(TENANT)
     reply = await client.post(FILE_STORAGE, wanted())
     assert reply.status == 201
@@ -92,7 +92,7 @@ async def test_new_storage_is_pending_protected_and_attached_to_nothing(region_s
 async def test_what_is_asked_for_is_what_is_read_and_hidden_is_only_what_is_ours(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     policies = [
         policy("a", interval="hourly"),
@@ -124,7 +124,7 @@ async def test_what_is_asked_for_is_what_is_read_and_hidden_is_only_what_is_ours
     [
         ({"sizeGiB": 0}, 422, "size must be greater or equal to 1GiB"),
         ({"sizeGiB": -1}, 422, "size must be greater or equal to 1GiB"),
-        ({"sizeGiB": 1 << 33}, 422, "spec.sizeGiB is larger than any storage: ask for 8589934591 at most."),
+        ({"sizeGiB": 1 << 33}, 422, "spec.sizeGiB is too large: request at most 8589934591."),
         ({"regionId": ABSENT}, 422, "region does not exist"),
         ({"regionId": OTHER_REGION}, 422, "region does not exist"),
         ({"storageClassId": ABSENT}, 422, "storage class not found"),
@@ -147,7 +147,7 @@ async def test_what_is_asked_for_is_what_is_read_and_hidden_is_only_what_is_ours
 async def test_what_no_storage_can_be_is_refused_and_makes_nothing(
     region_storage: StorageEnvironment, spec: dict[str, Any], status: int, sentence: str
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**spec))
     assert refusal(reply) == (status, sentence)
     await nothing_was_made(region_storage)
@@ -188,7 +188,7 @@ async def test_what_does_not_fit_the_schema_is_told_where(
 
 @options(at_work=False)
 async def test_the_key_of_nfs_is_in_upper_case(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     body = wanted(storageType={"nfs": {"rootSquash": False}})
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, body)
     assert reply.json["spec"]["storageType"] == {"NFS": {"rootSquash": True}}, "the other one is nobody's"
@@ -196,7 +196,7 @@ async def test_the_key_of_nfs_is_in_upper_case(region_storage: StorageEnvironmen
 
 @options(at_work=False)
 async def test_the_order_is_project_size_region_class_attachments_policies(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     bad: dict[str, Any] = {
         "projectId": ABSENT,
         "sizeGiB": 0,
@@ -224,7 +224,7 @@ async def test_the_order_is_project_size_region_class_attachments_policies(regio
 
 @options(at_work=False)
 async def test_only_those_make_storage_who_may(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     assert refusal(await region_storage.storages.ask(READER).post(FILE_STORAGE, wanted())) == forbidden("create")
     assert refusal(await region_storage.storages.ask(NOBODY).post(FILE_STORAGE, wanted())) == forbidden("create")
     why = " — organization is not in this principal's accessible set"
@@ -258,7 +258,7 @@ async def test_a_class_of_another_region_or_organization_or_one_that_is_withdraw
 async def test_a_network_has_to_be_of_the_same_project_and_provisioned_with_a_storage_range(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
 
     async def told(network: str, who: Any = TENANT) -> tuple[int, str]:
         return refusal(await region_storage.storages.ask(who).post(FILE_STORAGE, wanted(network)))
@@ -284,7 +284,7 @@ async def test_a_network_has_to_be_of_the_same_project_and_provisioned_with_a_st
 
 @options(at_work=False)
 async def test_a_network_that_is_not_there_yet_is_not_attached_to(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(network))
     assert refusal(reply) == (422, "network not provisioned")
@@ -293,7 +293,7 @@ async def test_a_network_that_is_not_there_yet_is_not_attached_to(region_storage
 
 @options(at_work=False, limits={"filestorage": 10 * GIB})
 async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     region_storage.identity.add(PAYER)
     service = member("unikorn-thing", ORG, ALL).with_payer(PAYER.organization, PAYER.project)
     paid = await region_storage.make_storage(wanted(), service)
@@ -312,7 +312,7 @@ async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(regi
 
 @options(at_work=False)
 async def test_a_request_that_comes_again_under_its_key_makes_one(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     client = region_storage.storages.ask(TENANT)
     for verb in ("refer", "allocate"):
         region_storage.identity.fail(verb, after=True)

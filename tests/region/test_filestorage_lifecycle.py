@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.filestorage.sagas import charge_for
 from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage, FileStorageClass
 from remuda.region.kinds.networks import Network
-from remuda.region.networks.ipam import take_this_address
+from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.region.filestorage_requests import FAST, policy, read, update, wanted
 from tests.kit.region.resource_api import refusal
@@ -45,26 +45,26 @@ async def put(region_storage: StorageEnvironment, storage: str, body: Any) -> No
 async def test_storage_keeps_off_addresses_that_something_else_holds(
     region_storage: StorageEnvironment, held: Iterable[int], first: str, last: str
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     found = await region_storage.store.get(Network, network)
     for number in held:
-        await take_this_address(region_storage.store, found, found, IPv4Address(f"10.0.0.{number}"))
+        await allocate_specific_address(region_storage.store, found, found, IPv4Address(f"10.0.0.{number}"))
     await region_storage.make_storage(wanted(network))
     await region_storage.rest()
     (there,) = await at_cloud(region_storage)
     (attached,) = there.spec.attachments
-    assert attached.addresses == AddressRange(first, last)
+    assert attached.addresses == CloudAddressRange(first, last)
 
 
 async def test_storage_is_not_attached_where_others_hold_the_whole_storage_range(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network(reservations={"prefixLength": 27, "providerReservedPrefixLength": 28})
     found = await region_storage.store.get(Network, network)
     for number in range(16, 32):
-        await take_this_address(region_storage.store, found, found, IPv4Address(f"10.0.0.{number}"))
+        await allocate_specific_address(region_storage.store, found, found, IPv4Address(f"10.0.0.{number}"))
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(network))
     assert refusal(reply) == (422, "network storage range does not contain any usable addresses")
 
@@ -72,7 +72,7 @@ async def test_storage_is_not_attached_where_others_hold_the_whole_storage_range
 async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_range(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     storage = await region_storage.make_storage(wanted(network, snapshotPolicies=[policy()]))
     await region_storage.rest()
@@ -82,7 +82,7 @@ async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_
     assert there.spec.storage_class == "c1f0c0de-0001-4000-8000-000000000001", "as the cloud calls its class"
     assert (there.spec.size_bytes, there.spec.has_root_squash) == (10 * GIB, True)
     (attached,) = there.spec.attachments
-    assert attached.addresses == AddressRange("10.0.0.16", "10.0.0.19")
+    assert attached.addresses == CloudAddressRange("10.0.0.16", "10.0.0.19")
     assert [each.name for each in there.spec.policies] == ["nightly", "system-default"]
     default = there.spec.policies[1]
     assert (default.interval, default.time_of_day, default.keep) == ("daily", "04:00Z", 7)
@@ -110,7 +110,7 @@ async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_
 async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_the_range(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     small = await region_storage.make_network(reservations={"prefixLength": 29, "providerReservedPrefixLength": 30})
     single = await region_storage.make_network(reservations={"prefixLength": 30}, prefix="10.1.0.0/24")
     large = await region_storage.make_network(prefix="10.2.0.0/24")
@@ -118,9 +118,9 @@ async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_th
     await region_storage.rest()
     (there,) = await at_cloud(region_storage)
     assert [each.addresses for each in there.spec.attachments] == [
-        AddressRange("10.0.0.4", "10.0.0.7"),
-        AddressRange("10.1.0.2", "10.1.0.3"),
-        AddressRange("10.2.0.16", "10.2.0.23"),
+        CloudAddressRange("10.0.0.4", "10.0.0.7"),
+        CloudAddressRange("10.1.0.2", "10.1.0.3"),
+        CloudAddressRange("10.2.0.16", "10.2.0.23"),
     ]
     rows = (await read(region_storage, storage))["status"]["attachments"]
     assert [each["networkId"] for each in rows] == [small, single, large]
@@ -129,7 +129,7 @@ async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_th
 async def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     one, two = await region_storage.make_network(), await region_storage.make_network(prefix="10.1.0.0/24")
     storage = await region_storage.make_storage(wanted(one, snapshotPolicies=[policy()]))
     await region_storage.rest()
@@ -159,7 +159,7 @@ async def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is(
 
 
 async def test_a_network_that_storage_is_attached_to_cannot_go_before_it(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     storage = await region_storage.make_storage(wanted(network))
     await region_storage.rest()
@@ -174,7 +174,7 @@ async def test_a_network_that_storage_is_attached_to_cannot_go_before_it(region_
 
 
 async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     (there,) = await at_cloud(region_storage)
@@ -187,7 +187,7 @@ async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: St
     reply = await region_storage.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", update(sizeGiB=2))
     assert refusal(reply) == (
         422,
-        "spec.sizeGiB is less than what is on the storage: ask for 3 at least.",
+        "spec.sizeGiB is less than the space in use: request at least 3.",
     )
     await put(region_storage, storage, update(sizeGiB=3))
     await region_storage.rest()
@@ -196,7 +196,7 @@ async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: St
 
 
 async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     (there,) = await at_cloud(region_storage)
@@ -205,7 +205,7 @@ async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_stor
     await region_storage.rest()
     said = await region_storage.available(FileStorage, storage)
     assert (said.status, said.reason) == ("False", "Errored")
-    assert said.message == "more is on it than would fit: make it larger again, or remove something"
+    assert said.message == "its data does not fit: increase its size, or delete data"
     seen = await read(region_storage, storage)
     assert seen["metadata"]["provisioningStatus"] == "error"
     assert seen["status"]["usage"]["capacityBytes"] == 10 * GIB, "what there is, not what is wanted"
@@ -216,7 +216,7 @@ async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_stor
 
 
 async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     before = region_storage.identity.everything()
     storage = await region_storage.make_storage(wanted(network))
@@ -236,7 +236,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvi
 
 
 async def test_the_project_is_let_go_last(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     region_storage.identity.mark(HOME)
@@ -250,7 +250,7 @@ async def test_the_project_is_let_go_last(region_storage: StorageEnvironment) ->
 
 
 async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     region_storage.identity.fail("confirm", times=3)
     storage = await region_storage.make_storage(wanted())
     stored = await region_storage.store.get(FileStorage, storage)
@@ -264,7 +264,7 @@ async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_
 @pytest.mark.parametrize("is_at_work", [False, True])
 def test_an_operation_that_was_undone_leaves_nothing_to_controllers(*, is_at_work: bool) -> None:
     async def scenario(region_storage: StorageEnvironment) -> None:
-        await region_storage.keeper.look()
+        await region_storage.keeper.sync()
         region_storage.identity.fail("refer", times=1, after=True)
         client = region_storage.storages.ask(TENANT)
         assert (await client.post(FILE_STORAGE, wanted())).status == 503
@@ -277,7 +277,7 @@ def test_an_operation_that_was_undone_leaves_nothing_to_controllers(*, is_at_wor
 
 
 async def test_storage_whose_class_has_gone_says_so_and_can_be_deleted(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     stored = await region_storage.store.get(FileStorage, storage)
@@ -295,7 +295,7 @@ def test_storage_that_waits_for_its_network_is_made_when_that_is_there(monkeypat
     monkeypatch.setattr("remuda.region.filestorage.service.is_provisioned", lambda _: True)  # as it is asked for
 
     async def scenario(region_storage: StorageEnvironment) -> None:
-        await region_storage.keeper.look()
+        await region_storage.keeper.sync()
         network = await region_storage.make_network()
         found = await region_storage.store.get(Network, network)
         pending = tuple(each for each in found.status.conditions if each.type != "Available")

@@ -30,7 +30,7 @@ from tests.kit.region.storage import ABSENT, HOME, OTHER_PROJECT, TENANT, Storag
 async def test_storage_is_not_there_for_strangers_and_closed_to_those_without_rights(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     path = f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
     stranger, nobody, reader = (region_storage.storages.ask(who) for who in (STRANGER, NOBODY, READER))
     for reply in (await stranger.get(path), await stranger.put(path, update()), await stranger.delete(path)):
@@ -49,7 +49,7 @@ async def test_storage_is_not_there_for_strangers_and_closed_to_those_without_ri
 async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_filter(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     tagged = wanted() | {"metadata": {"name": "files", "tags": [{"name": "a", "value": "1"}]}}
     first, second = await region_storage.make_storage(tagged), await region_storage.make_storage(wanted())
     third = await region_storage.make_storage(wanted(projectId=OTHER_PROJECT))
@@ -77,7 +77,7 @@ async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_fil
 async def test_a_put_replaces_what_it_says_keeps_policies_it_does_not_and_detaches_what_it_leaves_out(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     body = wanted(network, snapshotPolicies=[policy()], defaultSnapshotProtectionEnabled=False)
     body["metadata"] |= {"description": "old", "tags": [{"name": "a", "value": "1"}]}
@@ -122,7 +122,7 @@ async def test_a_put_replaces_what_it_says_keeps_policies_it_does_not_and_detach
 async def test_a_put_of_what_it_cannot_become_changes_nothing(
     region_storage: StorageEnvironment, spec: dict[str, Any], status: int, sentence: str
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     path = f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
     before, asked = await region_storage.versions(), len(region_storage.identity.asked)
     reply = await region_storage.storages.ask(TENANT).put(path, update(**spec))
@@ -136,7 +136,7 @@ async def test_a_put_of_what_it_cannot_become_changes_nothing(
 async def test_a_size_that_exceeds_the_quota_is_refused_in_words_and_changes_nothing(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     before = await read(region_storage, storage)
     client, path = region_storage.storages.ask(TENANT), f"{FILE_STORAGE}/{storage}"
@@ -156,7 +156,7 @@ async def test_a_size_that_exceeds_the_quota_is_refused_in_words_and_changes_not
 async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through(
     region_storage: StorageEnvironment, size: int
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     client, path = region_storage.storages.ask(TENANT), f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
     old = (await client.get(path)).headers["etag"]
     body = update(sizeGiB=size, defaultSnapshotProtectionEnabled=False)
@@ -171,7 +171,7 @@ async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goe
 async def test_an_attachment_stays_as_it_was_made_whatever_becomes_of_the_network(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     network = await region_storage.make_network()
     storage = await region_storage.make_storage(wanted(network))
     await region_storage.rest()
@@ -184,7 +184,7 @@ async def test_an_attachment_stays_as_it_was_made_whatever_becomes_of_the_networ
 
 @options(at_work=False)
 async def test_what_was_written_before_anybody_was_asked_is_protected(region_storage: StorageEnvironment) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     found = await region_storage.store.get(FileStorage, storage)
     spec = replace(found.spec, default_snapshot_protection_enabled=None, snapshot_policies=())
@@ -199,7 +199,7 @@ async def test_what_was_written_before_anybody_was_asked_is_protected(region_sto
 async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(
     region_storage: StorageEnvironment,
 ) -> None:
-    await region_storage.keeper.look()
+    await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     client, path = region_storage.storages.ask(TENANT), f"{FILE_STORAGE}/{storage}"

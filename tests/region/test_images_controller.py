@@ -14,7 +14,7 @@ from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.proxy import image_key
 from remuda.providers.simulated.images import SimImages
 from remuda.quota.sagas import roll_back_create
-from remuda.region.images.rules import to_cloud
+from remuda.region.images.rules import cloud_image_spec
 from remuda.region.images.transfer import Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.resources.crud import exists
@@ -176,7 +176,7 @@ async def test_trouble_that_does_not_pass_is_failed_after_some_attempts(region_i
     assert (await region_images.store.get(ImageImport, name)).status.failures == 2
     cloud = await region_images.clouds.get(REGION)
     assert not cloud.calls.is_unknown(image_key(name))
-    cloud.forget_images()
+    cloud.invalidate_images()
     assert await cloud.images(), "that a server breaks off says nothing about the provider"
 
 
@@ -259,16 +259,16 @@ async def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ende
     region_images: ImagesEnvironment,
 ) -> None:
     name = await region_images.begin()
-    wanted = to_cloud(await region_images.store.get(ImageImport, name))
-    transfers = Transfers(region_images.api.service["images"].fetcher, most=1)
+    wanted = cloud_image_spec(await region_images.store.get(ImageImport, name))
+    transfers = Transfers(region_images.api.service["images"].fetcher, max_concurrent=1)
     moved: list[str] = []
-    transfers.when_moved(moved.append)
-    transfers.begin(
+    transfers.add_listener(moved.append)
+    transfers.start(
         region_images.at_cloud, wanted, Secret(URI), partial(exists, region_images.store, ImageImport, name)
     )
-    assert not transfers.close_now(name)
+    assert not transfers.cancel(name)
     await region_images.world.clock.sleep(1)
-    assert transfers.close_now(name)
+    assert transfers.cancel(name)
     assert moved == [name]
     transfers.forget(name)
     assert transfers.find(name) is None
@@ -286,7 +286,7 @@ async def test_an_image_that_another_process_saw_to_be_deleted_is_not_made_by_th
     assert await region_images.owned() == []
     transfer = region_images.driver.transfers.find(name)
     assert transfer is not None
-    assert (transfer.has_ended, transfer.received) == (True, len(DISK))
+    assert (transfer.is_done, transfer.received) == (True, len(DISK))
 
 
 async def test_an_image_that_somebody_removes_as_soon_as_it_came_is_brought_again(

@@ -9,7 +9,7 @@ import pytest
 from remuda.kernel.errors import Invalid, Malformed, RemudaError, Unavailable
 from remuda.outbound.addresses import AddressPolicy
 from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
-from remuda.region.images.transfer import ImageFetcher, Limits, Peeked
+from remuda.region.images.transfer import ImageFetcher, ImageHeader, ImageLimits
 from tests.kit.outbound_servers import HERE, Answer, Names, redirecting, saying, serving
 
 SECTOR = b"\xfa" * 510 + b"\x55\xaa"
@@ -23,8 +23,8 @@ LONG = "The image is longer than 1049088 bytes: import a smaller one."
 
 
 def fetcher(reach: AddressPolicy = HERE, stall_s: float = 30.0, **limits: float) -> ImageFetcher:
-    guarded = GuardedFetcher(resolve=Names({}), policy=reach, timeouts=FetchTimeouts(stall_s=stall_s))
-    return ImageFetcher(source=guarded, limits=Limits(**limits))  # type: ignore[arg-type]  # limits by name
+    guarded = GuardedFetcher(resolve=Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=stall_s))
+    return ImageFetcher(source=guarded, limits=ImageLimits(**limits))  # type: ignore[arg-type]  # limits by name
 
 
 def partial(body: bytes, content_range: str = f"bytes 0-511/{len(DISK)}") -> Answer:
@@ -70,7 +70,7 @@ PEEKED: dict[str, tuple[Answer, int | None]] = {
 @pytest.mark.parametrize(("answer", "length"), PEEKED.values(), ids=PEEKED)
 async def test_a_look_tells_the_beginning_and_the_length(answer: Answer, length: int | None) -> None:
     async with serving(answer) as served:
-        assert await fetcher().peek(served.url()) == Peeked(SECTOR, length)
+        assert await fetcher().read_header(served.url()) == ImageHeader(SECTOR, length)
         assert b"\r\nrange: bytes=0-511\r\n" in served.asked[0].lower()
 
 
@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[Answer, type[RemudaError], str]] = {
 async def test_a_look_at_anything_else_is_refused(answer: Answer, kind: type[RemudaError], sentence: str) -> None:
     async with serving(answer) as served:
         with pytest.raises(kind) as refused:
-            await fetcher().peek(served.url())
+            await fetcher().read_header(served.url())
         assert refused.value.message == sentence
 
 
@@ -114,7 +114,7 @@ async def test_what_may_not_be_asked_for_is_refused_in_the_same_words() -> None:
         guarded = fetcher(AddressPolicy())
         for url in (served.url(), "ftp://images.example/", served.url("user@127.0.0.1"), "http://nowhere.example/"):
             with pytest.raises(Invalid) as refused:
-                await guarded.peek(url)
+                await guarded.read_header(url)
             assert refused.value.message == UNREADABLE
         assert served.asked == []
 
@@ -123,17 +123,17 @@ async def test_a_look_at_an_image_that_is_too_long_is_refused() -> None:
     for answer in (partial(SECTOR, "bytes 0-511/1049089"), saying(DISK + b"x")):
         async with serving(answer) as served:
             with pytest.raises(Invalid) as refused:
-                await fetcher(longest=1049088).peek(served.url())
+                await fetcher(max_bytes=1049088).read_header(served.url())
             assert refused.value.message == LONG
     async with serving(partial(SECTOR)) as served:
-        assert (await fetcher(longest=len(DISK)).peek(served.url())).length == len(DISK)
+        assert (await fetcher(max_bytes=len(DISK)).read_header(served.url())).length == len(DISK)
 
 
 async def test_a_look_does_not_take_for_ever() -> None:
     async with serving(stalling) as served:
-        for limited in (fetcher(peek_s=0.1), fetcher(stall_s=0.1)):
+        for limited in (fetcher(header_s=0.1), fetcher(stall_s=0.1)):
             with pytest.raises(Invalid) as refused:
-                await limited.peek(served.url())
+                await limited.read_header(served.url())
             assert refused.value.message == UNREADABLE
 
 
@@ -187,7 +187,7 @@ FINAL: dict[str, tuple[Answer, str]] = {
 async def test_reading_ends_for_good(answer: Answer, sentence: str) -> None:
     async with serving(answer) as served:
         with pytest.raises(Invalid) as refused:
-            await downloaded(fetcher(longest=1049088), served.url())
+            await downloaded(fetcher(max_bytes=1049088), served.url())
         assert refused.value.message == sentence
 
 
@@ -229,4 +229,4 @@ async def test_what_fails_where_the_bytes_go_is_not_told_as_the_servers_fault() 
 
 
 def test_limits_are_those_that_are_documented() -> None:
-    assert Limits() == Limits(longest=30 * 2**30, peek_s=15, total_s=7200)
+    assert ImageLimits() == ImageLimits(max_bytes=30 * 2**30, header_s=15, total_s=7200)

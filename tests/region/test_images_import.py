@@ -21,7 +21,7 @@ from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
 from remuda.region.images.service import Images, Snapshots
-from remuda.region.images.transfer import ImageFetcher, Limits
+from remuda.region.images.transfer import ImageFetcher, ImageLimits
 from remuda.region.kinds.images import ImageImport
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.settings import RegionSettings
@@ -74,13 +74,13 @@ async def import_host(
     store = open_store(tmp_path / "remuda.db", registry(), SEALER)
     cloud = open_cloud(None, without_delays(catalogues()["sim-north"]), clock=clock, randomness=randomness)
     clouds = clouds_over(world, store, {REGION: cloud.provider})
-    source = GuardedFetcher(resolve=names or Names({}), policy=reach, timeouts=FetchTimeouts(stall_s=5))
-    fetcher = ImageFetcher(source=source, limits=Limits(longest=1_000_000))
+    source = GuardedFetcher(resolve=names or Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=5))
+    fetcher = ImageFetcher(source=source, limits=ImageLimits(max_bytes=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
     driver = control.driver(ports, clouds, fetcher)
     services = {
-        "images": Images(store=store, clouds=clouds, fetcher=fetcher),
-        "snapshots": Snapshots(store=store, clouds=clouds, handle_of=server_handle),
+        "images": Images(store=store, providers=clouds, fetcher=fetcher),
+        "snapshots": Snapshots(store=store, providers=clouds, handle_of=server_handle),
     }
 
     async def owned() -> list[CloudImage]:
@@ -220,8 +220,8 @@ async def test_a_name_that_means_the_inside_after_the_look_leads_nowhere(tmp_pat
 
 
 def test_what_an_operator_sets_is_what_is_fetched_by() -> None:
-    fetcher = control.fetcher_of(RegionSettings(image_size_gib=1, image_targets=("10.1.0.0/16",)))
-    assert fetcher.limits.longest == 2**30
+    fetcher = control.new_fetcher(RegionSettings(image_size_gib=1, image_targets=("10.1.0.0/16",)))
+    assert fetcher.limits.max_bytes == 2**30
     assert fetcher.limits.total_s < 3600
-    permits = fetcher.source._policy.allows
+    permits = fetcher.source._reach.allows
     assert [permits(ip_address(each)) for each in ("10.1.2.3", "10.2.0.1", "93.184.216.34")] == [True, False, True]

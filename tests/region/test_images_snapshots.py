@@ -38,8 +38,8 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
         app = house.app
         fetcher = ImageFetcher(source=GuardedFetcher(resolve=Names({})))
         services = {
-            "images": Images(store=house.store, clouds=app.clouds, fetcher=fetcher),
-            "snapshots": Snapshots(store=house.store, clouds=app.clouds, handle_of=server_handle),
+            "images": Images(store=house.store, providers=app.providers, fetcher=fetcher),
+            "snapshots": Snapshots(store=house.store, providers=app.providers, handle_of=server_handle),
         }
         clock: Clock = house.clock
         world = cast("World", SimpleNamespace(clock=clock, randomness=app.ports.randomness))
@@ -169,6 +169,6 @@ async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_
         return []
 
     catalogue.find_image, catalogue.images = gone, nothing  # type: ignore[method-assign]  # as if it were gone
-    (await region.app.clouds.get(NORTH)).forget_images()
+    (await region.app.providers.get(NORTH)).invalidate_images()
     told = (400, "server cannot be snapshotted: the image that it was created from was deleted")
     assert refusal(await images.ask(SERVICE).post(snapshot_of(server), WANTED)) == told

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.region.networks.address_plan import (
-    plan_of,
-    read_nameserver,
-    read_network_prefix,
-    read_nexthop,
-    read_route_prefix,
-    read_vip,
+    address_plan,
+    parse_nameserver,
+    parse_network_prefix,
+    parse_next_hop,
+    parse_route_prefix,
+    parse_vip,
 )
 from remuda.resources.ipv4 import find_address, find_prefix, is_ipv6
 
@@ -30,7 +30,7 @@ NETWORK = IPv4Network("10.0.0.0/24")
     ],
 )
 def test_a_prefix_loses_its_host_bits(text: str, canonical: str) -> None:
-    assert str(read_network_prefix(text)) == canonical
+    assert str(parse_network_prefix(text)) == canonical
 
 
 NO_PREFIXES = [
@@ -50,28 +50,28 @@ NO_PREFIXES = [
 @pytest.mark.parametrize("text", NO_PREFIXES)
 def test_what_is_no_prefix_is_refused(text: str) -> None:
     with pytest.raises(Malformed) as refused:
-        read_network_prefix(text)
+        parse_network_prefix(text)
     assert refused.value.message == "unable to parse IPv4 prefix"
     with pytest.raises(Malformed) as refused:
-        read_route_prefix(text)
+        parse_route_prefix(text)
     assert refused.value.message == "failed to parse route prefix"
 
 
 @pytest.mark.parametrize("text", ["10.0.0.0/25", "10.0.0.0/32"])
 def test_a_network_smaller_than_256_addresses_is_refused(text: str) -> None:
     with pytest.raises(Malformed) as refused:
-        read_network_prefix(text)
+        parse_network_prefix(text)
     assert refused.value.message == "minimum network prefix size is /24"
-    assert str(read_route_prefix(text)) == text, "a route may lead to one machine"
+    assert str(parse_route_prefix(text)) == text, "a route may lead to one machine"
 
 
 @pytest.mark.parametrize("text", ["fd00::/8", "2001:db8::/64", "::/0", "::ffff:10.0.0.0/104"])
 def test_ipv6_is_refused_by_name(text: str) -> None:
     with pytest.raises(Malformed) as refused:
-        read_network_prefix(text)
+        parse_network_prefix(text)
     assert refused.value.message == "unable to parse IPv4 prefix, IPv6 is not supported"
     with pytest.raises(Malformed) as refused:
-        read_nameserver(text.split("/", maxsplit=1)[0])
+        parse_nameserver(text.split("/", maxsplit=1)[0])
     assert refused.value.message == "unable to parse IPv4 address, IPv6 is not supported"
 
 
@@ -91,9 +91,9 @@ NO_ADDRESSES = [
 @pytest.mark.parametrize("text", NO_ADDRESSES)
 def test_what_is_no_address_is_refused(text: str) -> None:
     for read, sentence in (
-        (read_nameserver, "unable to parse IPv4 address"),
-        (read_nexthop, "failed to parse route next-hop"),
-        (lambda text: read_vip(text, plan_of(NETWORK)), "vipAddress must be a valid IPv4 address"),
+        (parse_nameserver, "unable to parse IPv4 address"),
+        (parse_next_hop, "failed to parse route next-hop"),
+        (lambda text: parse_vip(text, address_plan(NETWORK)), "vipAddress must be a valid IPv4 address"),
     ):
         with pytest.raises(Malformed) as refused:
             read(text)
@@ -101,23 +101,23 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 
 def test_an_address_is_read() -> None:
-    assert read_nameserver("8.8.8.8") == read_nexthop("8.8.8.8") == IPv4Address("8.8.8.8")
+    assert parse_nameserver("8.8.8.8") == parse_next_hop("8.8.8.8") == IPv4Address("8.8.8.8")
 
 
 def test_a_vip_is_inside_the_network_and_nobody_elses_by_nature() -> None:
-    plan = plan_of(NETWORK)
-    assert read_vip("10.0.0.128", plan) == IPv4Address("10.0.0.128")
-    assert read_vip("10.0.0.254", plan) == IPv4Address("10.0.0.254")
+    plan = address_plan(NETWORK)
+    assert parse_vip("10.0.0.128", plan) == IPv4Address("10.0.0.128")
+    assert parse_vip("10.0.0.254", plan) == IPv4Address("10.0.0.254")
     for outside in ("10.0.1.0", "9.255.255.255"):
         with pytest.raises(Invalid) as refused:
-            read_vip(outside, plan)
+            parse_vip(outside, plan)
         assert refused.value.message == "vipAddress must be within the selected network CIDR"
     for nobodys in ("10.0.0.0", "10.0.0.1", "10.0.0.255"):
         with pytest.raises(Invalid, match="base, gateway or broadcast address: choose another"):
-            read_vip(nobodys, plan)
+            parse_vip(nobodys, plan)
     for reserved in ("10.0.0.2", "10.0.0.16", "10.0.0.127"):
         with pytest.raises(Invalid, match=r"reserves .*: choose one from 10\.0\.0\.128 to 10\.0\.0\.254, or leave"):
-            read_vip(reserved, plan)
+            parse_vip(reserved, plan)
 
 
 @given(st.text() | st.text("0123456789./:abcdef", max_size=24))

@@ -15,7 +15,7 @@ from remuda.region.kinds import KINDS
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.common import GIB, gib_of
 from remuda.region.kinds.filestorage import Attachment, FileStorage, FileStorageSpec
-from remuda.region.kinds.loadbalancers import Listener, LoadBalancer, LoadBalancerSpec, Pool
+from remuda.region.kinds.loadbalancers import BalancerListener, LoadBalancer, LoadBalancerSpec, Pool
 from remuda.region.kinds.networks import (
     IDENTITY,
     NETWORK,
@@ -190,7 +190,7 @@ async def test_what_an_operation_made_is_found_by_it(store: SqliteStore) -> None
     balancer = LoadBalancer(
         metadata=Metadata(name="balancer"),
         spec=LoadBalancerSpec(
-            listeners=(Listener(name="web", protocol="tcp", port=80, pool=pool),), operation="making"
+            listeners=(BalancerListener(name="web", protocol="tcp", port=80, pool=pool),), operation="making"
         ),
     )
     storage = replace(STORAGE, spec=replace(STORAGE.spec, operation="making"))
@@ -214,7 +214,7 @@ def test_only_what_the_api_that_we_have_made_is_shown() -> None:
 def test_small_questions() -> None:
     assert [gib_of(size) for size in (GIB - 1, GIB, 3 * GIB + 1)] == [0, 1, 3]
     assert vlans_name("openstack", "north") == "openstack.north"
-    assert [server(public_ip_allocation=each).spec.wants_public_ip for each in PUBLIC] == [False, False, True]
+    assert [server(public_ip_allocation=each).spec.has_public_ip for each in PUBLIC] == [False, False, True]
     private = RegionSecurity(organizations=(RegionOrganization(id="acme"),))
     shown = [
         RegionSpec(provider="simulated", security=each).organizations for each in (None, RegionSecurity(), private)

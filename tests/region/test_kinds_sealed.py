@@ -6,7 +6,7 @@ from remuda.kernel.secrets import Secret
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.images import ImageImport, ImageImportSpec, ImageOs
 from remuda.region.kinds.networks import OpenstackIdentity, OpenstackIdentitySpec
-from remuda.region.kinds.regions import Region, RegionKubernetes, RegionOpenstack, RegionSpec, ServiceAccount
+from remuda.region.kinds.regions import Region, RegionKubernetes, RegionOpenstack, RegionSpec, ServiceAccountConfig
 from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.codec import codecs
 from remuda.store.kinds import Registry
@@ -45,7 +45,7 @@ SECRETIVE: list[Resource] = [
             kubernetes=RegionKubernetes(kube_config=Secret(CANARY)),
             openstack=RegionOpenstack(
                 endpoint="https://keystone.example.com",
-                service_account=ServiceAccount(
+                service_account=ServiceAccountConfig(
                     domain_id="domain", project_id="project", user_id="user", password=Secret(CANARY)
                 ),
             ),

@@ -11,14 +11,14 @@ from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Address, Network
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
-from remuda.region.networks.ipam import take_this_address
+from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
 from tests.kit.region.resource_api import refusal
 from tests.kit.region.storage import HOME, TENANT, StorageEnvironment, run_storage
 
 HELD = (
-    "spec.vipAddress is the address of something else on the network: "
+    "spec.vipAddress is the address of another object on the network: "
     "choose another, or leave it out to get a free one."
 )
 AT_ONCE_S = 12.0
@@ -104,7 +104,7 @@ async def test_of_two_that_ask_for_one_address_at_once_the_second_waits_for_it(
     said = await region_storage.available(LoadBalancer, waiting)
     assert (said.reason, said.message) == (
         "AddressTaken",
-        "something else on its network has 10.0.0.177: ask for another",
+        "another object on its network has 10.0.0.177: choose another address",
     )
     assert len(await at_cloud(region_storage)) == 1
     assert (await region_storage.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{waiting}")).status == 202
@@ -129,7 +129,7 @@ async def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that
 def test_one_that_asked_before_that_was_refused_never_takes_an_address_that_is_reserved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("remuda.region.loadbalancers.service.read_vip", lambda asked, _: IPv4Address(asked))
+    monkeypatch.setattr("remuda.region.loadbalancers.service.parse_vip", lambda asked, _: IPv4Address(asked))
 
     async def scenario(region_storage: StorageEnvironment) -> None:
         balancer = await region_storage.make_balancer(
@@ -137,7 +137,7 @@ def test_one_that_asked_before_that_was_refused_never_takes_an_address_that_is_r
         )
         await region_storage.rest()
         said = await region_storage.available(LoadBalancer, balancer)
-        assert said.message == "its network reserves 10.0.0.16 for others: make one that asks for another"
+        assert said.message == "its network reserves 10.0.0.16: choose another address"
         assert not (await region_storage.store.list(Address)).items
         assert not await at_cloud(region_storage)
 
@@ -164,7 +164,7 @@ async def test_a_network_without_free_addresses_says_so_and_one_that_is_given_ba
 
 
 async def _occupy(region_storage: StorageEnvironment, network: Network, ip: str) -> None:
-    assert await take_this_address(region_storage.store, network, network, IPv4Address(ip)) is not None
+    assert await allocate_specific_address(region_storage.store, network, network, IPv4Address(ip)) is not None
 
 
 async def test_a_public_address_comes_and_goes_with_what_it_costs(region_storage: StorageEnvironment) -> None:

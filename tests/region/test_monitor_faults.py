@@ -37,7 +37,7 @@ async def test_a_search_among_lies_removes_nothing_that_lives_and_forgets_what_i
     clouds = clouds_over(world, region_networks.store, region_networks.providers)
     search = (
         monitor_over(ports, region_networks.store, clouds, CollectorRegistry(), list[str]().append)
-        .watch(REGION)
+        .region_tasks(REGION)
         .orphans
     )
     made = [await region_networks.make_network() for _ in range(4)]
@@ -47,11 +47,11 @@ async def test_a_search_among_lies_removes_nothing_that_lives_and_forgets_what_i
             assert reply.status == 202
         await world.clock.sleep(300)
         with suppress(RemudaError):
-            await search.look(await clouds.get(REGION))
+            await search.scan(await clouds.get(REGION))
     world.faults.stop()
     for _ in range(5):
         await world.clock.sleep(300)
-        await search.look(await clouds.get(REGION))
+        await search.scan(await clouds.get(REGION))
     left = (await region_networks.store.list(Network)).items
     assert {each.name for each in left} == {made[0], made[3]}
     at_cloud = await region_networks.at_cloud()

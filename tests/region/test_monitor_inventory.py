@@ -24,11 +24,11 @@ from remuda.region.kinds.servers import (
     ServerImage,
     ServerSpec,
     ServerStatus,
-    Standing,
-    standing_of,
+    StatusSummary,
+    status_summary,
 )
-from remuda.region.monitor.metrics import Census, MonitorMetrics
-from remuda.region.monitor.poller import Line
+from remuda.region.monitor.metrics import MonitorMetrics, ServerCounts
+from remuda.region.monitor.poller import NameQueue
 from remuda.resources.conventions import REGION
 from remuda.store.contract import Event, Store
 from remuda.store.kinds import Registry
@@ -67,7 +67,7 @@ class Counted:
         self.store = open_simulated(world, Registry(KINDS))
         self.flaky = Forgetful(self.store)
         self.registry = CollectorRegistry()
-        self.census = Census(cast("Store", self.flaky), world.clock, MonitorMetrics(self.registry), page=2)
+        self.census = ServerCounts(cast("Store", self.flaky), world.clock, MonitorMetrics(self.registry), page=2)
 
     async def make(self, name: str, phase: Phase | None = None, *, drifted: bool = False) -> None:
         """Have a server in this phase."""
@@ -112,7 +112,7 @@ counted = provided_by(counting)
 
 
 async def at_work(counted: Counted, work: Coroutine[Any, Any, None]) -> None:
-    duty = asyncio.create_task(counted.census.keep())
+    duty = asyncio.create_task(counted.census.run())
     try:
         await work
     finally:
@@ -166,20 +166,20 @@ async def test_what_changes_while_the_census_is_taken_is_counted_once(counted: C
 
 @pytest.mark.parametrize(("has_run", "is_drifted"), list(product((False, True), repeat=2)))
 def test_a_standing_is_read_back_from_its_text(*, has_run: bool, is_drifted: bool) -> None:
-    standing = Standing("c0000000-0000-4000-8000-000000000001", "running", has_run, is_drifted)
-    assert Standing.of_text(standing.text) == standing
+    standing = StatusSummary("c0000000-0000-4000-8000-000000000001", "running", has_run, is_drifted)
+    assert StatusSummary.of_text(standing.text) == standing
 
 
 def test_a_new_server_is_pending_and_of_its_region() -> None:
     spec = ServerSpec(flavor_id="flavor", image=ServerImage(id="image"))
     server = Server(metadata=Metadata(name="a", labels={REGION: NORTH}), spec=spec)
-    assert standing_of(server) == Standing(NORTH, "pending", has_run=False, is_drifted=False)
-    assert standing_of(replace(server, metadata=Metadata(name="a"))).region == ""
+    assert status_summary(server) == StatusSummary(NORTH, "pending", has_run=False, is_drifted=False)
+    assert status_summary(replace(server, metadata=Metadata(name="a"))).region == ""
 
 
 @given(some.lists(some.integers(-1_300, 1_300), max_size=12))
 def test_a_line_is_first_come_first_served(moves: list[int]) -> None:
-    line, expected, count = Line(), deque[str](), 0
+    line, expected, count = NameQueue(), deque[str](), 0
     for move in moves:
         for _ in range(abs(move)):
             if move > 0:

@@ -9,7 +9,7 @@ from remuda.app import registry
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.seed import seed_regions
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.servers import Server
@@ -45,12 +45,12 @@ async def test_a_lost_store_makes_orphans_of_everything_and_nothing_is_removed(t
         store = open_store(tmp_path / "another.db", registry(), SEALER)
         try:
             await seed_regions(store, ports.settings.regions, now=ports.clock.now())
-            clouds = Clouds(store, region.clouds, clock=ports.clock, randomness=ports.randomness)
+            clouds = ProviderRegistry(store, region.clouds, clock=ports.clock, randomness=ports.randomness)
             control = ReconcilePorts(store=store, log=store)
-            watch = monitor_over(control, store, clouds, CollectorRegistry(), list[str]().append).watch(NORTH)
+            watch = monitor_over(control, store, clouds, CollectorRegistry(), list[str]().append).region_tasks(NORTH)
             cloud = await clouds.get(NORTH)
             for _ in range(4):
-                await watch.orphans.look(cloud)
+                await watch.orphans.scan(cloud)
             found = (await store.list(Orphan)).items
             kept = [one.handle.name for one in region.north.operator.servers()]
             await clouds.close()
@@ -86,7 +86,7 @@ async def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its
     for other in ({"sources": ("10.9.0.0/16",)}, {"is_public": not found.spec.is_public}):
         monitored.woken.clear()
         await ports.converge_port(replace(found.spec, **other))
-        await monitored.watch.orphans.look(await monitored.cloud())
+        await monitored.watch.orphans.scan(await monitored.cloud())
         assert monitored.woken == [server], other
     assert await monitored.orphans() == [], "it has its object all the same"
 

@@ -13,8 +13,8 @@ from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import CloudServers, CloudServerVersion
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.orphans import SightingDigest
-from remuda.region.monitor.poller import Digests, Memory, Poll, PollPorts
-from remuda.region.servers.status import Looking
+from remuda.region.monitor.poller import Digests, DigestStore, Poller, PollerPorts
+from remuda.region.servers.status import ServerObserver
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.kit.environment import provided_by
@@ -54,7 +54,7 @@ class PollingEnvironment:
     looks: list[str] = field(default_factory=list)
     is_ill: bool = False
 
-    async def look(self, server: str) -> None:
+    async def observe(self, server: str) -> None:
         self.looks.append(server)
         if self.is_ill:
             raise Unavailable("It does not answer: wait.")
@@ -64,7 +64,7 @@ class PollingEnvironment:
         looks, self.looks = self.looks, []
         return looks
 
-    async def polled(self, poll: Poll, then_s: float = 10.0) -> list[str]:
+    async def polled(self, poll: Poller, then_s: float = 10.0) -> list[str]:
         """Poll once; return who was looked at by some time after that."""
         await poll.poll(cast("CloudServers", self.provider))
         await self.world.clock.sleep(then_s)
@@ -75,17 +75,17 @@ class PollingEnvironment:
             yield name
 
     @asynccontextmanager
-    async def polling(self, *, first_looks_per_s: float = 10.0) -> AsyncIterator[Poll]:
+    async def polling(self, *, initial_polls_per_s: float = 10.0) -> AsyncIterator[Poller]:
         """Have a poll look at what it finds, as after a start."""
-        ports = PollPorts(
-            looking=cast("Looking", self),
-            wake=self.woken.append,
-            memory=Memory(self.store, REGION),
-            ours=self._ours,
+        ports = PollerPorts(
+            observer=cast("ServerObserver", self),
+            enqueue=self.woken.append,
+            digests=DigestStore(self.store, REGION),
+            server_names=self._ours,
             clock=self.world.clock,
         )
-        poll = Poll(ports, first_looks_per_s=first_looks_per_s)
-        duty = asyncio.create_task(poll.keep_looking())
+        poll = Poller(ports, initial_polls_per_s=initial_polls_per_s)
+        duty = asyncio.create_task(poll.run())
         try:
             yield poll
         finally:
@@ -115,7 +115,7 @@ async def test_servers_are_looked_at_when_they_are_new_or_have_changed(region_mo
         assert await region_monitor.polled(poll) == ["b", "d"]
         del region_monitor.provider.versions["a"]
         assert await region_monitor.polled(poll) == []
-        assert (region_monitor.woken, poll.waiting) == (["a"], 0)
+        assert (region_monitor.woken, poll.pending) == (["a"], 0)
 
 
 async def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them(
@@ -124,11 +124,11 @@ async def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them
     async with region_monitor.polling() as poll:
         region_monitor.provider.made(f"s{number}" for number in range(100))
         assert len(await region_monitor.polled(poll, 1.05)) == 20
-        assert poll.waiting == 80
+        assert poll.pending == 80
         region_monitor.provider.versions["s0"] = "2"
         assert (await region_monitor.polled(poll, 1))[0] == "s0"
         await region_monitor.world.clock.sleep(10)
-        assert (poll.waiting, region_monitor.woken) == (0, [])
+        assert (poll.pending, region_monitor.woken) == (0, [])
 
 
 @pytest.mark.parametrize("answers", [0, 1, 2])
@@ -177,7 +177,7 @@ async def test_after_a_restart_only_what_has_changed_meanwhile_is_looked_at_with
 ) -> None:
     names = [f"s{number}" for number in range(300)]
     region_monitor.provider.made(names)
-    async with region_monitor.polling(first_looks_per_s=1000) as poll:
+    async with region_monitor.polling(initial_polls_per_s=1000) as poll:
         assert sorted(await region_monitor.polled(poll)) == sorted(names)
         await region_monitor.polled(poll)
     async with region_monitor.polling() as poll:
@@ -198,7 +198,7 @@ async def test_what_still_waited_when_the_process_ended_is_looked_at_after_the_r
     async with region_monitor.polling() as poll:
         first = await region_monitor.polled(poll, 1.05)
         second = await region_monitor.polled(poll, 1.0)
-    async with region_monitor.polling(first_looks_per_s=1000) as poll:
+    async with region_monitor.polling(initial_polls_per_s=1000) as poll:
         third = set(await region_monitor.polled(poll))
     assert len(first) == 20
     assert third >= set(region_monitor.provider.versions) - set(first) - set(second)
@@ -235,9 +235,9 @@ async def test_nothing_is_written_where_nothing_has_changed(region_monitor: Poll
 def test_digests_that_were_written_otherwise_agree_with_nothing() -> None:
     seen = Digests()
     seen.add("a", "1")
-    assert seen.agree(Digests(seen.to_bytes()), "a")
+    assert seen.agrees(Digests(seen.to_bytes()), "a")
     for other in (b"", b"x", seen.to_bytes() + b"\0"):
-        assert not seen.agree(Digests(other), "a")
+        assert not seen.agrees(Digests(other), "a")
 
 
 def test_digests_tell_swapped_versions_apart_and_go_back_to_what_they_were() -> None:
@@ -246,14 +246,14 @@ def test_digests_tell_swapped_versions_apart_and_go_back_to_what_they_were() -> 
         seen.add(name, version)
     for name, version in (("a", "2"), ("b", "1")):
         swapped.add(name, version)
-    assert not seen.agree(swapped, "a")
+    assert not seen.agrees(swapped, "a")
     before = seen.to_bytes()
     seen.add("c", "1")
     assert seen.to_bytes() != before
     seen.drop("c", "1")
     assert seen.to_bytes() == before
-    seen.wait("a")
-    assert not seen.agree(Digests(seen.to_bytes()), "a")
-    assert seen.agree(Digests(seen.to_bytes()), "b")
-    seen.looked("a")
+    seen.mark_pending("a")
+    assert not seen.agrees(Digests(seen.to_bytes()), "a")
+    assert seen.agrees(Digests(seen.to_bytes()), "b")
+    seen.clear_pending("a")
     assert seen.to_bytes() == before

@@ -14,18 +14,18 @@ from remuda.kernel.conditions import find_condition
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import CloudServer
 from remuda.region.kinds.networks import Network, TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
-from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, RegionOpenstack
+from remuda.region.kinds.regions import NetworksConfig, ProviderNetworksConfig, Region, RegionOpenstack
 from remuda.region.kinds.servers import (
     DRIFTED,
     Rebuild,
-    Replacement,
+    ReplacementStatus,
     Server,
     ServerImage,
     ServerSpec,
     ServerStatus,
     is_drifted,
 )
-from remuda.region.networks.ipam import take_this_address
+from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.rules import plan_of
 from remuda.region.servers.status import with_drift
 from remuda.store.objects import Metadata
@@ -42,7 +42,7 @@ async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: Re
     server = await region.server(await region.network())
     await monitored.settled(server)
     await region.app.running_controllers["servers"].stop()
-    duty = asyncio.create_task(monitored.monitor.keep())
+    duty = asyncio.create_task(monitored.monitor.run())
     await region.clock.sleep(301)
     region.north.operator.stop(server)
     await region.clock.sleep(301)
@@ -65,7 +65,7 @@ async def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after
     await region.app.running_controllers["servers"].stop()
 
     async def live(monitored: Monitored, seconds: float) -> None:
-        duty = asyncio.create_task(monitored.monitor.keep())
+        duty = asyncio.create_task(monitored.monitor.run())
         await region.clock.sleep(seconds)
         duty.cancel()
         await asyncio.gather(duty, return_exceptions=True)
@@ -87,7 +87,7 @@ async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes
     network = await region.network()
     first = await region.server(network, "first")
     await monitored.settled(first)
-    duty = asyncio.create_task(monitored.monitor.keep())
+    duty = asyncio.create_task(monitored.monitor.run())
     await region.clock.sleep(1)
     assert monitored.sample("servers", phase="running") == 1
     second = await region.server(network, "second")
@@ -116,15 +116,15 @@ async def test_a_network_that_runs_low_is_told_of_until_it_is_full(region: Regio
     network = await region.store.get(Network, await region.network(prefix="10.0.0.0/24"))
     pool = list(plan_of(network).dhcp_pool)
     free = int(0.1 * len(pool))
-    await monitored.watch.supplies.look(await monitored.cloud())
+    await monitored.watch.capacity.measure(await monitored.cloud())
     assert (monitored.sample("networks_low"), monitored.sample("networks_exhausted")) == (0, 0)
     await take(region, network, pool[free:])
-    await monitored.watch.supplies.look(await monitored.cloud())
+    await monitored.watch.capacity.measure(await monitored.cloud())
     assert monitored.sample("networks_low") == 1
     assert monitored.sample("networks_exhausted") == 0
     assert monitored.sample("networks_low_free_addresses") == free
     await take(region, network, pool[:free])
-    await monitored.watch.supplies.look(await monitored.cloud())
+    await monitored.watch.capacity.measure(await monitored.cloud())
     assert monitored.sample("networks_exhausted") == 1
     assert monitored.sample("networks_low_free_addresses") == 0
 
@@ -132,22 +132,22 @@ async def test_a_network_that_runs_low_is_told_of_until_it_is_full(region: Regio
 async def take(region: RegionEnvironment, network: Network, addresses: Sequence[IPv4Address]) -> None:
     for address in addresses:
         holder = Network(metadata=Metadata(name="holder", uid="uid"), spec=network.spec)
-        assert await take_this_address(region.store, network, holder, address) is not None
+        assert await allocate_specific_address(region.store, network, holder, address) is not None
 
 
 def test_vlans_are_counted_where_there_are_any() -> None:
     async def scenario(environment: RegionEnvironment) -> None:
         monitored = Monitored(environment)
-        await monitored.watch.supplies.look(await monitored.cloud())
+        await monitored.watch.capacity.measure(await monitored.cloud())
         assert monitored.sample("vlans_free") is None
         found = await environment.store.get(Region, NORTH)
-        networks = Networks(provider_networks=ProviderNetworks(physical_network="physnet"))
+        networks = NetworksConfig(provider_networks=ProviderNetworksConfig(physical_network="physnet"))
         spec = msgspec.structs.replace(found.spec, openstack=RegionOpenstack(endpoint="", network=networks))
         region = await environment.store.update(msgspec.structs.replace(found, spec=spec))
         taken = tuple(TakenVlan(id=each, physical_network_id="net") for each in range(1, 11))
         metadata = Metadata(name=vlans_name(region.spec.provider, region.name))
         await environment.store.create(VLANAllocation(metadata=metadata, spec=VLANAllocationSpec(allocations=taken)))
-        await monitored.watch.supplies.look(await monitored.cloud())
+        await monitored.watch.capacity.measure(await monitored.cloud())
         assert (monitored.sample("vlans_taken"), monitored.sample("vlans_free")) == (10, 4084)
 
     run_region(scenario, settings=unwatched())
@@ -186,7 +186,10 @@ def test_a_server_that_became_another_by_itself_says_so_until_it_is_as_it_was() 
 
 @pytest.mark.parametrize(
     "status",
-    [{"rebuild": Rebuild(target_image_id="bsd", state="Initiated")}, {"replacement": Replacement(counter=1, done=0)}],
+    [
+        {"rebuild": Rebuild(target_image_id="bsd", state="Initiated")},
+        {"replacement": ReplacementStatus(counter=1, done=0)},
+    ],
 )
 def test_what_we_change_ourselves_is_no_drift(status: dict[str, Any]) -> None:
     changed = with_drift(ours(**status), at_cloud(flavor="large", image="bsd"), NOW)
@@ -203,10 +206,10 @@ def test_a_wish_for_another_image_is_no_drift() -> None:
 async def test_what_is_under_way_is_looked_at_often_only_where_the_provider_tells_nothing(
     region: RegionEnvironment,
 ) -> None:
-    assert (await region.app.clouds.get(NORTH)).wait_s == 30
+    assert (await region.app.providers.get(NORTH)).wait_s == 30
     clouds: Any = region.clouds.clouds
     clouds[NORTH].provider = replace(clouds[NORTH].provider, events=None)
-    assert (await region.app.clouds.get(NORTH)).wait_s == 2
+    assert (await region.app.providers.get(NORTH)).wait_s == 2
     server = await region.server(await region.network())
     began = region.clock.monotonic()
     await Monitored(region).settled(server)

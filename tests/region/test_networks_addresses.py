@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 from remuda.region.kinds.networks import Address, Network
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks.address_plan import mac_of
-from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
+from remuda.region.networks.ipam import allocate_address, allocate_specific_address, find_address, release_address
 from remuda.region.networks.rules import plan_of
 from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.store.objects import Metadata
@@ -29,7 +29,7 @@ async def test_an_address_is_of_the_pool_belongs_to_the_network_and_names_its_ho
     network = await make_network(region_networks)
     server = await make_server(region_networks, network, "server")
     assert await find_address(region_networks.store, server) is None
-    taken = await take_address(region_networks.store, network, server)
+    taken = await allocate_address(region_networks.store, network, server)
     assert taken is not None
     ip = IPv4Address(taken.spec.ip)
     assert ip in plan_of(network).dhcp_pool
@@ -44,7 +44,7 @@ async def test_an_address_is_of_the_pool_belongs_to_the_network_and_names_its_ho
 async def test_who_asks_again_gets_the_same_address(region_networks: NetworksEnvironment) -> None:
     network = await make_network(region_networks)
     server = await make_server(region_networks, network, "server")
-    assert await take_address(region_networks.store, network, server) == await take_address(
+    assert await allocate_address(region_networks.store, network, server) == await allocate_address(
         region_networks.store, network, server
     )
     assert len((await region_networks.store.list(Address)).items) == 1
@@ -54,12 +54,12 @@ async def test_all_who_ask_at_once_get_one_each_until_there_are_none(region_netw
     network = await make_network(region_networks)
     size = len(plan_of(network).dhcp_pool)
     servers = [await make_server(region_networks, network, f"server-{number}") for number in range(size)]
-    taken = await asyncio.gather(*(take_address(region_networks.store, network, server) for server in servers))
+    taken = await asyncio.gather(*(allocate_address(region_networks.store, network, server) for server in servers))
     assert len({each.spec.ip for each in taken if each is not None}) == size
     late = await make_server(region_networks, network, "late")
-    assert await take_address(region_networks.store, network, late) is None
-    await give_address_back(region_networks.store, servers[7])
-    freed = await take_address(region_networks.store, network, late)
+    assert await allocate_address(region_networks.store, network, late) is None
+    await release_address(region_networks.store, servers[7])
+    freed = await allocate_address(region_networks.store, network, late)
     assert freed is not None
     assert taken[7] is not None
     assert freed.spec.ip == taken[7].spec.ip
@@ -70,10 +70,10 @@ async def test_an_address_that_somebody_asks_for_is_theirs_unless_another_has_it
 ) -> None:
     network, ip = await make_network(region_networks), IPv4Address("10.0.0.20")
     one, two = await make_server(region_networks, network, "one"), await make_server(region_networks, network, "two")
-    taken = await take_this_address(region_networks.store, network, one, ip)
+    taken = await allocate_specific_address(region_networks.store, network, one, ip)
     assert taken is not None
-    assert await take_this_address(region_networks.store, network, two, ip) is None
-    assert await take_this_address(region_networks.store, network, one, ip) == taken
+    assert await allocate_specific_address(region_networks.store, network, two, ip) is None
+    assert await allocate_specific_address(region_networks.store, network, one, ip) == taken
     assert await find_address(region_networks.store, one) == taken
 
 
@@ -82,14 +82,14 @@ async def test_who_was_made_again_under_an_old_name_has_not_got_the_old_ones_add
 ) -> None:
     network = await make_network(region_networks)
     old = await make_server(region_networks, network, "server")
-    taken = await take_address(region_networks.store, network, old)
+    taken = await allocate_address(region_networks.store, network, old)
     assert taken is not None
     await region_networks.store.delete(Server, old.name, uid=old.uid)
     new = await make_server(region_networks, network, "server")
     assert await find_address(region_networks.store, new) is None
-    await give_address_back(region_networks.store, new)
+    await release_address(region_networks.store, new)
     assert await find_address(region_networks.store, old) == taken, "the cloud may still have it"
-    assert await take_this_address(region_networks.store, network, new, IPv4Address(taken.spec.ip)) is None
+    assert await allocate_specific_address(region_networks.store, network, new, IPv4Address(taken.spec.ip)) is None
 
 
 async def test_the_same_address_of_another_network_is_another_one(region_networks: NetworksEnvironment) -> None:
@@ -97,4 +97,4 @@ async def test_the_same_address_of_another_network_is_another_one(region_network
     for number in range(2):
         network = await make_network(region_networks)
         server = await make_server(region_networks, network, f"server-{number}")
-        assert await take_this_address(region_networks.store, network, server, ip) is not None
+        assert await allocate_specific_address(region_networks.store, network, server, ip) is not None

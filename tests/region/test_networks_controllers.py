@@ -2,11 +2,11 @@
 
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.networks import AddressRange, CloudNetworkSpec, CloudRoute
+from remuda.providers.contract.networks import CloudAddressRange, CloudNetworkSpec, CloudRoute
 from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.networks import Identity, Network, OpenstackIdentity
 from remuda.region.networks.routes import NETWORKS
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
 from tests.kit.region.network_requests import NOTHING, REFERENCE, all_is_gone, reference_at
@@ -17,7 +17,7 @@ from tests.kit.region.resource_api import ORG, PROJECT
 
 async def handle_of(region_networks: NetworksEnvironment, name: str) -> Handle:
     stored = await region_networks.store.get(Network, name)
-    return to_cloud(stored, await region_networks.store.get(Identity, identity_of(stored)))
+    return network_handle(stored, await region_networks.store.get(Identity, identity_of(stored)))
 
 
 @options(at_work=True, seeds=3)
@@ -37,7 +37,7 @@ async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: 
         handle=handle,
         prefix="10.0.0.0/24",
         gateway="10.0.0.1",
-        pool=AddressRange("10.0.0.128", "10.0.0.254"),
+        pool=CloudAddressRange("10.0.0.128", "10.0.0.254"),
         nameservers=("8.8.8.8",),
         routes=(CloudRoute("172.16.0.0/12", "10.0.0.9"),),
     )
@@ -210,7 +210,7 @@ async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(
     )
     assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
     await region_networks.rest()
-    assert (await region_networks.available(Network, name)).message == "the provider still has something on it"
+    assert (await region_networks.available(Network, name)).message == "the provider still has objects on it"
     assert region_networks.identity.held, "it is paid for until it is gone"
     await ports.remove_port(port)
     await region_networks.rest()

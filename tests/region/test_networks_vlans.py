@@ -10,8 +10,15 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.region.kinds.networks import Network, TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
-from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, RegionOpenstack, Vlan, VlanSegment
-from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
+from remuda.region.kinds.regions import (
+    NetworksConfig,
+    ProviderNetworksConfig,
+    Region,
+    RegionOpenstack,
+    VlanConfig,
+    VlanSegment,
+)
+from remuda.region.networks.ipam import allocate_vlan, release_vlan, vlan_segments
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
 from tests.kit.region.network_requests import all_is_gone
@@ -27,9 +34,9 @@ T = TypeVar("T")
 
 async def wire(region_networks: NetworksEnvironment, segments: Sequence[tuple[int, int]] = SEGMENTS) -> Region:
     """Give the region a physical network, with these VLANs."""
-    chosen = Vlan(segments=tuple(VlanSegment(start_id=first, end_id=last) for first, last in segments))
-    provider = ProviderNetworks(physical_network="physnet", vlan=chosen)
-    openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=provider))
+    chosen = VlanConfig(segments=tuple(VlanSegment(start_id=first, end_id=last) for first, last in segments))
+    provider = ProviderNetworksConfig(physical_network="physnet", vlan=chosen)
+    openstack = RegionOpenstack(endpoint="", network=NetworksConfig(provider_networks=provider))
     found = await region_networks.store.get(Region, REGION)
     return await region_networks.store.update(replace(found, spec=replace(found.spec, openstack=openstack)))
 
@@ -60,22 +67,24 @@ async def vlan_of(region_networks: NetworksEnvironment, network: str) -> int | N
     ("chosen", "wanted"),
     [
         (None, []),
-        (ProviderNetworks(), []),
-        (ProviderNetworks(physical_network="physnet"), [range(1, 4095)]),
-        (ProviderNetworks(physical_network="physnet", vlan=Vlan()), [range(1, 4095)]),
+        (ProviderNetworksConfig(), []),
+        (ProviderNetworksConfig(physical_network="physnet"), [range(1, 4095)]),
+        (ProviderNetworksConfig(physical_network="physnet", vlan=VlanConfig()), [range(1, 4095)]),
         (
-            ProviderNetworks(physical_network="physnet", vlan=Vlan(segments=(VlanSegment(start_id=7, end_id=7),))),
+            ProviderNetworksConfig(
+                physical_network="physnet", vlan=VlanConfig(segments=(VlanSegment(start_id=7, end_id=7),))
+            ),
             [range(7, 8)],
         ),
     ],
 )
 async def test_a_region_has_vlans_to_give_if_it_has_a_physical_network(
-    region_networks: NetworksEnvironment, chosen: ProviderNetworks | None, wanted: Sequence[range]
+    region_networks: NetworksEnvironment, chosen: ProviderNetworksConfig | None, wanted: Sequence[range]
 ) -> None:
     found = await region_networks.store.get(Region, REGION)
-    openstack = RegionOpenstack(endpoint="", network=Networks(provider_networks=chosen))
-    assert list(segments_of(replace(found, spec=replace(found.spec, openstack=openstack)))) == wanted
-    assert not segments_of(found)
+    openstack = RegionOpenstack(endpoint="", network=NetworksConfig(provider_networks=chosen))
+    assert list(vlan_segments(replace(found, spec=replace(found.spec, openstack=openstack)))) == wanted
+    assert not vlan_segments(found)
 
 
 @options(at_work=True, seeds=3)
@@ -139,7 +148,7 @@ async def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_giv
     await region_networks.rest()
     said = await region_networks.available(Network, late)
     assert (said.status, said.reason) == ("False", "VLANsExhausted")
-    assert said.message == "its region has no free VLAN: remove a network"
+    assert said.message == "its region has no free VLAN: delete a network"
     assert len(await at_cloud(region_networks)) == 3
     given_back = (await taken(region_networks))[first[1]]
     await delete(region_networks, first[1])
@@ -182,7 +191,7 @@ async def test_a_vlan_that_something_else_has_at_the_provider_is_told(region_net
     late = await region_networks.make_network()
     await region_networks.rest()
     said = await region_networks.available(Network, late)
-    assert (said.reason, said.message) == ("VLANTaken", "something else at the provider has its VLAN 7")
+    assert (said.reason, said.message) == ("VLANTaken", "another network at the provider has its VLAN 7")
     assert (await region_networks.available(Network, name)).reason == "Provisioned"
 
 
@@ -208,10 +217,10 @@ async def test_none_is_given_twice_however_many_ask_at_once(region_networks: Net
     cloud = await clouds_over(region_networks.world, region_networks.store, region_networks.providers).get(REGION)
 
     async def take(number: int) -> int | None:
-        return await _until_written(lambda: take_vlan(region_networks.store, cloud, f"network-{number}"))
+        return await _until_written(lambda: allocate_vlan(region_networks.store, cloud, f"network-{number}"))
 
     async def give(number: int) -> None:
-        await _until_written(lambda: give_vlan_back(region_networks.store, cloud.region, f"network-{number}"))
+        await _until_written(lambda: release_vlan(region_networks.store, cloud.region, f"network-{number}"))
 
     given = await asyncio.gather(*[take(number % 40) for number in range(80)])
     assert given[:40] == given[40:], "who has one is given no other"

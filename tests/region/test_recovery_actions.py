@@ -161,7 +161,7 @@ async def test_what_has_an_address_is_not_forgotten_before_it_is_gone(region: Re
     refused = await monitored.operator.post(path, {})
     assert refusal(refused) == (
         422,
-        "orphan has an address of its network: remove it, and its record goes when it is gone.",
+        "orphan has an address of its network: delete the orphan, and its record is deleted after it.",
     )
     assert len(await monitored.orphans()) == 2
 
@@ -288,11 +288,11 @@ async def test_what_is_being_removed_is_not_adopted(region: RegionEnvironment) -
     orphan, wanted = await monitored.orphan("server"), {"name": "server", "networkId": network}
     await region.store.update(claimed(await region.store.get(Orphan, orphan), "removal", region.clock.now()))
     status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
-    assert (status, "is being removed:" in sentence) == (422, True), "before the provider has heard of it"
+    assert (status, "is being deleted:" in sentence) == (422, True), "before the provider has heard of it"
     assert (await monitored.operator.post(f"{ORPHANS}/{orphan}/forget", {"remove": True})).status == 202
     assert [each.state for each in region.north.operator.servers()] == ["removing"]
     status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
-    assert (status, "is being removed at its provider" in sentence) == (422, True)
+    assert (status, "is being deleted at its provider" in sentence) == (422, True)
     assert (await region.store.list(Server)).items == []
 
 

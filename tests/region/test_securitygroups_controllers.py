@@ -7,9 +7,9 @@ from remuda.providers.contract.servers import CloudPortSpec
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.routes import NETWORKS
-from remuda.region.networks.rules import to_cloud
+from remuda.region.networks.rules import network_handle
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
-from remuda.region.securitygroups.rules import handle_of
+from remuda.region.securitygroups.rules import group_handle
 from remuda.resources.conventions import identity_of
 from tests.kit.region.network_requests import all_is_gone, make_group
 from tests.kit.region.networks import TENANT, NetworksEnvironment, run_networks
@@ -21,7 +21,7 @@ ICMP = {"direction": "ingress", "protocol": "icmp"}
 
 async def where(region_networks: NetworksEnvironment, group: str) -> Handle:
     stored = await region_networks.store.get(SecurityGroup, group)
-    return handle_of(stored, await region_networks.store.get(Identity, identity_of(stored)))
+    return group_handle(stored, await region_networks.store.get(Identity, identity_of(stored)))
 
 
 async def at_cloud(region_networks: NetworksEnvironment, group: str) -> CloudGroup | None:
@@ -32,7 +32,7 @@ async def at_cloud(region_networks: NetworksEnvironment, group: str) -> CloudGro
 async def put_port(region_networks: NetworksEnvironment, network: str, group: str) -> Handle:
     """Put a port of nobody's into a group at the cloud."""
     stored = await region_networks.store.get(Network, network)
-    at = to_cloud(stored, await region_networks.store.get(Identity, identity_of(stored)))
+    at = network_handle(stored, await region_networks.store.get(Identity, identity_of(stored)))
     handle = Handle(at.tenancy, "port-x.y")
     inside = (await where(region_networks, group)).name
     assert region_networks.provider.ports is not None
@@ -68,7 +68,7 @@ def test_a_group_waits_for_its_network_and_is_woken_by_it() -> None:
         name = await make_group(region_networks, await region_networks.make_network(), SSH)
         await region_networks.rest()
         condition = await region_networks.available(SecurityGroup, name)
-        assert (condition.reason, condition.message) == ("DependencyNotReady", "its network is being made")
+        assert (condition.reason, condition.message) == ("DependencyNotReady", "its network is being created")
         assert (await region_networks.at_cloud())["groups"] == []
         region_networks.identity.fail("confirm", times=0)
         await region_networks.world.clock.sleep(600)
@@ -121,7 +121,9 @@ def test_a_group_waits_until_no_port_is_in_it() -> None:
         port = await put_port(region_networks, network, name)
         assert (await region_networks.groups.ask(TENANT).delete(f"{SECURITY_GROUPS}/{name}")).status == 202
         await region_networks.rest()
-        assert (await region_networks.available(SecurityGroup, name)).message == "the provider still has a server in it"
+        assert (
+            await region_networks.available(SecurityGroup, name)
+        ).message == "a server at the provider still uses it"
         assert region_networks.provider.ports is not None
         await region_networks.provider.ports.remove_port(port)
         await region_networks.rest()

@@ -101,7 +101,7 @@ async def test_what_is_not_at_its_provider_yet_or_is_being_worked_on_there_says_
     while (await region_servers.read(server))["status"].get("powerState") != "Running":
         told.add(refusal(await client.post(f"{path}/start")))
         await region_servers.world.clock.sleep(0.02)
-    busy = (400, "server is being worked on at its provider: try again in a moment")
+    busy = (400, "server is busy at its provider: try again in a moment")
     assert told == {ABSENT_YET, busy, (400, "server cannot be started in its current state")}
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from remuda.providers.contract.common import Handle
 from remuda.providers.simulated.catalogue import Hosts, load_catalogues
-from remuda.region.kinds.servers import Replacement, Server
-from remuda.region.servers.capacity import Places
+from remuda.region.kinds.servers import ReplacementStatus, Server
+from remuda.region.servers.capacity import CapacityReservations
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
 from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, ServersEnvironment, run_servers
@@ -64,7 +64,7 @@ def test_of_several_that_want_one_place_all_others_are_kept_until_there_is_anoth
             assert before[server] in there
             seen = await region_servers.read(server)
             assert seen["metadata"]["provisioningStatus"] == "error"
-            assert "its old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
+            assert "the old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
             assert seen["status"]["powerState"] == "Running"
         await region_servers.delete(first)
         await region_servers.world.clock.sleep(3_600)
@@ -158,7 +158,7 @@ class _Told:
     async def find_server(self, _: Handle) -> object:
         return self
 
-    async def flavors_now(self) -> list[SimpleNamespace]:
+    async def uncached_flavors(self) -> list[SimpleNamespace]:
         await self._meanwhile()
         return [SimpleNamespace(id=SMALL, free=1)]
 
@@ -170,7 +170,7 @@ async def _begun_and_asking(region_servers: ServersEnvironment) -> tuple[Server,
     for name in names:
         assert await _is_asked_for(region_servers, name) == 202
         found = await region_servers.stored(name)
-        turn = Replacement(counter=1 if name == names[0] else 0)
+        turn = ReplacementStatus(counter=1 if name == names[0] else 0)
         status = replace(found.status, flavor_id=STANDARD, replacement=turn)
         await region_servers.store.update_status(replace(found, status=status))
     return await region_servers.stored(names[0]), await region_servers.stored(names[1])
@@ -182,7 +182,7 @@ async def test_a_place_that_another_process_has_promised_is_not_promised_again(
 ) -> None:
     _, asking = await _begun_and_asking(region_servers)
     cloud: Any = _Told(lambda: region_servers.world.clock.sleep(0))
-    assert not await Places(region_servers.store).promise(asking, cloud, [Handle("tenancy", "old")])
+    assert not await CapacityReservations(region_servers.store).reserve(asking, cloud, [Handle("tenancy", "old")])
 
 
 @options(hosts=HOSTS)
@@ -192,8 +192,8 @@ async def test_who_takes_its_place_while_the_cloud_is_asked_has_taken_the_one_th
     begun, asking = await _begun_and_asking(region_servers)
 
     async def end() -> None:
-        turn = Replacement(counter=1, done=1)
+        turn = ReplacementStatus(counter=1, done=1)
         await region_servers.store.update_status(replace(begun, status=replace(begun.status, replacement=turn)))
 
     cloud: Any = _Told(end)
-    assert not await Places(region_servers.store).promise(asking, cloud, [Handle("tenancy", "old")])
+    assert not await CapacityReservations(region_servers.store).reserve(asking, cloud, [Handle("tenancy", "old")])

@@ -10,7 +10,7 @@ from remuda.kernel.errors import NotFound
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.address_plan import mac_of
-from remuda.region.networks.ipam import take_this_address
+from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.rules import plan_of
 from tests.kit.environment import options
 from tests.kit.region.resource_api import refusal
@@ -98,7 +98,7 @@ async def _fill(region_servers: ServersEnvironment, network: str, *, free: int) 
     found = await region_servers.store.get(Network, network)
     pool = plan_of(found).dhcp_pool
     for number in range(int(pool.first), int(pool.last) + 1 - free):
-        assert await take_this_address(region_servers.store, found, found, IPv4Address(number)) is not None
+        assert await allocate_specific_address(region_servers.store, found, found, IPv4Address(number)) is not None
 
 
 @options(at_work=True)
@@ -215,7 +215,7 @@ async def test_a_server_in_a_group_that_is_to_go_goes_on_with_it_if_it_is_there(
     await region_servers.rest()
     available = await region_servers.available(server)
     told = (available.status, available.message)
-    away = "a security group of it is being deleted: take it out of that"
+    away = "a security group is being deleted: remove it from the server"
     assert told == (("True", "provisioned") if is_made else ("False", away))
     await region_servers.put(server, update(networking={"securityGroups": []}))
     await region_servers.rest()

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import RemudaError
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.servers import ReplacementStatus, Server
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.servers.routes import SERVERS
 from tests.kit.asgi.contract import Reply
@@ -131,7 +131,7 @@ async def _check_there(region_servers: ServersEnvironment, network: str, deed: D
     assert made.handle.name == port.server == await region_servers.name_of(server.name, number)
     assert (made.state, made.image) == ("running", server.spec.image.id)
     assert port.spec.address == address.spec.ip == server.status.private_ip
-    assert server.status.replacement == Replacement(counter=number, done=number)
+    assert server.status.replacement == ReplacementStatus(counter=number, done=number)
     assert (server.status.rebuild, server.status.applied_image_id) == (None, server.spec.image.id)
     assert (await region_servers.read(server.name))["metadata"]["provisioningStatus"] == "provisioned"
     if deed is rebuild:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.region.kinds.servers import Replacement
+from remuda.region.kinds.servers import ReplacementStatus
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
 from tests.kit.region.server_view import shown_of
@@ -28,7 +28,7 @@ async def _one(region_servers: ServersEnvironment, server: str, number: int) -> 
     assert len(await region_servers.ports()) == len(await region_servers.addresses()) == 1
     assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "provisioned"
     stored = await region_servers.stored(server)
-    assert stored.status.replacement == Replacement(counter=number, done=number)
+    assert stored.status.replacement == ReplacementStatus(counter=number, done=number)
 
 
 @options(at_work=True)
@@ -102,7 +102,7 @@ async def test_replaced_again_while_nobody_knows_what_became_of_the_first_it_is_
     await region_servers.replace(server, imageId=DEBIAN)
     await region_servers.world.clock.sleep(10)
     assert [each.handle.name for each in region_servers.at_cloud()] == [await region_servers.name_of(server, 1)]
-    assert (await region_servers.stored(server)).status.replacement == Replacement(counter=1, done=0, cleared=1)
+    assert (await region_servers.stored(server)).status.replacement == ReplacementStatus(counter=1, done=0, cleared=1)
     await region_servers.replace(server, imageId=ROCKY)
     await region_servers.rest()
     await region_servers.rest()

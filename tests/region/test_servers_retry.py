@@ -75,7 +75,7 @@ async def _given_up(region_servers: ServersEnvironment) -> str:
     server = await region_servers.make_server(await region_servers.make_network())
     assert await _meanwhile(region_servers, 120) == 3
     assert await _status(region_servers, server) == ("error", "error")
-    assert (await region_servers.available(server)).message == "it could not be brought up: no machine starts"
+    assert (await region_servers.available(server)).message == "the server could not be started: no machine starts"
     assert (await region_servers.stored(server)).status.provider_create_failures == 3
     told = await region_servers.timeline(server)
     assert [each for each in told if each in {"CreateFailed", "GivenUp"}] == ["CreateFailed"] * 2 + ["GivenUp"]

@@ -74,7 +74,7 @@ def test_a_flavor_without_room_is_refused_before_anything_is_destroyed() -> None
         ask, path = region_servers.servers.ask(COMPUTE), f"{SERVERS}/{server}/replace"
         reply = await ask.post(path, {"flavorId": SMALL, "imageId": UBUNTU})
         assert (reply.status, reply.json["error"]) == (422, "unprocessable_content")
-        assert "no free place" in reply.json["error_description"]
+        assert "no free capacity" in reply.json["error_description"]
         await region_servers.rest()
         assert region_servers.at_cloud() == [before]
         assert (await region_servers.stored(server)).spec.replacement == 0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from remuda.cloudinit.multipart import DEEPEST, FIRST_LINES
 from remuda.cloudinit.user_data import LONGEST_USER_DATA, check_user_data, parts
 from remuda.kernel.errors import Invalid
-from remuda.region.servers.provider_spec import PART_NAME, augmented
+from remuda.region.servers.provider_spec import PART_NAME, with_authority
 from tests.kit.user_data import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop ca@example.com"
@@ -73,7 +73,7 @@ def test_user_data_has_a_greatest_length() -> None:
 
 
 def test_without_user_data_ours_is_all_there_is() -> None:
-    alone = augmented(b"", KEY)
+    alone = with_authority(b"", KEY)
     (part,) = parts(alone)
     assert (part.content_type, part.content) == ("text/cloud-config", alone)
     assert yaml.safe_load(alone) == {
@@ -104,8 +104,8 @@ def test_without_user_data_ours_is_all_there_is() -> None:
 )
 def test_whatever_a_keys_comment_is_it_arrives_as_it_is(comment: str) -> None:
     key = f"ssh-ed25519 AAAA {comment}"
-    assert yaml.safe_load(augmented(b"", key))["write_files"][0]["content"] == f"{key}\n"
-    assert augmented(b"", key).isascii()
+    assert yaml.safe_load(with_authority(b"", key))["write_files"][0]["content"] == f"{key}\n"
+    assert with_authority(b"", key).isascii()
 
 
 def as_python_reads(data: bytes) -> list[tuple[str, str | None, bytes]]:
@@ -117,21 +117,21 @@ def as_python_reads(data: bytes) -> list[tuple[str, str | None, bytes]]:
 
 @pytest.mark.parametrize("data", PAYLOADS)
 def test_the_users_parts_come_first_as_they_are_and_ours_last(data: bytes) -> None:
-    result = augmented(data, KEY)
-    ours = ("text/cloud-config", PART_NAME, augmented(b"", KEY))
+    result = with_authority(data, KEY)
+    ours = ("text/cloud-config", PART_NAME, with_authority(b"", KEY))
     assert parts(result) == [*parts(data), ours]
     assert as_python_reads(result) == parts(result)
 
 
 def test_what_mail_cannot_carry_as_it_is_is_encoded() -> None:
     for fit, unfit in ((b"x" * 998, b"x" * 999), (b"~", b"\x7f"), (b"\t", b"\r")):
-        assert b"base64" not in augmented(b"#!/bin/sh\n" + fit, KEY)
-        assert b"base64" in augmented(b"#!/bin/sh\n" + unfit, KEY)
+        assert b"base64" not in with_authority(b"#!/bin/sh\n" + fit, KEY)
+        assert b"base64" in with_authority(b"#!/bin/sh\n" + unfit, KEY)
 
 
 def test_a_single_payload_gets_the_type_of_its_first_line() -> None:
     for line, content_type in FIRST_LINES.items():
-        (first, _) = as_python_reads(augmented(line + b"\n", KEY))
+        (first, _) = as_python_reads(with_authority(line + b"\n", KEY))
         assert first[0] == content_type
 
 
@@ -150,44 +150,44 @@ AWKWARD = {
 @pytest.mark.parametrize("data", AWKWARD.values(), ids=AWKWARD)
 def test_a_payload_arrives_to_the_byte(data: bytes) -> None:
     for read in (parts, as_python_reads):
-        assert read(augmented(data, KEY))[0][2] == data
+        assert read(with_authority(data, KEY))[0][2] == data
 
 
 @given(st.binary(), st.sampled_from(list(FIRST_LINES)))
 def test_any_payload_arrives_to_the_byte(rest: bytes, line: bytes) -> None:
     data = line + b"\n" + rest
-    result = augmented(data, KEY)
-    assert [part.content for part in parts(result)] == [data, augmented(b"", KEY)]
+    result = with_authority(data, KEY)
+    assert [part.content for part in parts(result)] == [data, with_authority(b"", KEY)]
     assert as_python_reads(result) == parts(result)
-    assert augmented(data, KEY) == result, "the same input gives the same bytes"
+    assert with_authority(data, KEY) == result, "the same input gives the same bytes"
 
 
 def test_no_boundary_occurs_in_what_it_separates() -> None:
     data = SCRIPT
     for _ in range(3):
-        boundary = augmented(data, KEY).split(b'"')[1]
+        boundary = with_authority(data, KEY).split(b'"')[1]
         assert boundary not in data
         data = SCRIPT + b"--" + boundary + b"--\n"
 
 
 def test_a_mixed_message_gets_our_part_and_is_otherwise_untouched() -> None:
-    result = augmented(BY_HAND + b"an epilogue\n", KEY)
+    result = with_authority(BY_HAND + b"an epilogue\n", KEY)
     place = BY_HAND.index(b"--//--")
     assert result.startswith(BY_HAND[:place])
     assert result.endswith(BY_HAND[place:] + b"an epilogue\n")
 
 
 def test_a_message_with_the_line_breaks_of_mail_keeps_them() -> None:
-    result = augmented(BY_HAND.replace(b"\n", b"\r\n"), KEY)
+    result = with_authority(BY_HAND.replace(b"\n", b"\r\n"), KEY)
     assert result.count(b"\n") == result.count(b"\r\n")
     assert len(as_python_reads(result)) == 3
-    assert yaml.safe_load(parts(result)[2].content) == yaml.safe_load(augmented(b"", KEY))
+    assert yaml.safe_load(parts(result)[2].content) == yaml.safe_load(with_authority(b"", KEY))
 
 
 @pytest.mark.parametrize("subtype", ["alternative", "related", "x-own"])
 def test_a_message_of_another_kind_becomes_the_first_part_of_a_mixed_one(subtype: str) -> None:
     data = mail(text("#!/bin/sh\n", "x-shellscript"), text("#cloud-config\n", "cloud-config"), subtype=subtype)
-    result = BytesParser().parsebytes(augmented(data, KEY))
+    result = BytesParser().parsebytes(with_authority(data, KEY))
     assert result.get_content_type() == "multipart/mixed"
     assert [part.get_content_type() for part in result.get_payload()] == [  # type: ignore[union-attr]  # it has parts
         *(f"multipart/{subtype}", "text/cloud-config"),
@@ -208,7 +208,7 @@ def test_any_message_that_is_taken_keeps_its_parts_and_gets_ours(seed: int, subt
     source = random.Random(seed)
     data = mail(*(tree(source, DEEPEST - 2) for _ in range(2)), subtype=subtype)
     check_user_data(data, with_authority=True)
-    result = augmented(data, KEY)
+    result = with_authority(data, KEY)
     assert parts(result)[:-1] == parts(data)
     assert parts(result)[-1].filename == PART_NAME
     assert as_python_reads(result) == parts(result)

@@ -39,8 +39,8 @@ async def test_what_is_about_to_go_is_gone_to_whoever_says_so(world: World) -> N
     await store.delete(Group, made.name, uid=made.uid)
     assert (await get_in(store, Group, "leaving", "here")).is_deleting
     assert await exists(store, Group, "leaving")
-    assert not await exists(store, Group, "leaving", marked=False)
-    assert await find_in(store, Group, "leaving", "here", marked=False) is None
+    assert not await exists(store, Group, "leaving", include_deleting=False)
+    assert await find_in(store, Group, "leaving", "here", include_deleting=False) is None
     with pytest.raises(NotFound):
-        await get_in(store, Group, "leaving", "here", marked=False)
+        await get_in(store, Group, "leaving", "here", include_deleting=False)
     await store.close()

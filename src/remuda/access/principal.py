@@ -146,6 +146,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The ETag of the state that the caller has read."""
     audit: AuditHook = _no_audit
     """Returns the `log` of the write that carries out the request, so that neither is stored without the other."""
+    impersonated: Principal | None = None
+    """The caller that a service impersonates in this call: it asks for no more than both may do."""
 
 
 class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

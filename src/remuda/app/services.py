@@ -11,41 +11,44 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from remuda.access.principal import Principal
-from remuda.clients.identity import IdentityLink, watch_projects
-from remuda.clients.region import RegionLink
-from remuda.clients.transport import Here, ServiceNow
-from remuda.clients.watch import WatchHere
+from remuda.clients.delegation import Delegation, ServicePrincipal
+from remuda.clients.transport import local
+from remuda.clients.watch import LocalWatch
 from remuda.compute.app import ComputeApp
-from remuda.compute.ports import ComputePorts
+from remuda.compute.ports import ComputePorts, RegionClient
 from remuda.compute.settings import ComputeSettings
 from remuda.config import settings as effect
 from remuda.config.schema import Configuration, ServerConfig
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
-from remuda.identity.bootstrap import FirstStart, Welcome
+from remuda.identity.bootstrap import BootstrapRun, FirstLogin
 from remuda.identity.credentials import CredentialsFile, SmallServer
 from remuda.identity.federation.provider_client import Fetcher, is_loopback
+from remuda.identity.port import IdentityApi
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.process import ProcessPorts
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.simulated.catalogue import SimCatalogue
+from remuda.quota.client import QuotaClient
 from remuda.reconcile.reporter import Reporter
 from remuda.region.app import TABLE as REGION
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.common import GIB
-from remuda.region.ports import Providers, RegionPorts
+from remuda.region.port import RegionApi
+from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
+from remuda.service import ServicePorts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartMessages:
     """Callbacks for messages to the operator at the start."""
 
-    welcome: Callable[[Welcome], None]
+    welcome: Callable[[FirstLogin], None]
     """Called once for a new store: how to log in."""
     credentials_lost: Callable[[Path], None]
     """Called if `credentials.json` is missing or unreadable."""
@@ -77,7 +80,7 @@ async def run_identity(
     settings = effect.identity_settings(configuration, url=url)
     async with _fetcher(settings) as fetch:
         identity = IdentityApp(_ports(process, configuration.server, settings, fetch, counting))
-        first = FirstStart(
+        first = BootstrapRun(
             store=process.store,
             clock=process.clock,
             randomness=process.randomness,
@@ -88,7 +91,7 @@ async def run_identity(
             credentials=CredentialsFile(process.data.credentials),
             endpoint=endpoints["identity"],
             others=endpoints,
-            small=small,
+            example_instance=small,
         )
         try:
             await identity.tokens.keys.all()  # fails early if they were sealed with other keys
@@ -131,37 +134,29 @@ def _ports(
     )
 
 
-def identity_client(identity: IdentityApp, name: str) -> IdentityLink:
+def identity_client(identity: IdentityApp, name: str) -> QuotaClient:
     """Return a service's client of identity."""
-    service, ports = _service(identity, name), identity.ports
-    clock, randomness = ports.clock, ports.randomness
-    watch = WatchHere(
-        IDENTITY, identity.services, reader=service, clock=clock, randomness=randomness, watched=ports.watched
-    )
-    return IdentityLink(
-        send=Here(IDENTITY, identity.services),
-        service=service,
-        randomness=randomness,
-        watch=lambda: watch_projects(watch),
-    )
+    delegation = _delegation(identity, name)
+    watch = _watch(identity.ports, delegation)
+    return QuotaClient(identity=local(IdentityApi, IDENTITY, identity.services, watch=watch), delegation=delegation)
 
 
-def region_client(identity: IdentityApp, region: RegionApp, name: str) -> RegionLink:
+def region_client(identity: IdentityApp, region: RegionApp, name: str) -> RegionClient:
     """Return a service's client of region."""
-    service, ports = _service(identity, name), region.ports
-    clock, randomness = ports.clock, ports.randomness
-    return RegionLink(
-        asking=Here(REGION, region.services, impersonating=service),
-        acting=Here(REGION, region.services),
-        service=service,
-        watch=WatchHere(
-            REGION, region.services, reader=service, clock=clock, randomness=randomness, watched=ports.watched
-        ),
-        randomness=randomness,
-    )
+    delegation = _delegation(identity, name)
+    watch = _watch(region.ports, delegation)
+    return RegionClient(local(RegionApi, REGION, region.services, watch=watch), delegation)
 
 
-def _service(identity: IdentityApp, name: str) -> ServiceNow:
+def _delegation(identity: IdentityApp, name: str) -> Delegation:
+    return Delegation(service=_service(identity, name), randomness=identity.ports.randomness)
+
+
+def _watch(ports: ServicePorts, delegation: Delegation) -> LocalWatch:
+    return LocalWatch(reader=delegation.service, clock=ports.clock, randomness=ports.randomness, watched=ports.watched)
+
+
+def _service(identity: IdentityApp, name: str) -> ServicePrincipal:
     """Return a function that returns a service's principal with its current permissions."""
     known: Principal | None = None
 
@@ -186,7 +181,7 @@ async def run_region(
     counting: ServiceMetrics,
     *,
     identity: IdentityApp,
-    providers: Providers,
+    providers: ProviderSource,
 ) -> AsyncIterator[RegionApp]:
     """Run region for the duration of the block."""
     region = RegionApp(

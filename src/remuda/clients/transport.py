@@ -1,161 +1,217 @@
-"""Sending a request to a service, wherever it is: its route and its values in, its answer or its error out.
+"""Local and remote clients of a service: implementations of its port, made from its route table.
 
-In this process the method is called that the route names; elsewhere the same route goes over HTTP. Either way
-the same rights are asked for, the same answer comes back, and what goes wrong is raised as the same error.
+A port is a Protocol whose methods are named after routes. `local` calls the method of the service that a route names,
+and applies the route's view; `remote` sends the same route over HTTP. Both check the same permissions, return the same
+schema and raise the same errors. A method that does not fit its route is found when a client is built.
+
+A method has the arguments of the service's method. It returns the route's response, or None if it ignores that. A paged
+list is an asynchronous generator of its items, and `watch_networks` is the list-watch of the route `list_networks`.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import NoneType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
-from remuda.access.principal import Context, Principal
-from remuda.http.authentication import acting_for
-from remuda.http.invocation import invocations
-from remuda.http.responses import Collection, EtagView, Rendered, Viewed
-from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
-from remuda.http.transport import claim_of
-from remuda.kernel.clock import yield_to_loop
+from remuda.clients.watch import LocalWatch, RemoteWatch, WatchMessage, item_reader
+from remuda.http.invocation import service_for
+from remuda.http.responses import Collection, Rendered, Viewed
+from remuda.http.routes import AnyRoute, Table
+from remuda.http.signatures import arguments_of
+from remuda.kernel.clock import Clock, yield_to_loop
+from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import hide
+from remuda.store.objects import Resource
 
-if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
+if TYPE_CHECKING:  # slow to import, and not needed if all services run in one process
     from remuda.http.client import Client
 
+PortT = TypeVar("PortT")
+Method = Callable[..., Any]
 
-ServiceNow = Callable[[], Awaitable[Principal]]
-"""Returns the service that asks, with its rights as they are now."""
-
+_WATCH, _LIST = "watch_", "list_"
 _PAGE = 25
 
 
-class Send(Protocol):
-    """Reaches a service."""
-
-    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
-        """Do what a route does, by the route's name; raise what the service raises."""
-        ...
-
-    async def ask(
-        self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
-    ) -> Any:
-        """Do the same, and return the answer. A list is returned whole, so what asks for one asks for few."""
-        ...
-
-    def pages(
-        self, name: str, path: Parameters, context: Context, query: Parameters | None = None
-    ) -> AsyncGenerator[Sequence[Any]]:
-        """Yield a list's items, some at a time, so that it may be long."""
-        ...
+def local(port: type[PortT], table: Table, services: object, *, watch: LocalWatch) -> PortT:
+    """Return the client of a service in this process. Raise ValueError if the port does not fit the routes."""
+    methods = {
+        name: _local_method(name, method, route, services, watch) for name, method, route in _routes(port, table)
+    }
+    return cast("PortT", SimpleNamespace(**methods))
 
 
-class Here:
-    """A service in this process."""
+def remote(port: type[PortT], table: Table, client: "Client", *, clock: Clock, randomness: Randomness) -> PortT:
+    """Return the client of a service in another process. Raise ValueError if the port does not fit the routes."""
+    watch = RemoteWatch(client=client, clock=clock, randomness=randomness)
+    methods = {name: _remote_method(name, method, route, client, watch) for name, method, route in _routes(port, table)}
+    return cast("PortT", SimpleNamespace(**methods))
 
-    def __init__(self, table: Table, services: object, *, impersonating: ServiceNow | None = None) -> None:
-        """Take the service's table and what its routes call.
 
-        `impersonating` is the service that asks, where it asks as whoever stands behind the context: with no more
-        rights than both have.
-        """
-        self._routes, self._impersonating = by_name(table), impersonating
-        self._invocations = invocations(table, services)
-        self._decode = {name: _decoder(route) for name, route in self._routes.items()}
+def _methods(port: type) -> Iterator[tuple[str, Method]]:
+    for each in port.__mro__:
+        if each not in {object, Protocol}:
+            members = vars(each).items()
+            yield from ((name, member) for name, member in members if inspect.isfunction(member) and name[0] != "_")
 
-    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
-        await self._handled(self._routes[name], path, context, body, None)
 
-    async def ask(
-        self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
-    ) -> Any:
-        """Call the method, and return its result as clients read it."""
-        answer = await self._handled(self._routes[name], path, context, body, query)
-        match answer:
+def _routes(port: type, table: Table) -> Sequence[tuple[str, Method, AnyRoute]]:
+    """Return the methods of a port with their routes, or raise ValueError with all that is wrong."""
+    by_name, found, faults = {route.name: route for route in table.routes}, [], []
+    for name, method in _methods(port):
+        route = by_name.get(f"{_LIST}{name.removeprefix(_WATCH)}" if name.startswith(_WATCH) else name)
+        if route is None:
+            faults.append(f"{name} is no route")
+            continue
+        found.append((name, method, route))
+        try:
+            _check(name, method, route)
+        except ValueError as error:
+            faults.append(f"{name} {error}")
+    if faults:
+        raise ValueError(f"{port.__name__} does not fit the routes of {table.service}: {'; '.join(faults)}")
+    return found
+
+
+def _check(name: str, method: Method, route: AnyRoute) -> None:
+    if route.calls is None:
+        raise ValueError("is a route without a method of the service")
+    if not name.startswith(_WATCH):
+        arguments, own = arguments_of(method, route.inputs()), route.arguments
+        is_prefix = own.positional[: len(arguments.positional)] == arguments.positional
+        if not (is_prefix and arguments.keywords.items() <= own.keywords.items()):
+            raise ValueError(f"takes its arguments otherwise than {route.calls.__qualname__}")
+    elif not route.is_collection:
+        raise ValueError("is a list that cannot be watched")
+    elif len(inspect.signature(method).parameters) > 1:
+        raise ValueError("takes arguments, and a list-watch has none")
+    returned, expected = _returned(method), _result_type(name, route)
+    is_ignored = returned is NoneType and inspect.iscoroutinefunction(method)
+    if not is_ignored and (returned != expected or inspect.iscoroutinefunction(method) == route.is_paged):
+        raise ValueError(f"returns {returned}, and should return {expected}")
+
+
+@cache
+def _returned(method: Method) -> Any:
+    return get_type_hints(method).get("return", NoneType)
+
+
+def _result_type(name: str, route: AnyRoute) -> Any:
+    if not route.is_paged:
+        return route.response_type
+    item: Any = get_args(route.response_type)[0]
+    message: Any = WatchMessage
+    generator: Any = AsyncGenerator
+    return generator[message[item] if name.startswith(_WATCH) else item]
+
+
+def _local_method(name: str, method: Method, route: AnyRoute, services: object, watch: LocalWatch) -> Method:
+    assert route.calls is not None, "it is checked before"
+    call = getattr(service_for(route, services), route.calls.__name__)
+    call = call if inspect.iscoroutinefunction(route.calls) else _awaited(call)
+    if name.startswith(_WATCH):
+        return _local_watch(call, route, watch)
+    if route.is_paged:
+        return _local_list(call, route)
+    return _without_result(call) if _returned(method) is NoneType else _with_result(call, route)
+
+
+def _with_result(call: Method, route: AnyRoute) -> Method:
+    view, decode = route.view, _decoder(route)
+
+    async def invoke(*arguments: Any, **keywords: Any) -> Any:
+        result = await call(*arguments, **keywords)
+        match result:
+            case Resource() if view is not None:
+                return view.read(result)
             case Viewed():
-                return answer.schema()
+                return result.schema()
             case Rendered():
-                return self._decode[name](answer.body)
-            case Collection():
-                return [each async for page in _pages(answer, self._decode[name]) for each in page]
+                return decode(result.body)
             case _:
-                return answer
+                return result
 
-    async def pages(
-        self, name: str, path: Parameters, context: Context, query: Parameters | None = None
-    ) -> AsyncGenerator[Sequence[Any]]:
-        """Call the method, and yield the items of its list."""
-        answer = await self._handled(self._routes[name], path, context, None, query)
-        async for page in _pages(answer, self._decode[name]):
-            yield page
-
-    async def _handled(
-        self, route: AnyRoute, path: Parameters, context: Context, body: Any, query: Parameters | None
-    ) -> Any:
-        if self._impersonating is not None:
-            context = await _as_caller(context, self._impersonating)
-        call: Call[Any, Any, Any] = Call(
-            context=context,
-            path=path,
-            query=route.query_type() if query is None else query,
-            body=NOTHING if body is None else body,
-        )
-        return await self._invocations[route.name](call)
+    return invoke
 
 
-class There:
-    """A service in another process."""
+def _without_result(call: Method) -> Method:
+    async def invoke(*arguments: Any, **keywords: Any) -> None:
+        await call(*arguments, **keywords)
 
-    def __init__(self, table: Table, client: "Client") -> None:
-        """Take the service's table, and a client with the credentials of the service that asks."""
-        self._routes, self._client = by_name(table), client
-
-    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
-        """Send the request."""
-        await self.ask(name, path, context, body)
-
-    async def ask(
-        self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
-    ) -> Any:
-        """Send the request, and read the answer."""
-        route = self._routes[name]
-        if route.is_paged:
-            return await self._client.collect(route, path=path, query=query, context=context)
-        return await self._client.send(route, path=path, query=query, body=body, context=context)
-
-    async def pages(
-        self, name: str, path: Parameters, context: Context, query: Parameters | None = None
-    ) -> AsyncGenerator[Sequence[Any]]:
-        """Send a request for each page."""
-        async for page in self._client.pages(self._routes[name], path=path, query=query, context=context):
-            yield page
+    return invoke
 
 
-def by_name(table: Table) -> dict[str, AnyRoute]:
-    """Return a table's routes by their names."""
-    return {route.name: route for route in table.routes}
+def _local_list(call: Method, route: AnyRoute) -> Method:
+    decode = _decoder(route)
+
+    async def invoke(*arguments: Any, **keywords: Any) -> AsyncGenerator[Any]:
+        collection: Collection[Any, Any] = await call(*arguments, **keywords)
+        read, after = item_reader(collection, decode), None
+        while True:
+            page = await collection.store.list(
+                collection.kind, labels=collection.labels, index=collection.index, limit=_PAGE, after=after
+            )
+            for each in page.items:
+                if collection.visible is None or collection.visible(each):
+                    yield read(each)
+            if page.next is None:
+                return
+            after = page.next
+            await yield_to_loop()
+
+    return invoke
 
 
-async def _as_caller(context: Context, service: ServiceNow) -> Context:
-    caller = context.principal
-    asking = acting_for(await service(), claim_of(caller), impersonated=caller.access)
-    return msgspec.structs.replace(context, principal=asking)
+def _local_watch(call: Method, route: AnyRoute, watch: LocalWatch) -> Method:
+    decode, query = _decoder(route), (route.query_type(),) if "query" in route.arguments.positional else ()
+    return lambda: watch.messages(lambda context: call(context, *query), decode)
+
+
+def _awaited(call: Method) -> Method:
+    async def invoke(*arguments: Any, **keywords: Any) -> Any:
+        return call(*arguments, **keywords)
+
+    return invoke
 
 
 def _decoder(route: AnyRoute) -> Callable[[bytes], Any]:
-    """Return what reads a rendered answer, or a rendered item of a list."""
-    answer = get_args(route.response_type)[0] if route.is_collection else route.response_type
-    return msgspec.json.Decoder(answer, dec_hook=hide).decode
+    """Return the function that decodes a rendered response, or a rendered item of a list."""
+    response = get_args(route.response_type)[0] if route.is_collection else route.response_type
+    return msgspec.json.Decoder(response, dec_hook=hide).decode
 
 
-async def _pages(collection: Collection[Any, Any], decode: Callable[[bytes], Any]) -> AsyncGenerator[Sequence[Any]]:
-    store, view, after = collection.store, collection.view, None
-    read = view.read if isinstance(view, EtagView) else lambda each: decode(view(each))
-    while True:
-        page = await store.list(
-            collection.kind, labels=collection.labels, index=collection.index, limit=_PAGE, after=after
-        )
-        shown = [each for each in page.items if collection.visible is None or collection.visible(each)]
-        yield [read(each) for each in shown]
-        if page.next is None:
-            return
-        after = page.next
-        await yield_to_loop()
+def _remote_method(name: str, method: Method, route: AnyRoute, client: "Client", watch: RemoteWatch) -> Method:
+    if name.startswith(_WATCH):
+        return lambda: watch.messages(route)
+    signature = inspect.signature(method)
+
+    def request(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+        bound = signature.bind(None, *arguments, **keywords)
+        bound.apply_defaults()
+        given = bound.arguments
+        return {
+            "context": given.get("context"),
+            "path": _parameters(route.path_type, given),
+            "query": given.get("query") or _parameters(route.query_type, given),
+        } | ({"body": given["body"]} if "body" in given else {})
+
+    if route.is_paged:
+
+        async def items(*arguments: Any, **keywords: Any) -> AsyncGenerator[Any]:
+            async for page in client.pages(route, **request(arguments, keywords)):
+                for each in page:
+                    yield each
+
+        return items
+
+    async def send(*arguments: Any, **keywords: Any) -> Any:
+        return await client.send(route, **request(arguments, keywords))
+
+    return send
+
+
+def _parameters(kind: type[msgspec.Struct], given: Mapping[str, Any]) -> Any:
+    return kind(**{name: given[name] for name in kind.__struct_fields__ if name in given})

@@ -1,25 +1,24 @@
-"""Following what another service has, wherever it is: everything that is there, then each change, without end.
+"""List-watch of another service: the present objects of a list, then each change, without end.
 
-A service's own lists are what is followed, with the rights of the one who follows, as they are at the time: who may
-read everywhere hears of all tenants. In this process the list's objects are watched in the store; elsewhere its route
-is, over HTTP. Either way the same is told in the same order, and what does not pass by itself (a right that is
-missing) is raised as the same error.
+The lists of the service's API are watched with the permissions that the reader has at the time; a service's role may
+read all tenants. In this process the objects are watched in the store, otherwise the route is watched over HTTP. Both
+send the same messages in the same order, and raise the same error if retrying does not help, such as a missing
+permission.
 
-Nothing is missed. A connection that breaks goes on where it was. Where changes alone do not tell any more (the reader
-was away for too long, its rights have changed), everything is told anew: what was known before and is not told between
-`Anew` and `Synced` is gone.
+No change is missed. An interrupted connection is resumed. If the changes since are no longer known, or the reader's
+permissions have changed, the list starts over: an object that is not among those between `Restarted` and `Synced` was
+deleted.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from remuda.access.principal import Context, Principal
-from remuda.clients.transport import ServiceNow, by_name
-from remuda.http.invocation import invocations
+from remuda.clients.delegation import ServicePrincipal
 from remuda.http.responses import Collection
-from remuda.http.routes import NOTHING, Call, ListQuery, Table
+from remuda.http.routes import AnyRoute
 from remuda.http.watch import visible_change
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, yield_to_loop
@@ -28,9 +27,8 @@ from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.contract import Change, Store
 
-if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
+if TYPE_CHECKING:  # slow to import, and not needed if all services run in one process
     from remuda.http.client import Client
-
 
 ItemT = TypeVar("ItemT")
 
@@ -39,98 +37,70 @@ _PAUSE = Backoff(0.1, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Followed(Generic[ItemT]):
-    """A list that can be followed."""
-
-    route: str
-    """The route's name. Its query has nothing that has to be said."""
-    item: type[ItemT]
-    read: Callable[[Any], ItemT]
-    """Returns a stored object as clients read it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Told(Generic[ItemT]):
-    """One of them is there, has changed, or is gone."""
+class Changed(Generic[ItemT]):
+    """Message: an object exists, has changed, or was deleted."""
 
     type: Literal["added", "modified", "deleted"]
     item: ItemT
-    """Of a deleted one, its last state."""
+    """The object; if it was deleted, its last state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
-    """From here on all that is there is told, at the beginning and whenever it has to be told again."""
+class Restarted:
+    """Message: the list starts, or starts over. All present objects follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """All that is there has been told, since the last `Anew`. What follows are changes."""
+    """Message: all present objects were sent since `Restarted`. Changes follow."""
 
 
-News = Told[ItemT] | Anew | Synced
-"""What is told."""
+WatchMessage = Restarted | Changed[ItemT] | Synced
+"""A message of a list-watch."""
+
+ListObjects = Callable[[Context], Awaitable[Collection[Any, Any]]]
+"""Returns the collection of a route, for the reader of a context."""
 
 
-class Watch(Protocol):
-    """Follows a service's lists."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalWatch:
+    """Watches lists of a service in this process."""
 
-    def __call__(self, followed: Followed[ItemT]) -> AsyncGenerator[News[ItemT]]:
-        """Yield what there is, then what happens, without end; raise what does not pass by itself."""
-        ...
+    reader: ServicePrincipal
+    clock: Clock
+    randomness: Randomness
+    watched: Store | None = None
+    """The store to watch, if it is not the service's own."""
 
-
-class WatchHere:
-    """Follows a service in this process."""
-
-    def __init__(
-        self,
-        table: Table,
-        services: object,
-        *,
-        reader: ServiceNow,
-        clock: Clock,
-        randomness: Randomness,
-        watched: Store | None = None,
-    ) -> None:
-        """Take the service's table and what its routes call, who reads it, and what is watched if not its own store."""
-        self._routes, self._invocations, self._reader = by_name(table), invocations(table, services), reader
-        self._clock, self._randomness, self._watched = clock, randomness, watched
-
-    async def __call__(self, followed: Followed[ItemT]) -> AsyncGenerator[News[ItemT]]:
-        """Yield what there is, then what happens, from the service's store."""
+    async def messages(
+        self, list_objects: ListObjects, decode: Callable[[bytes], Any]
+    ) -> AsyncGenerator[WatchMessage[Any]]:
+        """Yield the messages of a list."""
         failures = 0
         while True:
-            reader = await self._reader()
-            collection = await self._collection(followed, reader)
+            reader = await self.reader()
+            collection = await list_objects(Context(principal=reader, operation=random_id(self.randomness)))
             try:
-                async with aclosing(self._news(collection, followed, reader)) as news:
-                    async for each in news:
-                        failures = 0 if isinstance(each, Synced) else failures
-                        yield each
+                async with aclosing(self._round(collection, item_reader(collection, decode), reader)) as messages:
+                    async for message in messages:
+                        failures = 0 if isinstance(message, Synced) else failures
+                        yield message
             except Gone:
                 pass
             failures += 1
-            await self._clock.sleep(_PAUSE.pause_s(failures, self._randomness))
+            await self.clock.sleep(_PAUSE.pause_s(failures, self.randomness))
 
-    async def _collection(self, followed: Followed[Any], reader: Principal) -> Collection[Any, Any]:
-        route = self._routes[followed.route]
-        query = cast("ListQuery", route.query_type())
-        context = Context(principal=reader, operation=random_id(self._randomness))
-        call: Call[Any, Any, Any] = Call(context=context, path=NOTHING, query=query, body=NOTHING)
-        return cast("Collection[Any, Any]", await self._invocations[route.name](call))
-
-    async def _news(
-        self, collection: Collection[Any, Any], followed: Followed[ItemT], reader: Principal
-    ) -> AsyncGenerator[News[ItemT]]:
-        """Yield what a reader is told for as long as its rights are what they were."""
-        store, kind, labels = self._watched or collection.store, collection.kind, collection.labels
-        yield Anew()
+    async def _round(
+        self, collection: Collection[Any, Any], read: Callable[[Any], Any], reader: Principal
+    ) -> AsyncGenerator[WatchMessage[Any]]:
+        """Yield messages until the permissions of the reader change."""
+        store, kind, labels = self.watched or collection.store, collection.kind, collection.labels
+        yield Restarted()
         page = first = await store.list(kind, labels=labels, index=collection.index, limit=_PAGE)
         while True:
             for resource in page.items:
                 if collection.visible is None or collection.visible(resource):
-                    yield Told("added", followed.read(resource))
+                    yield Changed("added", read(resource))
             if page.next is None:
                 break
             await yield_to_loop()
@@ -139,35 +109,43 @@ class WatchHere:
         changes = cast("AsyncGenerator[Any]", store.watch(kind, since=first.version, labels=labels))
         async with aclosing(changes):
             async for event in changes:
-                if (await self._reader()).access != reader.access:
+                if (await self.reader()).access != reader.access:
                     return
-                seen = visible_change(collection, event) if isinstance(event, Change) else None
-                if seen is not None:
-                    type_, resource = seen
-                    yield Told(cast("Literal['added', 'modified', 'deleted']", type_), followed.read(resource))
+                visible = visible_change(collection, event) if isinstance(event, Change) else None
+                if visible is not None:
+                    type_, resource = visible
+                    yield Changed(cast("Literal['added', 'modified', 'deleted']", type_), read(resource))
 
 
-class WatchThere:
-    """Follows a service in another process."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteWatch:
+    """Watches lists of a service in another process."""
 
-    def __init__(self, table: Table, client: "Client", *, clock: Clock, randomness: Randomness) -> None:
-        """Take the service's table, and a client that has the reader's credentials."""
-        self._routes, self._client = by_name(table), client
-        self._clock, self._randomness = clock, randomness
+    client: "Client"
+    """The client with the reader's credentials. It resumes interrupted connections."""
+    clock: Clock
+    randomness: Randomness
 
-    async def __call__(self, followed: Followed[ItemT]) -> AsyncGenerator[News[ItemT]]:
-        """Yield what there is, then what happens, as the service streams it; the client sees to broken connections."""
-        route, failures = self._routes[followed.route], 0
+    async def messages(self, route: AnyRoute) -> AsyncGenerator[WatchMessage[Any]]:
+        """Yield the messages of a list."""
+        failures = 0
         while True:
-            yield Anew()
+            yield Restarted()
             try:
-                async with aclosing(self._client.watch(route)) as stream:
-                    async for seen in stream:
-                        if seen.type == "synced":
+                async with aclosing(self.client.watch(route)) as events:
+                    async for event in events:
+                        if event.type == "synced":
                             failures = 0
                             yield Synced()
-                        elif seen.type != "bookmark":
-                            yield Told(seen.type, cast("ItemT", seen.item))
+                        elif event.type != "bookmark":
+                            yield Changed(event.type, event.item)
             except Gone:
                 failures += 1
-                await self._clock.sleep(_PAUSE.pause_s(failures, self._randomness))
+                await self.clock.sleep(_PAUSE.pause_s(failures, self.randomness))
+
+
+def item_reader(collection: Collection[Any, Any], decode: Callable[[bytes], Any]) -> Callable[[Any], Any]:
+    """Return the function that converts a stored object of a collection into its schema."""
+    view = collection.view
+    read = getattr(view, "read", None)
+    return read if read is not None else lambda resource: decode(view(resource))

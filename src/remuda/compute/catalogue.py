@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context
 from remuda.compute.names import REGION, REGIONS, OrganizationPath, OrganizationRegionPath, permission
-from remuda.compute.ports import RegionPort
+from remuda.compute.ports import RegionClient
 from remuda.compute.settings import ComputeSettings
 from remuda.http.routes import AnyRoute, Route
 from remuda.resources.schema import FlavorRead, ImageRead, RegionRead, VersionRead
@@ -52,7 +52,7 @@ SERVICE_NAME = "unikorn-compute-server"
 class Catalogue:
     """The offers of all regions."""
 
-    region: RegionPort
+    region: RegionClient
     settings: ComputeSettings
     version: str
     """The release that runs."""
@@ -60,17 +60,19 @@ class Catalogue:
     async def regions(self, context: Context, organization: str) -> list[RegionRead]:
         """Return the regions that the caller may see and that instances can be in."""
         allow_in_organization(context.principal, permission("regions", "read"), organization)
-        return regions_for_instances(await self.region.regions(context, organization))
+        caller = await self.region.caller.impersonating(context, organization)
+        return regions_for_instances(await self.region.api.list_regions(caller))
 
     async def flavors(self, context: Context, organization: str, region: str) -> list[FlavorRead]:
         """Return the flavors that instances can have in a region."""
         allow_in_organization(context.principal, permission("flavors", "read"), organization)
-        return usable_flavors(await self.region.flavors(context, organization, region))
+        caller = await self.region.caller.impersonating(context, organization)
+        return usable_flavors(await self.region.api.list_flavors(caller, region))
 
     async def images(self, context: Context, organization: str, region: str) -> list[ImageRead]:
         """Return the images that instances can be created from in a region."""
         allow_in_organization(context.principal, permission("images", "read"), organization)
-        return usable_images(await self.region.images(context, organization, region))
+        return usable_images(await self.region.list_images(context, organization, region))
 
     def describe(self) -> VersionRead:
         """Return the name and release of the service."""

@@ -18,10 +18,11 @@ import asyncio
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
+from remuda.clients.watch import Changed
 from remuda.compute.instances.server_watch import followed
 from remuda.compute.instances.service import end_instances_on
 from remuda.compute.kinds import ProjectPolicy
-from remuda.compute.ports import ComputePorts
+from remuda.compute.ports import ComputePorts, is_deleting
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.providers.absence import AbsenceTracker
 from remuda.reconcile.leader import every
@@ -39,11 +40,12 @@ class NetworkConsumer:
     async def keep(self) -> None:
         """Watch for ever: a duty. Whatever goes wrong, all networks are looked at again."""
         ports = self.ports
-        networks = followed(ports.region.networks, "networks", ports.clock, ports.randomness)
-        async with aclosing(networks):
-            async for seen in networks:
-                if seen.is_deleting or seen.is_gone:
-                    await end_instances_on(ports.store, seen.id, ports.randomness, controller="networks")
+        messages = followed(ports.region.api.watch_networks, "networks", ports.clock, ports.randomness)
+        async with aclosing(messages):
+            async for message in messages:
+                if isinstance(message, Changed) and (message.type == "deleted" or is_deleting(message.item)):
+                    network = message.item.metadata.id
+                    await end_instances_on(ports.store, network, ports.randomness, controller="networks")
 
 
 class ProjectConsumer:

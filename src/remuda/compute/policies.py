@@ -54,7 +54,7 @@ MAY_WRITE = Permission("identity:projects", "update")
 
 async def policy_of(store: Store, project: str) -> Protection:
     """Return the protection that a project demands for its instances: none without a stored policy."""
-    found = await find(store, ProjectPolicy, project, marked=False)
+    found = await find(store, ProjectPolicy, project, include_deleting=False)
     return Protection() if found is None else found.spec
 
 

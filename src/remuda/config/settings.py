@@ -44,15 +44,15 @@ from remuda.providers.simulated.catalogue import SimCatalogue, load_catalogues, 
 from remuda.region.kinds.common import GIB, Cpu, Gpu
 from remuda.region.kinds.regions import (
     KubernetesNode,
-    Networks,
-    ProviderNetworks,
+    NetworksConfig,
+    ProviderNetworksConfig,
     RegionKubernetes,
     RegionOpenstack,
     RegionOrganization,
     RegionSecurity,
     RegionSimulated,
     RegionSpec,
-    Vlan,
+    VlanConfig,
     VlanSegment,
 )
 from remuda.region.settings import ConfiguredRegion, RegionSettings
@@ -148,8 +148,10 @@ def _physical(location: str, section: PhysicalNetworkConfig) -> RegionOpenstack:
     if any(after.first <= before.last for before, after in pairwise(ordered)):
         raise _wrong(f"{location}.vlans", "has a VLAN twice: write ranges that do not overlap")
     segments = tuple(VlanSegment(start_id=each.first, end_id=each.last) for each in ordered)
-    provider = ProviderNetworks(physical_network=section.name, vlan=Vlan(segments=segments) if segments else None)
-    return RegionOpenstack(endpoint="", network=Networks(provider_networks=provider))
+    provider = ProviderNetworksConfig(
+        physical_network=section.name, vlan=VlanConfig(segments=segments) if segments else None
+    )
+    return RegionOpenstack(endpoint="", network=NetworksConfig(provider_networks=provider))
 
 
 def _cluster(name: str, cluster: ClusterConfig) -> RegionKubernetes:

@@ -220,14 +220,15 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
     @property
     def arguments(self) -> Arguments:
         """The arguments of `calls`. Raises ValueError if the method does not fit."""
-        return arguments_of(_given(self.calls), self._inputs(needs_all=True))
+        return arguments_of(_given(self.calls), self.inputs())
 
     @property
     def repeat_arguments(self) -> Arguments:
         """The arguments of `repeat_calls`. Raises ValueError if the method does not fit."""
-        return arguments_of(_given(self.repeat_calls), self._inputs(needs_all=False))
+        return arguments_of(_given(self.repeat_calls), self.inputs(needs_all=False))
 
-    def _inputs(self, *, needs_all: bool) -> Inputs:
+    def inputs(self, *, needs_all: bool = True) -> Inputs:
+        """Return the values that the route has for a method, all of which it has to take unless `needs_all` is off."""
         return Inputs(
             path=self.path_type,
             query=self.query_type,

@@ -1,8 +1,12 @@
 """HTTP client transport: requests with their attempts, streams, and the mapping of errors.
 
-A request is written from a route and its values, and an error is raised as the class that the server raised. A GET can
-be sent again, and so can a write, because it carries an idempotency key. It is sent again when the server was not
-reached, its response was lost, or the server asks for it (429, 503, in flight); see `kernel.exchange`.
+A GET can be sent again, and so can a write, because it always carries an idempotency key. It is sent again when the
+server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight); see `kernel.exchange`.
+
+What passes between a client and a server of ours: who calls, how a request is written, what an error means.
+
+A request is written from a route and its values, and an error comes back as the class it was raised as, with the
+sentence that the server told. What only the raiser knew is blank.
 """
 
 import ssl
@@ -51,14 +55,16 @@ class BearerCredentials:
 class ServiceCredentials:
     """A service that acts for the principal of the context. Its certificate is part of the TLS settings."""
 
-    def __init__(self, name: str, *, impersonate: bool = False) -> None:
-        """Take the service's name, and whether to ask for no more than both it and the caller may do."""
-        self._name, self._impersonate = name, impersonate
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
-        """Return the principal that the service acts for: it pays and is audited."""
-        claim = PrincipalClaim(actor=self._name, type="system") if context is None else claim_of(context.principal)
-        return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
+        """Return the principal that the service acts for, which pays and is audited, and whether it impersonates it."""
+        if context is None:
+            return {"X-Principal": write_claim(PrincipalClaim(actor=self._name, type="system"))}
+        if context.impersonated is None:
+            return {"X-Principal": write_claim(claim_of(context.principal))}
+        return {"X-Principal": write_claim(claim_of(context.impersonated)), "X-Impersonate": "true"}
 
 
 def claim_of(principal: Principal) -> PrincipalClaim:
@@ -216,7 +222,7 @@ class HttpTransport:
         await self._http.aclose()
 
     async def exchange(self, request: OutboundRequest) -> httpx2.Response:
-        """Send a request with its attempts, and return a success or raise the server's error."""
+        """Send a request until it is answered, and return a success or raise the error that was told."""
 
         async def attempt() -> httpx2.Response:
             built = self._built(request)
@@ -230,7 +236,7 @@ class HttpTransport:
         )
 
     def _check(self, response: httpx2.Response) -> None:
-        """Raise the error of a response that is not a success: NotNow if another attempt may succeed."""
+        """Raise what a response that is no success tells: NotNow if another attempt may have another response."""
         status = response.status_code
         if status in _SUCCESS:
             return

@@ -7,7 +7,7 @@ from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.identity import audit as auditing
 from remuda.identity import operator_tokens as operator
-from remuda.identity.audit import Auditing
+from remuda.identity.audit import AuditLog
 from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.code_flow import Federation
 from remuda.identity.federation.providers import Providers, check_providers, seed_providers
@@ -28,14 +28,14 @@ from remuda.identity.oauth.exchange import Exchange
 from remuda.identity.oauth.grants import Grants
 from remuda.identity.oauth.registration import Registration
 from remuda.identity.oauth.service import OAuth
-from remuda.identity.operator_tokens import Operators
+from remuda.identity.operator_tokens import OperatorTokens
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas import controller as quota_controllers
 from remuda.identity.quotas import routes as quotas
-from remuda.identity.quotas.controller import Retention
+from remuda.identity.quotas.controller import UsageRetention
 from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.monitor import Monitor
-from remuda.identity.quotas.service import Allocations, Limits
+from remuda.identity.quotas.service import Allocations, QuotaLimits
 from remuda.identity.rbac import routes as rbac
 from remuda.identity.rbac.acl import Bindings
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
@@ -45,20 +45,19 @@ from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
-from remuda.identity.tenancy.service import Organizations, Projects, Version
-from remuda.identity.tenancy.service import Providers as OrganizationProviders
+from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects, ServiceVersion
 from remuda.identity.tokens import controller as token_controllers
 from remuda.identity.tokens.bearer import Bearers, External
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
-from remuda.identity.users import controller as people_controllers
-from remuda.identity.users import routes as people
+from remuda.identity.users import controller as user_controllers
+from remuda.identity.users import routes as user_routes
 from remuda.identity.users.groups import Groups
-from remuda.identity.users.memberships import Joining
-from remuda.identity.users.sagas import PeoplePorts, bound
-from remuda.identity.users.service import Accounts, Changes, Users
-from remuda.identity.users.service import Grants as MembershipGrants
+from remuda.identity.users.memberships import Memberships
+from remuda.identity.users.sagas import UserPorts, bound
+from remuda.identity.users.service import Accounts, MemberOperations, Users
+from remuda.identity.users.service import RoleGrants as MembershipGrants
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.operations.saga import AnyBoundSaga
@@ -75,7 +74,7 @@ TABLE = Table(
     description="Organizations, projects and users, their permissions, and their quotas.",
     routes=[
         *tenancy.ROUTES,
-        *people.ROUTES,
+        *user_routes.ROUTES,
         *rbac.ROUTES,
         *oauth.ROUTES,
         *login.ROUTES,
@@ -94,7 +93,7 @@ class IdentityServices:
     organizations: Organizations
     projects: Projects
     providers: OrganizationProviders
-    version: Version
+    version: ServiceVersion
     users: Users
     accounts: Accounts
     groups: Groups
@@ -106,10 +105,10 @@ class IdentityServices:
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
-    limits: Limits
+    limits: QuotaLimits
     allocations: Allocations
-    auditing: Auditing
-    operators: Operators
+    audit: AuditLog
+    operator_tokens: OperatorTokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,14 +283,14 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
 
 
 def user_services(
-    ports: PeoplePorts, *, operations: Operations, grants: MembershipGrants, settings: IdentitySettings
+    ports: UserPorts, *, operations: Operations, grants: MembershipGrants, settings: IdentitySettings
 ) -> tuple[Users, Accounts, Groups]:
     """Return the services that share their changes; `operations` has the sagas that are `bound` to the same ports."""
     store, clock = ports.store, ports.clock
-    changes = Changes(store=store, operations=operations, grants=grants)
+    changes = MemberOperations(store=store, operations=operations, grants=grants)
     return (
-        Users(store=store, changes=changes, tray=ports.tray),
-        Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, tray=ports.tray),
+        Users(store=store, changes=changes, results=ports.results),
+        Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, results=ports.results),
         Groups(store=store, clock=clock, settings=settings, grants=grants),
     )
 
@@ -319,16 +318,18 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         )
         self.ledger = Ledger(store, clock, randomness, intent_life=settings.intent_life)
         self._permissions = Permissions(store=store, settings=settings)
-        self._persons = PeoplePorts(store=store, clock=clock, tokens=self.tokens.tokens, joining=Joining(store))
+        self._user_ports = UserPorts(
+            store=store, clock=clock, tokens=self.tokens.tokens, memberships=Memberships(store)
+        )
         self.authenticator = IdentityAuthenticator(
             store=store, bearers=self.tokens.bearers, permissions=self._permissions, clock=clock
         )
         super().__init__(ports, self.authenticator, url=settings.issuer)
         self.monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
-        self._retention = Retention(store, clock=clock, leader=ports.leader, usage_kept=settings.usage_kept)
+        self._retention = UsageRetention(store, clock=clock, leader=ports.leader, retention=settings.usage_kept)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
-        return bound(self._persons)
+        return bound(self._user_ports)
 
     def build_services(self) -> IdentityServices:
         ports, tokens, permissions = self.ports, self.tokens, self._permissions
@@ -343,13 +344,13 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         )
         login = login_services(ports, tokens=tokens, oauth=oauth, passwords=self.passwords)
         users, accounts, groups = user_services(
-            self._persons, operations=self.operations, grants=permissions, settings=settings
+            self._user_ports, operations=self.operations, grants=permissions, settings=settings
         )
         return IdentityServices(
             organizations=Organizations(store=store, clock=clock),
             projects=Projects(store=store, clock=clock),
             providers=OrganizationProviders(store=store, clock=clock),
-            version=Version(release()),
+            version=ServiceVersion(release()),
             users=users,
             accounts=accounts,
             groups=groups,
@@ -361,24 +362,26 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             account=login.account,
             devices=login.devices,
             passwords=login.passwords,
-            limits=Limits(store=store, ledger=self.ledger),
+            limits=QuotaLimits(store=store, ledger=self.ledger),
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
-            auditing=Auditing(log=ports.log, sealer=ports.sealer),
-            operators=Operators(store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens),
+            audit=AuditLog(log=ports.log, sealer=ports.sealer),
+            operator_tokens=OperatorTokens(
+                store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens
+            ),
         )
 
     def controllers(self) -> Sequence[Controller]:
         ports, settings, tokens = self.ports.reconcile_ports, self.ports.controllers, self.tokens
         return (
-            *tenancy_controllers.drivers(ports, self.ledger.heads, settings=settings),
-            *people_controllers.drivers(ports, tokens.tokens, settings=settings),
-            *quota_controllers.drivers(ports, self.ledger, settings=settings),
-            *token_controllers.drivers(ports, tokens.sessions, tokens.keys, settings=settings),
+            *tenancy_controllers.controllers(ports, self.ledger.writer, settings=settings),
+            *user_controllers.controllers(ports, tokens.tokens, settings=settings),
+            *quota_controllers.controllers(ports, self.ledger, settings=settings),
+            *token_controllers.controllers(ports, tokens.sessions, tokens.keys, settings=settings),
         )
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
-        yield "quota monitor", self.monitor.keep
-        yield "usage retention", self._retention.keep
+        yield "quota monitor", self.monitor.run
+        yield "usage retention", self._retention.run
 
     async def seed(self) -> None:
         """Store the built-in roles, quota kinds and clients and the configured providers, then check role bindings."""

@@ -40,16 +40,16 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class AuditQuery(PageQuery, frozen=True, rename={"continue_": "continue", "resource_id": "resourceID"}):
-    """Which of the records."""
+    """Filter of audit records."""
 
-    actor: Annotated[str, msgspec.Meta(description="Who did it, or for whom it was done.")] | None = None
-    resource: Annotated[str, msgspec.Meta(description="What it was about, as paths have it: `projects`.")] | None = None
-    resource_id: Annotated[str, msgspec.Meta(description="Which one of these.")] | None = None
-    since: Annotated[Moment, msgspec.Meta(description="Not before this moment.")] | None = None
-    until: Annotated[Moment, msgspec.Meta(description="Not after this moment.")] | None = None
+    actor: Annotated[str, msgspec.Meta(description="Subject, actor or service.")] | None = None
+    resource: Annotated[str, msgspec.Meta(description="Type of the resource, as in paths: `projects`.")] | None = None
+    resource_id: Annotated[str, msgspec.Meta(description="Id of the resource.")] | None = None
+    since: Annotated[Moment, msgspec.Meta(description="Not before this time.")] | None = None
+    until: Annotated[Moment, msgspec.Meta(description="Not after this time.")] | None = None
     status: (
         Annotated[
-            str, msgspec.Meta(pattern="^[1-5]([0-9]{2}|xx)$", description="How it ended: a status, or all such as 4xx.")
+            str, msgspec.Meta(pattern="^[1-5]([0-9]{2}|xx)$", description="Status of the response, such as 404 or 4xx.")
         ]
         | None
     ) = None
@@ -60,29 +60,27 @@ class SystemAuditQuery(
     frozen=True,
     rename={"continue_": "continue", "resource_id": "resourceID", "organization": "organizationID"},
 ):
-    """Which of the records, and whose: the system's own, unless an organization is named."""
+    """Filter of audit records of the system, or of an organization."""
 
-    organization: Annotated[Id, msgspec.Meta(description="Whose records; without it, what belongs to none.")] | None = (
-        None
-    )
+    organization: (
+        Annotated[Id, msgspec.Meta(description="Organization of the records; without it, those of the system.")] | None
+    ) = None
 
 
 class EntryRead(Wire, frozen=True):
-    """Who did what to which object, for whom, and how it ended."""
+    """Audit record: actor, operation, resource and result."""
 
     time: datetime
     actor: Annotated[
         Actor,
-        msgspec.Meta(description="Whose credentials; for whom, if for somebody else; the service that acted."),
+        msgspec.Meta(description="Subject of the credentials, the actor it acted for, and the service."),
     ]
     operation: AuditOperation
     resource: AuditTarget
     result: AuditResult
-    scope: Annotated[
-        Mapping[str, str], msgspec.Meta(description="Where: the parameters of the path, and who pays if that was said.")
-    ]
+    scope: Annotated[Mapping[str, str], msgspec.Meta(description="Parameters of the path, and the payer if given.")]
     component: Component
-    trace_id: Annotated[str, msgspec.Meta(description="Names the request in logs and traces.")] = msgspec.field(
+    trace_id: Annotated[str, msgspec.Meta(description="Id of the request in logs and traces.")] = msgspec.field(
         name="traceID"
     )
 
@@ -91,7 +89,6 @@ _DECODE = msgspec.json.Decoder(AuditRecord).decode
 
 
 def read_entry(entry: Entry) -> EntryRead:
-    """Return a record as clients read it."""
     record = _DECODE(entry.data)
     return EntryRead(
         time=entry.time,
@@ -105,8 +102,7 @@ def read_entry(entry: Entry) -> EntryRead:
     )
 
 
-def is_wanted(read: EntryRead, query: AuditQuery) -> bool:
-    """Tell whether a record is one that a query means."""
+def matches(read: EntryRead, query: AuditQuery) -> bool:
     return (
         (query.actor is None or query.actor in {read.actor.subject, read.actor.actor, read.actor.service})
         and (query.resource is None or query.resource == read.resource.type)
@@ -117,25 +113,25 @@ def is_wanted(read: EntryRead, query: AuditQuery) -> bool:
 
 
 def is_too_old(entry: Entry, query: AuditQuery) -> bool:
-    """Tell whether a record, and so every one before it, is from before the time that a query means."""
+    """Return whether a record, and so every earlier one, is from before the time of a query."""
     return query.since is not None and entry.time < query.since
 
 
-def _has_status(status: int, wanted: str) -> bool:
-    return str(status)[0] == wanted[0] if wanted.endswith("xx") else str(status) == wanted
+def _has_status(status: int, status_filter: str) -> bool:
+    return str(status)[0] == status_filter[0] if status_filter.endswith("xx") else str(status) == status_filter
 
 
 READ = permission("organizations", "read")
-"""Who may read an organization may read what was done in it."""
+"""Permission to read an organization, which includes its audit log."""
 
 _DEFAULT_LIMIT = 100
-_LOOKS = 10
+_SCAN_FACTOR = 10
 _SLICE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Auditing:
-    """The records of every component that writes to this log."""
+class AuditLog:
+    """Service of the audit records of all components."""
 
     log: Log
     sealer: Sealer
@@ -152,38 +148,38 @@ class Auditing:
 
     async def _page(self, context: Context, subject: str, query: AuditQuery) -> Rendered[list[EntryRead]]:
         tokens = PageTokens(self.sealer, path=f"{STREAM}/{subject}", caller=context.principal.caller)
-        place = None if query.continue_ is None else tokens.read_position(query.continue_)
-        entries, place = await self._look(subject, query, place)
-        following = None if place is None else tokens.write_position(place)
+        position = None if query.continue_ is None else tokens.read_position(query.continue_)
+        entries, position = await self._scan(subject, query, position)
+        following = None if position is None else tokens.write_position(position)
         return Rendered(msgspec.json.encode(entries), headers=page_headers(query, following))
 
-    async def _look(self, subject: str, query: AuditQuery, place: int | None) -> tuple[list[EntryRead], int | None]:
-        """Return what a query means of the records before a place, and where to go on, if there is more."""
+    async def _scan(self, subject: str, query: AuditQuery, position: int | None) -> tuple[list[EntryRead], int | None]:
+        """Return the matching records before a position, and the position to continue from, if there are more."""
         limit = query.limit or _DEFAULT_LIMIT
         found: list[EntryRead] = []
-        left = _LOOKS * limit
-        at_once = min(limit, _SLICE)
+        remaining = _SCAN_FACTOR * limit
+        page_size = min(limit, _SLICE)
         while True:
-            page = await self.log.read_back(STREAM, subject, before=place, limit=min(at_once, left))
+            page = await self.log.read_back(STREAM, subject, before=position, limit=min(page_size, remaining))
             for entry in page.entries:
                 if is_too_old(entry, query):
                     return found, None
                 read = read_entry(entry)
-                if is_wanted(read, query):
+                if matches(read, query):
                     found.append(read)
                 if len(found) == limit:
                     is_last = page.next is None and entry is page.entries[-1]
                     return found, None if is_last else entry.position
-            place, left = page.next, left - len(page.entries)
-            if place is None or left == 0:
-                return found, place
+            position, remaining = page.next, remaining - len(page.entries)
+            if position is None or remaining == 0:
+                return found, position
             await yield_to_loop()
 
 
 _ABOUT = (
-    "The latest first, 100 unless `limit` says otherwise. Every write of a known caller is there, whatever came of it, "
-    "and so are logins. With filters a page may be short, even empty, and not be the last: only one without "
-    "X-Continue is."
+    "The latest first, 100 unless `limit` is given. Includes every write of an authenticated caller, whatever its "
+    "result, and logins. With filters a page may be short, even empty, without being the last: the last page is the "
+    "one without X-Continue."
 )
 
 
@@ -199,20 +195,20 @@ ROUTES: list[AnyRoute] = [
         path_type=OrganizationPath,
         query_type=AuditQuery,
         response_type=list[EntryRead],
-        service=Auditing,
-        calls=Auditing.of_organization,
+        service=AuditLog,
+        calls=AuditLog.of_organization,
     ),
     Route(
         method="GET",
         path="/api/v1/audit",
         name="list_system_audit",
-        summary="List the audit records of no organization, or of the one that is named",
+        summary="List the audit records of the system, or of an organization",
         description=_ABOUT,
         scope="everywhere",
         permission=READ,
         query_type=SystemAuditQuery,
         response_type=list[EntryRead],
-        service=Auditing,
-        calls=Auditing.of_system,
+        service=AuditLog,
+        calls=AuditLog.of_system,
     ),
 ]

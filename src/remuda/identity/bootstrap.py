@@ -1,14 +1,12 @@
-"""The first start: an administrator, an organization with a project, and a service account for scripts.
+"""Bootstrap: creation of the administrator, organization, project and service account at the first start.
 
-It happens once in the life of a store, before the first request is answered. A record in the store (`Bootstrap`) draws
-the ids of everything before any of it is made, and is closed at the very end. Until then every start goes through all
-of it again: what is there already stays, and what can only be shown once (the password, the token) is made anew, since
-nobody can have used the earlier ones yet. So a crash anywhere costs nothing but another start. Once it is closed,
-nothing is made again, whoever removes it.
+It runs once in the life of a store, before the first request is served. A `Bootstrap` record has the ids of all objects
+before any of them is created, and is finished at the end. Until then every start repeats all steps: existing objects
+stay, and the password and the token, which are shown only once, are created again. So a crash costs nothing but another
+start. Once finished, nothing is created again.
 
-Later starts look after `credentials.json` alone. Its token is renewed if it is still the account's own and no longer
-good, because it has ended or because clients now reach us at another address. What else it says is made what is so now:
-where the services are, and what a small server is made of.
+Later starts only update `credentials.json`: its token is renewed if it is still the account's own and no longer valid,
+and endpoints and example instance are brought up to date.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,44 +42,44 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 
 _NAME = "first-start"
-_WHO = "remuda"
-_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
-_GROUPS, _GROUP_LENGTH = 4, 5
+_ACTOR = "remuda"
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+_GROUP_COUNT, _GROUP_LENGTH = 4, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapSettings:
-    """What an operator can choose about it."""
+    """Settings of the bootstrap."""
 
     administrator: str = "admin@remuda.local"
-    """The first user's e-mail address; the configuration makes it a platform administrator."""
+    """E-mail address of the first user, whom the configuration makes a platform administrator."""
     password: Secret | None = None
-    """The first user's password, unless a random one is to be made."""
+    """Password of the first user, unless a random one is to be generated."""
     organization: str = "default"
     project: str = "default"
 
 
 def check_bootstrap(settings: BootstrapSettings) -> None:
-    """Refuse a password that nobody could be given."""
+    """Raise Invalid if the configured password is not acceptable."""
     if settings.password is not None:
         check_password(settings.password, settings.administrator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Welcome:
-    """What is told once: how to log in."""
+class FirstLogin:
+    """Message of the first start: how to log in."""
 
     page: str
-    """Where people log in."""
+    """URL of the login page."""
     administrator: str
     password: Secret | None
-    """None if it is the configuration's."""
+    """None if the configuration has it."""
     credentials: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstStart:
-    """What the first start needs, and later ones for `credentials.json`."""
+class BootstrapRun:
+    """Bootstrap at the first start, and update of `credentials.json` at later ones."""
 
     store: Store
     clock: Clock
@@ -92,35 +90,35 @@ class FirstStart:
     settings: BootstrapSettings
     credentials: CredentialsFile
     endpoint: str
-    """Where clients reach identity."""
+    """URL of identity for clients."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """Where they reach the other services, by name."""
-    small: SmallServer | None = None
-    """What a small server can be made of."""
+    """URLs of the other services, by name."""
+    example_instance: SmallServer | None = None
+    """Region, flavor and image of an example instance."""
 
-    async def run(self, tell: Callable[[Welcome], None]) -> None:
-        """Make everything if this is the first start, and call `tell` when it is there."""
+    async def run(self, report: Callable[[FirstLogin], None]) -> None:
+        """Create all objects if this is the first start, and then call `report`."""
         record = await self._record()
         if record.status.finished is not None:
-            await self._look_after_credentials(record.spec)
+            await self._refresh_credentials(record.spec)
             return
-        await self._make_everything(record.spec)
+        await self._create_all(record.spec)
         password = self.settings.password or self._random_password()
         administrator = self.settings.administrator
         await self.passwords.set_password(user_id(administrator), password)
-        shown = None if self.settings.password is not None else password
-        tell(
-            Welcome(
+        shown_password = None if self.settings.password is not None else password
+        report(
+            FirstLogin(
                 page=f"{self.endpoint}{ACCOUNT}",
                 administrator=administrator,
-                password=shown,
+                password=shown_password,
                 credentials=self.credentials.path,
             )
         )
         await self.store.update_status(replace(record, status=BootstrapStatus(finished=self.clock.now())))
 
     async def has_lost_credentials(self) -> bool:
-        """Tell whether `credentials.json` is gone and the account that it was for is not: no start writes it again."""
+        """Return whether `credentials.json` is missing while its account exists: no start writes it again."""
         if await self.aside(self.credentials.read) is not None:
             return False
         try:
@@ -134,51 +132,53 @@ class FirstStart:
             return await self.store.get(Bootstrap, _NAME)
         except NotFound:
             ids = {name: random_id(self.randomness) for name in BootstrapSpec.__struct_fields__}
-            return await self._made(Bootstrap(metadata=Metadata(name=_NAME), spec=BootstrapSpec(**ids)))
+            return await self._ensure(Bootstrap(metadata=Metadata(name=_NAME), spec=BootstrapSpec(**ids)))
 
-    async def _make_everything(self, ids: BootstrapSpec) -> None:
-        """Make members before the groups that name them, and groups before the project that names those."""
-        subject, by = self.settings.administrator, _who(ids.organization)
-        organization = await self._made(new_organization(ids.organization, _organization(self.settings), by))
-        await self._made(rules.new_user(subject, (), by))
-        membership = await self._made(rules.new_membership(organization, subject, "active", by))
-        await self._make_account(ids, organization)
-        people = {membership.name: subject}
-        await self._make_group(ids.administrators, organization, "administrators", "administrator", ids, people)
-        await self._make_group(ids.users, organization, "users", "user", ids, {})
-        wanted = ProjectWrite(
+    async def _create_all(self, ids: BootstrapSpec) -> None:
+        """Create members before the groups that name them, and groups before the project that names them."""
+        subject, by = self.settings.administrator, _principal(ids.organization)
+        organization = await self._ensure(new_organization(ids.organization, _organization(self.settings), by))
+        await self._ensure(rules.new_user(subject, (), by))
+        membership = await self._ensure(rules.new_membership(organization, subject, "active", by))
+        await self._create_account(ids, organization)
+        users_by_membership = {membership.name: subject}
+        await self._create_group(
+            ids.administrators, organization, "administrators", "administrator", ids, users_by_membership
+        )
+        await self._create_group(ids.users, organization, "users", "user", ids, {})
+        requested = ProjectWrite(
             metadata=MetadataWrite(name=self.settings.project), spec=ProjectSpecWire(group_ids=(ids.users,))
         )
-        await self._made(new_project(ids.project, organization, wanted, by))
+        await self._ensure(new_project(ids.project, organization, requested, by))
 
-    async def _make_group(
+    async def _create_group(
         self,
         name: str,
         organization: Organization,
-        called: str,
+        display_name: str,
         role: str,
         ids: BootstrapSpec,
-        people: dict[str, str],
+        users_by_membership: dict[str, str],
     ) -> None:
         spec = GroupSpecWire(role_ids=(role_id(role),), service_account_ids=(ids.service_account,))
-        wanted = GroupWrite(metadata=MetadataWrite(name=called), spec=spec)
-        roster = group_rules.roster(wanted, people, ())
-        await self._made(group_rules.new_group(name, organization, wanted, roster, _who(organization.name)))
+        requested = GroupWrite(metadata=MetadataWrite(name=display_name), spec=spec)
+        members = group_rules.group_members(requested, users_by_membership, ())
+        await self._ensure(group_rules.new_group(name, organization, requested, members, _principal(organization.name)))
 
-    async def _make_account(self, ids: BootstrapSpec, organization: Organization) -> None:
-        wanted = MetadataWrite(name="scripts", description="For scripts on this machine: see credentials.json.")
+    async def _create_account(self, ids: BootstrapSpec, organization: Organization) -> None:
+        requested = MetadataWrite(name="scripts", description="For scripts on this machine: see credentials.json.")
 
-        async def store_it(issued: Issued) -> None:
-            by = _who(organization.name)
-            new = rules.new_account(ids.service_account, organization, wanted, issued, by, claim=None)
+        async def store_account(issued: Issued) -> None:
+            by = _principal(organization.name)
+            new = rules.new_account(ids.service_account, organization, requested, issued, by, claim=None)
             try:
                 await self.store.create(new)
             except AlreadyExists:
                 await self._rotate(ids.service_account, issued)
 
-        await self._issue(ids, store_it)
+        await self._issue(ids, store_account)
 
-    async def _look_after_credentials(self, ids: BootstrapSpec) -> None:
+    async def _refresh_credentials(self, ids: BootstrapSpec) -> None:
         try:
             account = await self.store.get(ServiceAccount, ids.service_account)
         except NotFound:
@@ -187,12 +187,12 @@ class FirstStart:
         if staged is not None and is_hash_of(account.spec.access_token, staged.token.reveal()):
             await self.aside(self.credentials.publish)
         await self.aside(self.credentials.drop_staged)
-        there = await self.aside(self.credentials.read)
-        if there is None or not is_hash_of(account.spec.access_token, there.token.reveal()):
+        current = await self.aside(self.credentials.read)
+        if current is None or not is_hash_of(account.spec.access_token, current.token.reveal()):
             return
-        if not await self._is_good(there.token):
+        if not await self._is_good(current.token):
             await self._issue(ids, lambda issued: self._rotate(account.name, issued))
-        elif (now := self._as_it_is(there)) != there:
+        elif (now := self._updated(current)) != current:
             await self._write(now)
 
     async def _is_good(self, token: Secret) -> bool:
@@ -202,45 +202,45 @@ class FirstStart:
             return False
         return True
 
-    async def _issue(self, ids: BootstrapSpec, store_it: Callable[[Issued], Awaitable[None]]) -> None:
+    async def _issue(self, ids: BootstrapSpec, store_account: Callable[[Issued], Awaitable[None]]) -> None:
         issued = await self.tokens.issue_for_account(ids.service_account, ids.organization)
         new = Credentials(endpoints={}, token=issued.token, organization_id=ids.organization, project_id=ids.project)
-        await self.aside(lambda: self.credentials.stage(self._as_it_is(new)))
-        await store_it(issued)
+        await self.aside(lambda: self.credentials.stage(self._updated(new)))
+        await store_account(issued)
         await self.aside(self.credentials.publish)
 
     async def _write(self, credentials: Credentials) -> None:
         await self.aside(lambda: self.credentials.stage(credentials))
         await self.aside(self.credentials.publish)
 
-    def _as_it_is(self, credentials: Credentials) -> Credentials:
-        """Return them with where the services are now, and what a small server is made of now."""
-        small = {} if self.small is None else msgspec.structs.asdict(self.small)
-        nothing = dict.fromkeys(SmallServer.__struct_fields__)
-        return replace(credentials, endpoints={"identity": self.endpoint, **self.others}, **{**nothing, **small})
+    def _updated(self, credentials: Credentials) -> Credentials:
+        """Return credentials with the present endpoints and example instance."""
+        small = {} if self.example_instance is None else msgspec.structs.asdict(self.example_instance)
+        unset = dict.fromkeys(SmallServer.__struct_fields__)
+        return replace(credentials, endpoints={"identity": self.endpoint, **self.others}, **{**unset, **small})
 
     async def _rotate(self, name: str, issued: Issued) -> None:
         async def write() -> None:
             account = await self.store.get(ServiceAccount, name)
-            await self.store.update(rules.rotated(account, issued, _WHO, self.clock.now()))
+            await self.store.update(rules.rotated(account, issued, _ACTOR, self.clock.now()))
 
         await retry_on_conflict(write)
 
-    async def _made(self, wanted: ResourceT) -> ResourceT:
+    async def _ensure(self, requested: ResourceT) -> ResourceT:
         try:
-            return await self.store.create(wanted)
+            return await self.store.create(requested)
         except AlreadyExists:
-            return await self.store.get(type(wanted), wanted.name)
+            return await self.store.get(type(requested), requested.name)
 
     def _random_password(self) -> Secret:
-        letters = [_LETTERS[self.randomness.randrange(len(_LETTERS))] for _ in range(_GROUPS * _GROUP_LENGTH)]
+        letters = [_ALPHABET[self.randomness.randrange(len(_ALPHABET))] for _ in range(_GROUP_COUNT * _GROUP_LENGTH)]
         groups = ["".join(letters[at : at + _GROUP_LENGTH]) for at in range(0, len(letters), _GROUP_LENGTH)]
         return Secret("-".join(groups))
 
 
-def _who(organization: str) -> Principal:
-    """Return ourselves, with the first organization as the one that pays."""
-    return Principal(subject=_WHO, type="system", organization=organization)
+def _principal(organization: str) -> Principal:
+    """Return the system principal, with the first organization as the payer."""
+    return Principal(subject=_ACTOR, type="system", organization=organization)
 
 
 def _organization(settings: BootstrapSettings) -> OrganizationWrite:

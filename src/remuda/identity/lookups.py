@@ -1,4 +1,4 @@
-"""Users whose word counts, and where it does."""
+"""Lookups of active users and of their organizations."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,16 @@ from remuda.resources.conventions import USER, organization_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
-_MOST_ORGANIZATIONS = 20
+_MAX_ORGANIZATIONS = 20
 
 
 async def find_active_user(store: Store, name: str) -> User | None:
-    """Return the user with this id, or None unless it is there, is not about to go, and is active."""
+    """Return the user with this id, or None if it does not exist, is being deleted, or is not active."""
     user = await find(store, User, name)
     return user if user is not None and user.is_active else None
 
 
-async def organizations_to_tell(store: Store, user: User) -> Sequence[str]:
-    """Return the organizations, or the first of very many, in whose audit it is told what a user does."""
-    found = (await store.list(OrganizationUser, labels={USER: user.name}, limit=_MOST_ORGANIZATIONS)).items
+async def audited_organizations(store: Store, user: User) -> Sequence[str]:
+    """Return the organizations, at most 20, whose audit log has the actions of a user."""
+    found = (await store.list(OrganizationUser, labels={USER: user.name}, limit=_MAX_ORGANIZATIONS)).items
     return [organization_of(each) for each in found if each.spec.state == "active"]

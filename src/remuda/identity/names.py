@@ -1,34 +1,27 @@
-"""Where an organization and a project are in the API, for the rooms that have something below them.
-
-Rights to what identity has, by the names that roles give them.
-"""
+"""API paths and permission names of identity."""
 
 from remuda.access.principal import Permission, Verb
 from remuda.http.routes import Id, Parameters
 
 ORGANIZATIONS = "/api/v1/organizations"
-"""All organizations."""
 ORGANIZATION = f"{ORGANIZATIONS}/{{organizationID}}"
-"""One of them."""
 PROJECTS = f"{ORGANIZATION}/projects"
-"""Its projects."""
 PROJECT = f"{PROJECTS}/{{projectID}}"
-"""One of those."""
 
 
 class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """An organization."""
+    """Path of an organization."""
 
     organization: Id
 
 
 class ProjectPath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
-    """A project."""
+    """Path of a project."""
 
     organization: Id
     project: Id
 
 
 def permission(endpoint: str, verb: Verb) -> Permission:
-    """Return a right to an endpoint of identity's, such as `projects` or `projects/references`."""
+    """Return the permission for an endpoint of identity, such as `projects` or `projects/references`."""
     return Permission(f"identity:{endpoint}", verb)

@@ -1,10 +1,9 @@
-"""SSRF-guarded fetch: GET of a URL that a user chose.
+"""Fetcher of URLs that users name, protected against server-side request forgery.
 
-A name is resolved once, every address is checked against the policy, and the connection goes to one of these addresses,
-so a DNS rebinding has no effect. The Host header and TLS still use the name. A redirect is checked like a new URL.
-
-Each request has its own client, so requests share no cookie and no connection. Responses are not compressed. Errors
-contain neither the content of a response nor an internal address.
+A name is resolved once, every address is checked, and the connection goes to one of the checked addresses, so another
+response of the name server has no effect. The request still has the name, and TLS verifies it. A redirect is checked in
+the same way. Each request has its own client, so requests share neither cookies nor connections. Content is neither
+requested nor decoded in compressed form. Errors quote neither the response nor an address of ours.
 """
 
 import asyncio
@@ -22,13 +21,13 @@ from remuda.outbound.client import new_client, new_tls, transport_errors
 if TYPE_CHECKING:
     import httpx2
 
-_MOST_REDIRECTS = 5
-_MOST_TRIED = 4
+_MAX_REDIRECTS = 5
+_MAX_ADDRESSES = 4
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class FetchFailed(Exception):  # noqa: N818  the name says what happened
-    """Raised when a URL cannot be read; `is_temporary` says whether a later attempt may succeed."""
+class FetchFailed(Exception):  # noqa: N818  it states what happened
+    """Raised when nothing can be read from a URL; `is_temporary` tells whether a retry may help."""
 
     def __init__(self, reason: str, *, is_temporary: bool) -> None:
         super().__init__(reason)
@@ -37,24 +36,24 @@ class FetchFailed(Exception):  # noqa: N818  the name says what happened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchTimeouts:
-    """Timeouts for connecting, and for the next bytes of a response."""
+    """Time to connect, and between two parts of a response."""
 
     connect_s: float = 10.0
     stall_s: float = 30.0
 
 
 class OpenResponse:
-    """A response whose body is read in chunks."""
+    """Response whose body is read in parts."""
 
     def __init__(self, response: "httpx2.Response", deadline: float, stall_s: float) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        """Case-insensitive."""
+        """By name, in any case."""
         self._chunks = response.aiter_raw()
         self._deadline, self._stall_s = deadline, stall_s
 
     async def read(self) -> bytes:
-        """Return the next bytes as received, none at the end, or raise FetchFailed."""
+        """Return the next bytes as they were received, none at the end, or raise FetchFailed."""
         stalled_at = asyncio.get_running_loop().time() + self._stall_s
         try:
             async with asyncio.timeout_at(min(self._deadline, stalled_at)):
@@ -66,27 +65,26 @@ class OpenResponse:
             raise FetchFailed("its response breaks off", is_temporary=True) from None
 
     async def close(self) -> None:
-        """Stop reading."""
         await self._chunks.aclose()
 
 
 class GuardedFetcher:
-    """Opens URLs that the policy allows. `tls` is for tests; by default servers are verified with the system's CAs."""
+    """Fetcher of URLs with permitted addresses. Tests pass `tls`; by default, it trusts the public authorities."""
 
     def __init__(
         self,
         *,
         resolve: Resolver,
-        policy: AddressPolicy = AddressPolicy(),  # noqa: B008  a frozen value
+        reach: AddressPolicy = AddressPolicy(),  # noqa: B008  it is a frozen value
         timeouts: FetchTimeouts = FetchTimeouts(),  # noqa: B008  same
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._resolve, self._policy, self._timeouts, self._tls = resolve, policy, timeouts, tls
-        self._lock = asyncio.Lock()
+        self._resolve, self._reach, self._timeouts, self._tls = resolve, reach, timeouts, tls
+        self._tls_lock = asyncio.Lock()
 
     @asynccontextmanager
     async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[OpenResponse]:
-        """Open a URL and yield its response, whatever the status, or raise FetchFailed.
+        """Send a GET request and yield its response, whatever the status, or raise FetchFailed.
 
         `total_s` limits the time until the last byte is read.
         """
@@ -97,17 +95,17 @@ class GuardedFetcher:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout_at(deadline):
-                    response = await self._follow(target, headers, stack)
+                    response = await self._follow_redirects(target, headers, stack)
             except TimeoutError:
                 raise FetchFailed("it does not respond in time", is_temporary=True) from None
             opened = OpenResponse(response, deadline, self._timeouts.stall_s)
             stack.push_async_callback(opened.close)
             yield opened
 
-    async def _follow(
+    async def _follow_redirects(
         self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
     ) -> "httpx2.Response":
-        for _ in range(1 + _MOST_REDIRECTS):
+        for _ in range(1 + _MAX_REDIRECTS):
             response = await self._send(target, headers, stack)
             location = response.headers.get("location")
             if response.status_code not in _REDIRECTS or location is None:
@@ -117,14 +115,14 @@ class GuardedFetcher:
             if redirected is None:
                 raise FetchFailed("it redirects to something that is not a plain http or https URL", is_temporary=False)
             target = redirected
-        raise FetchFailed(f"it redirects more than {_MOST_REDIRECTS} times", is_temporary=False)
+        raise FetchFailed(f"it redirects more than {_MAX_REDIRECTS} times", is_temporary=False)
 
     async def _send(
         self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
     ) -> "httpx2.Response":
         addresses = await self._addresses(target)
         tls = await self._tls_context()
-        for address in addresses[:_MOST_TRIED]:
+        for address in addresses[:_MAX_ADDRESSES]:
             client = await stack.enter_async_context(self._client(tls))
             request = client.build_request(
                 "GET",
@@ -151,7 +149,7 @@ class GuardedFetcher:
                 found = await self._resolve(target.host, target.port)
             except (OSError, ValueError):
                 raise FetchFailed("its name is unknown", is_temporary=True) from None
-        if not all(map(self._policy.allows, found)):
+        if not all(map(self._reach.allows, found)):
             raise FetchFailed("it is not on the public Internet", is_temporary=False)
         return found
 
@@ -161,7 +159,7 @@ class GuardedFetcher:
         return new_client(httpx2.Timeout(self._timeouts.stall_s, connect=self._timeouts.connect_s), tls=tls)
 
     async def _tls_context(self) -> ssl.SSLContext:
-        async with self._lock:
+        async with self._tls_lock:
             if self._tls is None:
                 self._tls = await asyncio.to_thread(new_tls)
             return self._tls

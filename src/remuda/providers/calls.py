@@ -3,7 +3,7 @@
 **Unknown is not absent.** A write that has not returned by its deadline raises OutcomeUnknown and keeps running; its
 key is unknown until it has really ended. Until then another write on that key is rejected at once with Unavailable and
 never reaches the provider. Reads are allowed, because they are the way to find out. The same applies if the caller is
-cancelled. `when_known` notifies a controller so that it reconciles again. Nothing here ends a call by force, so a write
+cancelled. `on_known` notifies a controller so that it reconciles again. Nothing here ends a call by force, so a write
 needs a transport that times out eventually.
 
 **Limits.** At most `slots` calls are in flight; a call past its deadline keeps its slot. At most `queue` more wait in

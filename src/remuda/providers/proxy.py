@@ -3,8 +3,8 @@
 `CALLS` has one rule for each method of each capability.
 
 **Keys.** The key of a call is the name of what the call is about: of a handle, a tenancy or an image (`image_key`).
-A server and its port have different keys: two calls about them do no harm in either order, because a provider refuses
-to remove the port of a server and to attach two servers to one port.
+A server and its port have different keys: two calls about them do no harm in either order, because a provider rejects
+the removal of a port with a server and a second server at a port.
 
 **Reads** are safe calls, and so is each part of a listing. Only the first part is retried: an iterator that has failed
 has ended, and continuing it would make the missing parts look absent.
@@ -185,14 +185,14 @@ async def _listed(calls: Calls, verb: str, begin: Callable[[], AsyncIterator[Par
         parts = begin()
         return await anext(parts, None)
 
-    async def following() -> Part | None:
+    async def next_part() -> Part | None:
         return await anext(parts, None)
 
     try:
         part = await calls.call(_everything(), verb, first, safe=True)
         while part is not None:
             yield part
-            part = await calls.call(_everything(), verb, following, safe=True, once=True)
+            part = await calls.call(_everything(), verb, next_part, safe=True, once=True)
     finally:
         await _close(parts)
 

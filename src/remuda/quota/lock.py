@@ -46,8 +46,8 @@ class PreviousState(msgspec.Struct, Generic[SpecT], frozen=True, kw_only=True):
 def previous_state(resource: Resource) -> PreviousState[Any]:
     """Return the state of an object that an update could change."""
     metadata, spec = resource.metadata, resource.spec  # type: ignore[attr-defined]  # every kind that costs has one
-    said = {key: metadata.annotations[key] for key in _ANNOTATIONS if key in metadata.annotations}
-    return PreviousState(name=metadata.labels[NAME], said=said, spec=spec)
+    annotations = {key: metadata.annotations[key] for key in _ANNOTATIONS if key in metadata.annotations}
+    return PreviousState(name=metadata.labels[NAME], said=annotations, spec=spec)
 
 
 async def operation_phase(store: Store, operation: str) -> Phase:
@@ -66,9 +66,9 @@ async def is_locked(store: Store, resource: Resource) -> bool:
     return await is_operation_open(store, lock_holder(resource))
 
 
-async def require_unlocked(store: Store, resource: Resource, made_by: str) -> None:
+async def require_unlocked(store: Store, resource: Resource, create_operation: str) -> None:
     """Raise Conflict while the operation that created an object, or one that updates it, may be rolled back."""
-    if await is_locked(store, resource) or await is_operation_open(store, made_by):
+    if await is_locked(store, resource) or await is_operation_open(store, create_operation):
         raise Conflict(type(resource).__name__, resource.name)
 
 
@@ -79,8 +79,8 @@ def lock_holder(resource: Resource) -> str:
 
 def locked(resource: ResourceT, operation: str) -> ResourceT:
     """Return an object that is locked by an operation, with the next token; or unlocked, if the operation is empty."""
-    said = {LOCK: operation, FENCING_TOKEN: str(fencing_token(resource) + 1)} if operation else {}
-    return _annotated(resource, without=(LOCK, REVERTING), **said)
+    annotations = {LOCK: operation, FENCING_TOKEN: str(fencing_token(resource) + 1)} if operation else {}
+    return _annotated(resource, without=(LOCK, REVERTING), **annotations)
 
 
 def reverting(resource: ResourceT) -> ResourceT:
@@ -95,13 +95,13 @@ def is_reverting(resource: Resource) -> bool:
 
 def fencing_token(resource: Resource) -> int:
     """Return the fencing token of an object."""
-    said = resource.metadata.annotations.get(FENCING_TOKEN, "")
-    return int(said) if said.isdecimal() else 0
+    token = resource.metadata.annotations.get(FENCING_TOKEN, "")
+    return int(token) if token.isdecimal() else 0
 
 
-def _annotated(resource: ResourceT, /, *, without: Sequence[str] = (), **said: str) -> ResourceT:
+def _annotated(resource: ResourceT, /, *, without: Sequence[str] = (), **annotations: str) -> ResourceT:
     kept = {key: value for key, value in resource.metadata.annotations.items() if key not in without}
-    return replace(resource, metadata=replace(resource.metadata, annotations=kept | said))
+    return replace(resource, metadata=replace(resource.metadata, annotations=kept | annotations))
 
 
 def restored(resource: ResourceT, before: PreviousState[Any]) -> ResourceT:

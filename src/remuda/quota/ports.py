@@ -48,6 +48,22 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AllocatedQuota:
+    """A quota allocation as the ledger has it."""
+
+    name: str
+    """The id of the allocation."""
+    payer: ProjectRef
+    kind: str
+    """The qualified plural of the resource."""
+    id: str
+    """The id of the resource."""
+    amounts: frozenset[Amount]
+    is_confirmed: bool
+    """Whether the resource is known to exist. An unconfirmed allocation expires."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectState:
     """The observed state of a project."""
 

@@ -102,7 +102,7 @@ class QuotaAdmission(Generic[ResourceT]):
         if self.charge is None or is_charged(resource):
             return None
         blocked = await confirm_quota(self.identity, self.charge(resource))
-        return blocked or Outcome(Requeue(0, message="being made"), with_charged(resource, self.clock))
+        return blocked or Outcome(Requeue(0, message="being created"), with_charged(resource, self.clock))
 
     async def before_deprovision(self, resource: ResourceT, _: ReconcileContext) -> Result | None:
         is_open = await is_operation_open(self.store, _create_operation(resource))

@@ -34,7 +34,7 @@ from remuda.quota.lock import (
 )
 from remuda.quota.ports import Amount, Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError
 from remuda.quota.reservation import reserve
-from remuda.reconcile.sources import KeyFunction, Source, through
+from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -83,15 +83,15 @@ def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
     return subject
 
 
-def operation_source(keys: KeyFunction[Operation]) -> Source[Operation]:
+def operation_source(keys: KeyMapper[Operation]) -> Source[Operation]:
     """Return a watch source of operations, which enqueues these keys whenever the phase of one changes."""
     return Source(Operation, when=lambda operation: operation.phase, keys=keys)
 
 
-def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> KeyFunction[Operation]:
+def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> KeyMapper[Operation]:
     """Map an operation about an object of one kind to the objects of another kind that it has created."""
-    made = through(store, kind, "operation", lambda operation: operation.name)
-    return lambda operation: made(operation) if operation.spec.subject_kind == about.qualified else ()
+    created = through(store, kind, "operation", lambda operation: operation.name)
+    return lambda operation: created(operation) if operation.spec.subject_kind == about.qualified else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +299,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
 
         An object that is being deleted is left to its controller, and one that is locked to its lock holder.
         """
-        found = await find(ports.store, self._kind, work.input.id, marked=False)
+        found = await find(ports.store, self._kind, work.input.id, include_deleting=False)
         if found is not None and lock_holder(found) == work.id and is_reverting(found):
             raise Unavailable(_TOO_LATE)
         await self._set_allocation(ports, work, found)
@@ -307,7 +307,9 @@ class _Steps(Generic[ResourceT, ChangeT]):
     async def restore_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Set the allocation to the quota of the restored state."""
         await self._rewrite(ports, work, reverting)
-        await self._set_allocation(ports, work, await find(ports.store, self._kind, work.input.id, marked=False))
+        await self._set_allocation(
+            ports, work, await find(ports.store, self._kind, work.input.id, include_deleting=False)
+        )
 
     async def change(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Update the object, unless that was done before."""

@@ -107,9 +107,9 @@ class Lease:
         self._leads_until = float("-inf")
         self._term = 0
         self._changed = asyncio.Event()
-        self._seen = ("", "")
+        self._observed = ("", "")
         """The incarnation and version of the lease when it was last read."""
-        self._seen_since = 0.0
+        self._observed_since = 0.0
         self._reported = False
 
     @property
@@ -172,9 +172,10 @@ class Lease:
             return False
         if record.spec.holder == self.identity:
             spec = replace(record.spec, renewals=record.spec.renewals + 1)
-        elif record.spec.holder and not self._is_expired(record):
-            return False
         else:
+            self._observe(record)
+            if record.spec.holder and not self._is_expired(record):
+                return False
             spec = self._taken(record.spec)
         await self._store.update(replace(record, spec=spec))
         return True
@@ -189,11 +190,13 @@ class Lease:
         )
 
     def _is_expired(self, record: LeaseRecord) -> bool:
-        """Return whether the lease was not renewed for its whole duration, as far as we have seen."""
-        now, seen = self._clock.monotonic(), (record.uid, record.version)
-        if seen != self._seen:
-            self._seen, self._seen_since = seen, now
-        return now - self._seen_since >= record.spec.duration_s
+        """Tell whether the observed lease was not renewed for its whole duration."""
+        return self._clock.monotonic() - self._observed_since >= record.spec.duration_s
+
+    def _observe(self, record: LeaseRecord) -> None:
+        observed = (record.uid, record.version)
+        if observed != self._observed:
+            self._observed, self._observed_since = observed, self._clock.monotonic()
 
     async def _release(self) -> None:
         record = await self._store.get(LeaseRecord, self.name)

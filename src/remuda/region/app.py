@@ -14,26 +14,26 @@ from remuda.region.authorities import routes as authorities
 from remuda.region.authorities import sagas as authority_sagas
 from remuda.region.authorities.service import Authorities
 from remuda.region.catalogue import routes as catalogue
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.seed import seed_regions
 from remuda.region.catalogue.service import Catalogue
-from remuda.region.consumers import ProjectConsumer, Waking
+from remuda.region.consumers import ProjectConsumer, ProviderEventListener
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as file_storage
 from remuda.region.filestorage import sagas as storage_sagas
-from remuda.region.filestorage.classes import ClassKeeper
+from remuda.region.filestorage.classes import StorageClassSync
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.images import controller as image_controllers
 from remuda.region.images import routes as images
-from remuda.region.images.controller import fetcher_of
+from remuda.region.images.controller import new_fetcher
 from remuda.region.images.service import Images, Snapshots
 from remuda.region.loadbalancers import controller as balancer_controllers
 from remuda.region.loadbalancers import routes as load_balancers
 from remuda.region.loadbalancers import sagas as balancer_sagas
 from remuda.region.loadbalancers.service import LoadBalancers
 from remuda.region.monitor.inventory import Owners
-from remuda.region.monitor.monitor import monitor_of
-from remuda.region.monitor.orphans import orphan_breaker
+from remuda.region.monitor.monitor import new_monitor
+from remuda.region.monitor.orphans import orphan_guard
 from remuda.region.networks import controller as network_controllers
 from remuda.region.networks import routes as networks
 from remuda.region.networks import sagas as network_sagas
@@ -49,7 +49,7 @@ from remuda.region.servers import routes as servers
 from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
-from remuda.region.servers.status import Looking
+from remuda.region.servers.status import ServerObserver
 from remuda.service import ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.version import release
@@ -70,10 +70,10 @@ TABLE = Table(
         *recovery.ROUTES,
     ],
 )
-"""The routes of all resource packages, which an `Api` mounts with `RegionServices`."""
+"""Routes of all resource packages, which an `Api` mounts with `RegionServices`."""
 
 
-CONCERNED: Mapping[EventSubject, str] = {
+CONTROLLER_OF: Mapping[EventSubject, str] = {
     "tenancy": "identities",
     "network": "networks",
     "group": "securitygroups",
@@ -83,12 +83,12 @@ CONCERNED: Mapping[EventSubject, str] = {
     "storage": "filestorages",
     "image": "imageimports",
 }
-"""The controller that an event of a provider enqueues, by the subject of the event."""
+"""Name of the controller that a provider event is for, by the subject of the event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionServices:
-    """The service of each class that routes call."""
+    """Services that routes call."""
 
     catalogue: Catalogue
     images: Images
@@ -104,25 +104,25 @@ class RegionServices:
 
 
 class RegionApp(ServiceApp[RegionPorts, RegionServices]):
-    """The region service: services, operations, controllers and background tasks over `RegionPorts`."""
+    """Wiring of the region service over `RegionPorts`."""
 
     table = TABLE
 
     def __init__(self, ports: RegionPorts) -> None:
-        self.clouds = Clouds(
+        self.providers = ProviderRegistry(
             ports.watched or ports.store,
             ports.providers,
             clock=ports.clock,
             randomness=ports.randomness,
             settings=ports.settings.calls,
             poll_busy=ports.settings.poll_busy,
-            look_again=ports.settings.look_again,
+            absence_delay=ports.settings.look_again,
             metrics=CallMetrics(ports.metrics),
         )
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
-        self._classes = ClassKeeper(ports.store, self.clouds, clock=ports.clock)
-        self._monitor = monitor_of(ports, self.clouds, self.running_controllers["servers"].enqueue)
+        self._classes = StorageClassSync(ports.store, self.providers, clock=ports.clock)
+        self._monitor = new_monitor(ports, self.providers, self.running_controllers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
         ports = CreatePorts(store=self.ports.store, identity=self.ports.identity)
@@ -130,74 +130,78 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         return [BoundSaga(saga, ports) for module in modules for saga in module.SAGAS]
 
     def build_services(self) -> RegionServices:
-        ports, clouds, operations = self.ports, self.clouds, self.operations
+        ports, providers, operations = self.ports, self.providers, self.operations
         store, clock, identity = ports.store, ports.clock, ports.identity
-        networks = Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations)
-        groups = SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds, networks=networks)
+        networks = Networks(store=store, clock=clock, identity=identity, providers=providers, operations=operations)
+        groups = SecurityGroups(store=store, clock=clock, identity=identity, providers=providers, networks=networks)
         authorities = Authorities(store=store, identity=identity, operations=operations)
         servers = Servers(
             store=store,
             clock=clock,
             identity=identity,
-            clouds=clouds,
+            providers=providers,
             networks=networks,
             groups=groups,
             authorities=authorities,
         )
-        looking = Looking(store=store, clock=clock, clouds=clouds)
+        observer = ServerObserver(store=store, clock=clock, providers=providers)
         return RegionServices(
-            catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=release()),
-            images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
-            snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
+            catalogue=Catalogue(providers=providers, settings=ports.settings, version=release()),
+            images=Images(store=store, providers=providers, fetcher=new_fetcher(ports.settings, ports.web)),
+            snapshots=Snapshots(store=store, providers=providers, handle_of=server_handle),
             networks=networks,
             security_groups=groups,
             authorities=authorities,
             load_balancers=LoadBalancers(
-                store=store, clock=clock, identity=identity, clouds=clouds, networks=networks, operations=operations
+                store=store,
+                clock=clock,
+                identity=identity,
+                providers=providers,
+                networks=networks,
+                operations=operations,
             ),
             file_storage=FileStorageService(
-                store=store, clock=clock, identity=identity, clouds=clouds, operations=operations
+                store=store, clock=clock, identity=identity, providers=providers, operations=operations
             ),
             servers=servers,
-            server_actions=ServerActions(store=store, clouds=clouds, servers=servers, looking=looking),
+            server_actions=ServerActions(store=store, providers=providers, servers=servers, looking=observer),
             recovery=Recovery(
                 store=store,
                 clock=clock,
-                clouds=clouds,
+                providers=providers,
                 owners=Owners(store=store, log=ports.log),
-                breaker=orphan_breaker(ports.reconcile_ports),
+                guard=orphan_guard(ports.reconcile_ports),
             ),
         )
 
     def controllers(self) -> Sequence[Controller]:
-        ports, clouds = self.ports, self.clouds
+        ports, providers = self.ports, self.providers
         reconciling, identity, settings = ports.reconcile_ports, ports.identity, ports.controllers
-        fetcher = fetcher_of(ports.settings, ports.web)
+        fetcher = new_fetcher(ports.settings, ports.web)
         return (
-            *network_controllers.drivers(reconciling, identity, clouds, settings=settings),
-            group_controllers.driver(reconciling, clouds, settings=settings),
-            authority_controllers.driver(reconciling, identity, settings=settings),
-            balancer_controllers.driver(reconciling, identity, clouds, settings=settings),
-            storage_controllers.driver(reconciling, identity, clouds, settings=settings),
-            image_controllers.driver(reconciling, clouds, fetcher, settings=settings),
+            *network_controllers.controllers(reconciling, identity, providers, settings=settings),
+            group_controllers.controller(reconciling, providers, settings=settings),
+            authority_controllers.controller(reconciling, identity, settings=settings),
+            balancer_controllers.controller(reconciling, identity, providers, settings=settings),
+            storage_controllers.controller(reconciling, identity, providers, settings=settings),
+            image_controllers.driver(reconciling, providers, fetcher, settings=settings),
             server_controllers.driver(
-                reconciling, clouds, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
+                reconciling, providers, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
             ),
         )
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
-        drivers = {subject: self.running_controllers[name] for subject, name in CONCERNED.items()}
+        controllers = {subject: self.running_controllers[name] for subject, name in CONTROLLER_OF.items()}
         for provider in self.ports.providers.all():
             if provider.events is not None:
-                yield "provider events", Waking(provider, drivers, self.ports.clock).keep
-        yield "monitor", self._monitor.keep
-        yield "project consumer", self._consumer.keep
-        yield "file storage classes", self._classes.keep
+                yield "provider events", ProviderEventListener(provider, controllers, self.ports.clock).run
+        yield "monitor", self._monitor.run
+        yield "project consumer", self._consumer.run
+        yield "file storage classes", self._classes.run
 
     async def seed(self) -> None:
         """Store the regions of the configuration."""
         await seed_regions(self.ports.store, self.ports.settings.regions, now=self.ports.clock.now())
 
     async def close(self) -> None:
-        """Close the calls to the providers."""
-        await self.clouds.close()
+        await self.providers.close()

@@ -1,13 +1,4 @@
-"""The end of a project is the end of everything in it: its roots are deleted, and with each root all that it owns.
-
-Roots are what keeps a project. They put their reference on it before they exist and look at it again when they do, so
-once a project is marked no new one comes to stay, and to look once after the mark is enough. To ask twice is fine, so
-every process asks, whoever leads.
-
-What happens here because of what happens in other services.
-
-What providers tell by themselves, as wakes of the controllers that it concerns.
-"""
+"""Consumers of events from outside: deletions of projects in identity, and changes at providers."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -32,70 +23,75 @@ from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
 ROOTS: Sequence[type[Resource]] = (Identity, FileStorage, SSHCertificateAuthority)
-"""What stands in a project by itself: everything else has one of these as its owner, or its owner's."""
+"""Kinds that belong to a project directly: every other object of a project is owned by one of them."""
 
-_PAUSE = Backoff(0.5, 30.0)
+_BACKOFF = Backoff(0.5, 30.0)
+_RECONNECT_S = 1.0
 
 
 class ProjectConsumer:
-    """Watches projects end."""
+    """Cascade: deletes the objects of a project whose deletion was requested.
+
+    An object of `ROOTS` adds its reference to the project before it is created and checks the project again afterwards,
+    so one visit after the deletion request finds all of them. Deleting twice is harmless: every process does it.
+    """
 
     def __init__(self, store: Store, identity: IdentityPort, *, clock: Clock, randomness: Randomness) -> None:
         self._store, self._identity = store, identity
         self._clock, self._randomness = clock, randomness
 
-    async def keep(self) -> None:
-        """Watch for ever: a duty. Whatever goes wrong, all projects are looked at again."""
+    async def run(self) -> None:
+        """Watch projects until cancelled. After an error, visit all of them again."""
         failures = 0
         while True:
             try:
                 async with aclosing(self._identity.projects()) as projects:
-                    async for seen in projects:
-                        if seen.is_deleting:
-                            await self.end(seen.project.project)
+                    async for state in projects:
+                        if state.is_deleting:
+                            await self.delete_contents(state.project.project)
                         failures = 0
             except RemudaError as error:
-                structlog.get_logger().warning("projects are not watched", error=error.code)
+                structlog.get_logger().warning("watch of projects failed", error=error.code)
             failures += 1
-            await self._clock.sleep(_PAUSE.pause_s(failures, self._randomness))
+            await self._clock.sleep(_BACKOFF.pause_s(failures, self._randomness))
 
-    async def end(self, project: str) -> None:
-        """Ask for everything in a project to go."""
+    async def delete_contents(self, project: str) -> None:
+        """Request the deletion of every root object of a project."""
         for kind in ROOTS:
             async for name in names(self._store, kind, labels={PROJECT: project}):
-                root = await find(self._store, kind, name, marked=False)
+                root = await find(self._store, kind, name, include_deleting=False)
                 if root is not None:
                     await self._store.delete(kind, root.name, uid=root.uid)
 
 
-_PAUSE_S = 1.0
+class ProviderEventListener:
+    """Listener to the events of one provider, which enqueues the objects that they concern.
 
+    Events after its construction are received, so build it before the first reconcile. The monitor finds what is missed
+    while a provider sends nothing.
+    """
 
-class Waking:
-    """Listens to one provider, from the moment it is made."""
+    def __init__(self, provider: Provider, controllers: Mapping[EventSubject, Controller], clock: Clock) -> None:
+        self._provider, self._controllers, self._clock = provider, controllers, clock
+        self._events = self._subscribe()
 
-    def __init__(self, provider: Provider, drivers: Mapping[EventSubject, Controller], clock: Clock) -> None:
-        """Make it before anything is looked at, so that no change after that is missed; then have `keep` done."""
-        self._provider, self._drivers, self._clock = provider, drivers, clock
-        self._heard = self._listen()
-
-    async def keep(self) -> None:
-        """Wake whom it concerns, for ever: a duty. What is missed while a provider is silent, the monitor finds."""
+    async def run(self) -> None:
+        """Enqueue until cancelled."""
         while True:
             try:
-                async for event in self._heard:
-                    self.wake(event.subject, event.handle.name)
+                async for event in self._events:
+                    self.enqueue(event.subject, event.handle.name)
             except RemudaError as error:
-                structlog.get_logger().warning("provider tells nothing", provider=self._provider.type, error=error.code)
-            self._heard = self._listen()
-            await self._clock.sleep(_PAUSE_S)
+                structlog.get_logger().warning("provider events failed", provider=self._provider.type, error=error.code)
+            self._events = self._subscribe()
+            await self._clock.sleep(_RECONNECT_S)
 
-    def wake(self, subject: EventSubject, name: str) -> None:
-        """Have looked at what a provider's name stands for."""
-        driver, key = self._drivers.get(subject), name if subject == "image" else id_in(name)
-        if driver is not None and key:
-            driver.enqueue(key)
+    def enqueue(self, subject: EventSubject, name: str) -> None:
+        """Enqueue the object of a provider resource, by the name of the resource."""
+        controller, key = self._controllers.get(subject), name if subject == "image" else id_in(name)
+        if controller is not None and key:
+            controller.enqueue(key)
 
-    def _listen(self) -> AsyncIterator[CloudEvent]:
-        assert self._provider.events is not None, "one that tells nothing is not listened to"
+    def _subscribe(self) -> AsyncIterator[CloudEvent]:
+        assert self._provider.events is not None, "only providers with events have a listener"
         return self._provider.events.events()

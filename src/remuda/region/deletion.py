@@ -1,7 +1,4 @@
-"""When something at a provider is gone.
-
-That is when it was looked for twice, as far apart as its reads can be old, and nothing about it is unanswered.
-"""
+"""Deletion at a provider with confirmed absence."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
@@ -15,55 +12,41 @@ from remuda.reconcile.results import Requeue, Result
 NameT = TypeVar("NameT", bound=Hashable)
 
 
-class AtWork(Protocol):
-    """A provider as its controllers have it."""
+class ProviderAccess(Protocol):
+    """Provider of a region as its controllers use it."""
 
     @property
-    def absences(self) -> AbsenceTracker:
-        """Since when things are not there."""
-        ...
+    def absences(self) -> AbsenceTracker: ...
 
     @property
-    def calls(self) -> Calls:
-        """All calls to it."""
-        ...
+    def calls(self) -> Calls: ...
 
 
-async def until_gone(
+async def delete_resource(
     name: NameT,
     find: Callable[[NameT], Awaitable[object | None]],
     remove: Callable[[NameT], Awaitable[None]],
-    cloud: AtWork,
+    cloud: ProviderAccess,
     *,
     key: str | None = None,
+    forget: bool = True,
 ) -> Result | None:
-    """Remove something at a provider; return what to wait for, or None when it is gone, and forget it then.
+    """Delete a resource at a provider; return what to wait for, or None when its absence is confirmed.
 
-    `key` is what calls about it go by, where that is not its name.
+    `key` is the key of its calls, if that is not its name. Without `forget`, the absence stays recorded.
     """
-    left = await going(name, find, remove, cloud, key=key)
-    if left is None:
-        cloud.absences.clear(name)
-    return left
-
-
-async def going(
-    name: NameT,
-    find: Callable[[NameT], Awaitable[object | None]],
-    remove: Callable[[NameT], Awaitable[None]],
-    cloud: AtWork,
-    *,
-    key: str | None = None,
-) -> Result | None:
-    """Do the same, and go on knowing that it is gone."""
     absences = cloud.absences
     if await find(name) is not None:
         absences.clear(name)
         await remove(name)
-        return Requeue(0 if absences.delay_s == 0 else RECHECK_S, "Deprovisioning", "being removed at the provider")
-    # What was asked for and has not been answered may yet come to be.
+        return Requeue(0 if absences.delay_s == 0 else RECHECK_S, "Deprovisioning", "being deleted at the provider")
+    # A create whose outcome is unknown may still take effect.
     if cloud.calls.is_unknown(key or _key(name)) or not absences.record_missing(name):
-        return Requeue(absences.delay_s or RECHECK_S, "Deprovisioning", "looking whether it is really gone")
+        return Requeue(
+            absences.delay_s or RECHECK_S, "Deprovisioning", "confirming that it was deleted at the provider"
+        )
+    if forget:
+        absences.clear(name)
     return None
 
 

@@ -1,21 +1,15 @@
-"""Where organizations and regions are in the API, for the rooms that have something below them.
-
-Rights to what region has, by the names that roles give them.
-"""
+"""Paths of organizations and regions, and the names of region's permissions."""
 
 from remuda.access.principal import Permission, Verb
 from remuda.http.routes import Id, Parameters
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
-"""An organization, in the first generation of the API."""
+"""Path of an organization, in version 1 of the API."""
 REGIONS_OF_ORGANIZATION = f"{ORGANIZATION}/regions"
-"""The regions that there are."""
 REGION_OF_ORGANIZATION = f"{REGIONS_OF_ORGANIZATION}/{{regionID}}"
-"""One of them."""
 REGIONS = "/api/v2/regions"
-"""The regions that there are, in the second generation."""
+"""Path of the regions, in version 2 of the API."""
 REGION = f"{REGIONS}/{{regionID}}"
-"""One of them."""
 
 
 class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
@@ -25,7 +19,7 @@ class OrganizationPath(Parameters, frozen=True, rename={"organization": "organiz
 
 
 class OrganizationRegionPath(Parameters, frozen=True, rename={"organization": "organizationID", "region": "regionID"}):
-    """A region, as somebody of an organization asks for it."""
+    """A region, below an organization."""
 
     organization: Id
     region: Id
@@ -38,5 +32,5 @@ class RegionPath(Parameters, frozen=True, rename={"region": "regionID"}):
 
 
 def permission(endpoint: str, verb: Verb) -> Permission:
-    """Return a right to an endpoint of region's, such as `networks:v2` or `networks:v2/references`."""
+    """Return the permission for an endpoint of region, such as `networks:v2` or `networks:v2/references`."""
     return Permission(f"region:{endpoint}", verb)

@@ -1,8 +1,4 @@
-"""What region is given to work with.
-
-Of identity it knows this port and nothing else. It speaks for the region service: each call is made with that service's
-own right, for whoever pays.
-"""
+"""Ports of the region service."""
 
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
@@ -19,36 +15,34 @@ from remuda.service import ServicePorts
 
 
 class IdentityPort(ProjectLedger, Protocol):
-    """What region asks of identity."""
+    """Identity, called with the permissions of the region service on behalf of the payer."""
 
     def projects(self) -> AsyncGenerator[ProjectState]:
-        """Yield every project there is, then each that changes, without end; all again where changes do not tell."""
+        """Yield the state of every project, then of each that changes, without end; all again after a gap."""
         ...
 
 
-class Providers(Protocol):
-    """Where the providers of regions come from."""
+class ProviderSource(Protocol):
+    """Source of the providers of regions."""
 
     def find(self, region: str) -> Provider | None:
-        """Return what does the work in a region, or None if nothing is set up for it."""
+        """Return the provider of a region, or None if none is configured in this process."""
         ...
 
-    def all(self) -> Iterable[Provider]:
-        """Return all of them."""
-        ...
+    def all(self) -> Iterable[Provider]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegionPorts(ServicePorts):
-    """Everything outside region that it touches."""
+    """Dependencies of the region service."""
 
     authenticator: Authenticator
     identity: IdentityPort
-    providers: Providers
+    providers: ProviderSource
     web: GuardedFetcher | None = None
-    """The way to the servers from which images are imported, where it is not the usual one."""
+    """HTTP client for image imports; by default one that follows the settings."""
     settings: RegionSettings = field(default_factory=RegionSettings)
     controllers: ControllerSettings = field(
         default_factory=lambda: ControllerSettings(resync=ResyncSettings(keys_per_s=2.0))
     )
-    """A full scan of 100,000 servers takes hours, and so next to nothing."""
+    """A full resync of 100,000 servers takes hours, and so costs next to nothing."""

@@ -1,4 +1,4 @@
-"""What an operator can choose about region."""
+"""Settings of the region service."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,41 +9,40 @@ from remuda.region.kinds.regions import RegionSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredRegion:
-    """A region as the configuration has it."""
+    """Region of the configuration."""
 
     name: str
-    """What people call it; its id is derived from this."""
+    """Display name; the id is derived from it."""
     spec: RegionSpec
     description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionSettings:
-    """Everything."""
+    """Settings that an operator chooses."""
 
     url: str = "http://127.0.0.1:8080/region"
-    """Our own URL as clients reach it."""
+    """URL of this service for clients."""
     identity_url: str = "http://127.0.0.1:8080/identity"
-    """Where tokens come from."""
+    """URL of the service that issues tokens."""
     regions: tuple[ConfiguredRegion, ...] = ()
-    """Which regions there are."""
     calls: CallSettings = field(default_factory=CallSettings)
-    """What each provider bears."""
+    """Limits of the calls to each provider."""
     look_again: timedelta = timedelta(seconds=5)
-    """How far two looks at a provider are apart that find something gone; longer than its reads can be old."""
+    """Delay between two reads that confirm an absence at a provider; longer than a read can be stale."""
     create_attempts: int = 3
-    """How often a server is made that the provider could not bring up."""
+    """Attempts to create a server that fails at the provider."""
     poll_idle: timedelta = timedelta(minutes=5)
-    """How often the monitor looks at a provider in which nothing is under way."""
+    """Interval of the monitor."""
     first_looks_per_s: int = 3
-    """How many servers it looks at each second of which it does not know how they were."""
+    """Rate of initial polls: of servers whose last observed version is not known."""
     judged_per_s: int = 10
-    """How many things at a provider it holds against our objects each second."""
+    """Rate at which the monitor compares provider resources with objects."""
     addresses_low_percent: int = 10
-    """A network of whose addresses a smaller share is free runs low."""
+    """Share of free addresses below which a network is reported as low."""
     poll_busy: timedelta = timedelta(seconds=2)
-    """How often it looks while something is, where the provider tells nothing by itself."""
+    """Requeue delay for a resource that its provider is changing, if the provider sends no events."""
     image_size_gib: int = 30
-    """The largest image that is imported."""
+    """Size limit of imported images."""
     image_targets: tuple[str, ...] = ()
-    """Networks of the inside from which images may be imported all the same."""
+    """Private networks from which images may be imported."""

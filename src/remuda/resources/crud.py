@@ -23,33 +23,33 @@ from remuda.store.objects import STORE_FINALIZERS, Resource, ResourceT
 from remuda.store.validation import check_qualified
 
 
-async def find(store: Store, kind: type[ResourceT], name: str, *, marked: bool = True) -> ResourceT | None:
-    """Return an object, or None if it does not exist. Unless `marked`, one that is being deleted does not count."""
+async def find(store: Store, kind: type[ResourceT], name: str, *, include_deleting: bool = True) -> ResourceT | None:
+    """Return an object, or None if it does not exist, or is being deleted and `include_deleting` is false."""
     try:
         found = await store.get(kind, name)
     except NotFound:
         return None
-    return found if marked or not found.is_deleting else None
+    return found if include_deleting or not found.is_deleting else None
 
 
-async def exists(store: Store, kind: type[ResourceT], name: str, *, marked: bool = True) -> bool:
+async def exists(store: Store, kind: type[ResourceT], name: str, *, include_deleting: bool = True) -> bool:
     """Return whether an object exists."""
-    return await find(store, kind, name, marked=marked) is not None
+    return await find(store, kind, name, include_deleting=include_deleting) is not None
 
 
 async def find_in(
-    store: Store, kind: type[ResourceT], name: str, organization: str | None, *, marked: bool = True
+    store: Store, kind: type[ResourceT], name: str, organization: str | None, *, include_deleting: bool = True
 ) -> ResourceT | None:
     """Return an object of this organization (of none, if that is None), or None."""
-    found = await find(store, kind, name, marked=marked)
+    found = await find(store, kind, name, include_deleting=include_deleting)
     return found if found is not None and found.metadata.labels.get(ORGANIZATION) == organization else None
 
 
 async def get_in(
-    store: Store, kind: type[ResourceT], name: str, organization: str, *, marked: bool = True
+    store: Store, kind: type[ResourceT], name: str, organization: str, *, include_deleting: bool = True
 ) -> ResourceT:
     """Return an object of this organization, or raise NotFound, also for one of another organization."""
-    found = await find_in(store, kind, name, organization, marked=marked)
+    found = await find_in(store, kind, name, organization, include_deleting=include_deleting)
     if found is None:
         raise NotFound(kind.__name__, name)
     return found
@@ -118,27 +118,27 @@ async def reject_if_in_use(store: Store, found: Resource, message: str) -> None:
         raise Forbidden(message)
 
 
-async def seed(store: Store, wanted: ResourceT, changed: Callable[[ResourceT], ResourceT]) -> None:
+async def seed(store: Store, desired: ResourceT, changed: Callable[[ResourceT], ResourceT]) -> None:
     """Create an object that a release or a configuration defines, or update it with `changed` if it exists.
 
     Several processes may start at once: the second one reads what the first one wrote.
     """
 
     async def write() -> None:
-        found = await find(store, type(wanted), wanted.name)
+        found = await find(store, type(desired), desired.name)
         if found is None:
-            await _create(store, wanted)
+            await _create(store, desired)
         elif (after := changed(found)) != found:
             await store.update(after)
 
     await retry_on_conflict(write)
 
 
-async def _create(store: Store, wanted: ResourceT) -> None:
+async def _create(store: Store, desired: ResourceT) -> None:
     try:
-        await store.create(wanted)
+        await store.create(desired)
     except AlreadyExists:  # another process was faster: read what it wrote
-        raise Conflict(type(wanted).__name__, wanted.name) from None
+        raise Conflict(type(desired).__name__, desired.name) from None
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

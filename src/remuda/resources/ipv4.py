@@ -43,22 +43,22 @@ def is_ipv6(text: str) -> bool:
         return False
 
 
-def parse_address(text: str, refusal: str) -> IPv4Address:
+def parse_address(text: str, message: str) -> IPv4Address:
     """Return the IPv4 address, or raise Malformed with this message."""
     address = find_address(text)
     if address is None:
-        raise Malformed(hinted(refusal, text))
+        raise Malformed(hinted(message, text))
     return address
 
 
-def parse_prefix(text: str, refusal: str) -> IPv4Network:
+def parse_prefix(text: str, message: str) -> IPv4Network:
     """Return the IPv4 prefix, or raise Malformed with this message."""
     prefix = find_prefix(text)
     if prefix is None:
-        raise Malformed(hinted(refusal, text))
+        raise Malformed(hinted(message, text))
     return prefix
 
 
-def hinted(refusal: str, text: str) -> str:
+def hinted(message: str, text: str) -> str:
     """Return an error message about a text, with a hint if that is IPv6."""
-    return f"{refusal}, {IPV6_HINT}" if is_ipv6(text) else refusal
+    return f"{message}, {IPV6_HINT}" if is_ipv6(text) else message

@@ -16,11 +16,10 @@ import httpx2
 import pytest
 
 from remuda.access.principal import Context, Principal
-from remuda.clients.identity import IdentityLink, watch_projects
-from remuda.clients.region import RegionLink
-from remuda.clients.transport import ServiceNow, There
-from remuda.clients.watch import WatchThere
+from remuda.clients.delegation import Delegation
+from remuda.clients.transport import remote
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
+from remuda.compute.ports import RegionClient
 from remuda.http.asgi import ASGIApp, ClientDisconnect, Receive, Scope, Send
 from remuda.http.client import Client
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress
@@ -28,16 +27,27 @@ from remuda.http.transport import ClientCredentials, ClientSettings, ServiceCred
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
+from remuda.identity.port import IdentityApi
 from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
 from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness, SystemRandomness
+from remuda.quota.client import QuotaClient
 from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
+from remuda.region.port import RegionApi
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.kit.compute.environment import SERVICE, ComputeEnvironment, ComputeOptions, at_once, running, with_compute
+from tests.clients.both_transports import QUICK, free_port
+from tests.kit.compute.environment import (
+    SERVICE,
+    ComputeEnvironment,
+    ComputeOptions,
+    at_once,
+    running,
+    with_compute,
+)
 from tests.kit.compute.stores import Stores
 from tests.kit.identity.environment import ISSUER
 from tests.kit.identity.service_credentials import certified
@@ -46,7 +56,6 @@ from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.network import SimNetwork
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER, sim_ports
-from tests.links.ground import QUICK, free_port
 
 _OF_REGION = "unikorn-region"
 _GRACE_S = 0.1
@@ -191,33 +200,32 @@ class Reaching:
         self._stack.callback(following.cancel)
         fetch = Plain(allow_loopback=True)
         self._stack.push_async_callback(fetch.close)
-        projects = WatchThere(IDENTITY, client, clock=machine.clock, randomness=machine.randomness)
         return {
             "store": store,
             "log": store,
             "authenticator": RemoteAuthenticator(
                 issuer=machine.issuer, server=url, fetch=fetch, feed=feed, clock=machine.clock
             ),
-            "identity": IdentityLink(
-                send=There(IDENTITY, client),
-                service=_itself(service),
-                randomness=machine.randomness,
-                watch=lambda: watch_projects(projects),
+            "identity": QuotaClient(
+                identity=remote(IdentityApi, IDENTITY, client, clock=machine.clock, randomness=machine.randomness),
+                delegation=self._delegation(service),
             ),
         }
 
-    async def region_of(self, service: str) -> RegionLink:
-        """Return a service's way to region elsewhere."""
-        machine, url = self._machine, self._machine.urls[1]
-        acting = await self._client(url, Certified(service, machine.clock))
-        asking = await self._client(url, Certified(service, machine.clock, impersonate=True))
-        return RegionLink(
-            asking=There(REGION, asking),
-            acting=There(REGION, acting),
-            service=_itself(service),
-            watch=WatchThere(REGION, acting, clock=machine.clock, randomness=machine.randomness),
-            randomness=machine.randomness,
-        )
+    async def region_of(self, service: str) -> RegionClient:
+        """Return a service's client of region elsewhere."""
+        machine = self._machine
+        client = await self._client(machine.urls[1], Certified(service, machine.clock))
+        api = remote(RegionApi, REGION, client, clock=machine.clock, randomness=machine.randomness)
+        return RegionClient(api, self._delegation(service))
+
+    def _delegation(self, service: str) -> Delegation:
+        """Return a service's contexts. It names itself; its permissions the other service looks up."""
+
+        async def principal() -> Principal:
+            return Principal(subject=service, type="system")
+
+        return Delegation(service=principal, randomness=self._machine.randomness)
 
     async def until_believed(self) -> None:
         """Wait until all have heard of identity."""
@@ -239,10 +247,9 @@ class Reaching:
 class Certified:
     """The credentials of a service that a proxy vouches for."""
 
-    def __init__(self, service: str, clock: Clock, *, impersonate: bool = False) -> None:
-        """Take the service's name, and whether it asks for no more than both it and the caller may."""
+    def __init__(self, service: str, clock: Clock) -> None:
         self._service, self._clock = service, clock
-        self._claiming = ServiceCredentials(service, impersonate=impersonate)
+        self._claiming = ServiceCredentials(service)
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         shown = certified(self._service, {}, now=self._clock.now())
@@ -255,15 +262,6 @@ class Plain(Fetcher):
     async def _client(self) -> httpx2.AsyncClient:
         self._http = self._http or httpx2.AsyncClient(verify=False, trust_env=False)
         return self._http
-
-
-def _itself(service: str) -> ServiceNow:
-    """Return who a service is: what it may do, others say."""
-
-    async def itself() -> Principal:
-        return Principal(subject=service, type="system")
-
-    return itself
 
 
 def _is_believed(feed: RevocationFeed) -> bool:

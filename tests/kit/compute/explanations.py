@@ -7,18 +7,18 @@ from msgspec.structs import replace
 
 from remuda.compute.history.explanation import Known
 from remuda.compute.kinds import ComputeInstance, InstanceSpec, InstanceStatus
-from remuda.compute.ports import NetworkSeen, ServerFacts, ServerSeen
 from remuda.kernel.conditions import Condition
 from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
 from remuda.quota.ports import ProjectRef
+from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION
 from remuda.store.objects import Metadata
+from tests.kit.compute.region_api import network_read, server_read
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 SINCE = NOW - timedelta(minutes=5)
 PLACE = ProjectRef("acme", "web")
-NETWORK_SEEN = NetworkSeen(id="net", name="front", region="north", place=PLACE)
-FACTS = ServerFacts(flavor="small", image="linux")
+NETWORK_SEEN = network_read()
 
 
 def said(reason: str, message: str = "why", status: Any = "False", kind: str = "Available") -> Condition:
@@ -41,18 +41,8 @@ def instance(*conditions: Condition, marked: bool = False, **spec: Any) -> Compu
     return ComputeInstance(metadata=metadata, spec=wanted, status=status)
 
 
-def server(settling: Any = "provisioned", reason: str = "", message: str = "") -> ServerSeen:
-    return ServerSeen(
-        id="one",
-        name="one",
-        place=PLACE,
-        region="north",
-        network="net",
-        facts=FACTS,
-        settling=settling,
-        reason=reason,
-        message=message,
-    )
+def server(provisioning: str = "provisioned", reason: str = "", message: str = "", **status: Any) -> ServerRead:
+    return server_read(provisioning=provisioning, reason=reason, message=message, **status)
 
 
 def operation(phase: Phase = "running", **status: Any) -> Operation:

@@ -143,7 +143,7 @@ def gpus_of(flavor_id: str) -> int:
 def side_of(instance: ComputeInstance, **otherwise: Any) -> Side:
     spec = instance.spec
     side = Side(
-        facts=rules.facts_of(instance),
+        server=rules.desired_server(instance),
         writable=rules.writable_instance(instance),
         protection=spec.protection,
         tags=tuple((tag.name, tag.value) for tag in spec.tags),

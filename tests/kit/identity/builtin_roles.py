@@ -1,7 +1,7 @@
 """Built-in roles and their permissions, copied by hand from the reference."""
 
 from remuda.access.principal import Permission
-from remuda.identity.rbac.roles import RoleRights
+from remuda.identity.rbac.roles import RolePermissions
 from tests.kit.identity.resource_api import rights
 
 
@@ -74,30 +74,32 @@ NOT_FOR_PLATFORM_READERS = (
 
 
 EXPECTED = {
-    "administrator": RoleRights(organization=ADMINISTRATOR),
-    "auditor": RoleRights(organization=reads(ADMINISTRATOR)),
-    "user": RoleRights(organization=SHOP | rights("region:images CRD"), project=WORK | rights("identity:projects R")),
-    "reader": RoleRights(
+    "administrator": RolePermissions(organization=ADMINISTRATOR),
+    "auditor": RolePermissions(organization=reads(ADMINISTRATOR)),
+    "user": RolePermissions(
+        organization=SHOP | rights("region:images CRD"), project=WORK | rights("identity:projects R")
+    ),
+    "reader": RolePermissions(
         organization=SHOP | rights("region:images R"), project=reads(WORK) | rights("identity:projects R")
     ),
-    "platform-administrator": RoleRights(everywhere=PLATFORM),
-    "platform-reader": RoleRights(everywhere=reads(PLATFORM) - NOT_FOR_PLATFORM_READERS),
-    "region-service": RoleRights(
+    "platform-administrator": RolePermissions(everywhere=PLATFORM),
+    "platform-reader": RolePermissions(everywhere=reads(PLATFORM) - NOT_FOR_PLATFORM_READERS),
+    "region-service": RolePermissions(
         everywhere=rights("identity:allocations CRUD, identity:projects R, identity:projects/references CD")
     ),
-    "kubernetes-service": RoleRights(
+    "kubernetes-service": RolePermissions(
         everywhere=rights("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
         | rights("region:identities CRD, region:identities/references CD, region:networks CRD")
         | each("region", "regions regions/detail flavors images externalnetworks", "R")
     ),
-    "compute-service": RoleRights(
+    "compute-service": RolePermissions(
         everywhere=rights("identity:projects R, identity:allocations CRUD, region:identities CRD, region:images RC")
         | rights("identity:quotas R")  # ours: it compares what is held with what there is
         | each("region", "regions flavors networks:v2 securitygroups:v2 sshcertificateauthorities:v2", "R")
         | rights("region:networks CRD")
         | each("region", "servers servers:v2 securitygroups", "CRUD")
     ),
-    "storage-service": RoleRights(
+    "storage-service": RolePermissions(
         everywhere=rights("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
         | rights("region:networks:v2/references CRUD")
     ),

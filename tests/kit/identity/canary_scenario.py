@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from remuda.identity.bootstrap import BootstrapSettings, FirstStart, Welcome
+from remuda.identity.bootstrap import BootstrapRun, BootstrapSettings, FirstLogin
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
@@ -69,8 +69,8 @@ class Scene:
 
     async def bootstrap(self, directory: Path) -> None:
         """Go through a first start, with a password of the configuration's and one that is made."""
-        app, welcomes = self.identity.app, list[Welcome]()
-        first = FirstStart(
+        app, welcomes = self.identity.app, list[FirstLogin]()
+        first = BootstrapRun(
             store=app.ports.store,
             clock=app.ports.clock,
             randomness=app.ports.randomness,

@@ -28,7 +28,7 @@ from remuda.identity.kinds.users import (
     membership_id,
     user_id,
 )
-from remuda.identity.rbac.acl import Standing
+from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.roles import role_id, seed_roles
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
@@ -115,7 +115,7 @@ class PermissionEnvironment:
         found = await self.store.get(User, user.name)
         return await self.store.update(replace(found, spec=replace(found.spec, state="suspended")))
 
-    async def standing(self, user: User, **more: Any) -> Standing:
+    async def standing(self, user: User, **more: Any) -> ResolvedAccess:
         return await self.rights.of_user(user, **more)
 
 

@@ -19,7 +19,7 @@ from remuda.identity.kinds.users import (
     user_id,
 )
 from remuda.identity.tenancy.routes import ROUTES
-from remuda.identity.tenancy.service import Organizations, Projects, Providers, Version
+from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects, ServiceVersion
 from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION, USER
@@ -46,8 +46,8 @@ class Tenancy:
 
     organizations: Organizations
     projects: Projects
-    providers: Providers
-    version: Version
+    providers: OrganizationProviders
+    version: ServiceVersion
 
 
 TenancyApi = IdentityApi[Tenancy]
@@ -58,8 +58,8 @@ def tenancy_of(store: Store, clock: Clock, release: str = "1.2.3") -> Tenancy:
     return Tenancy(
         Organizations(store=store, clock=clock),
         Projects(store=store, clock=clock),
-        Providers(store=store, clock=clock),
-        Version(release),
+        OrganizationProviders(store=store, clock=clock),
+        ServiceVersion(release),
     )
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.quotas.writer import Combiner
-from remuda.identity.tenancy.controller import drivers
+from remuda.identity.quotas.writer import QuotaWriter
+from remuda.identity.tenancy.controller import controllers
 from remuda.identity.tenancy.routes import ROUTES
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
@@ -58,7 +58,7 @@ class TenancyControllers:
     world: World
     store: SqliteStore
     api: TenancyApi
-    drivers: tuple[Controller, ...]
+    controllers: tuple[Controller, ...]
     finds: Finds
 
     async def rest(self) -> None:
@@ -92,10 +92,10 @@ class TenancyControllers:
         return await self.api.ask(PLATFORM).delete(f"{path}/references/{SERVERS}%252F{name}")
 
     async def allocate(self, home: str, inside: str, name: str, life: Life = "confirmed") -> None:
-        """Store a quota row, or bring it to another point of its life."""
+        """Store an allocation, or set its state."""
         try:
-            row = await self.store.get(Allocation, name)
-            await self.store.update(replace(row, spec=replace(row.spec, life=life)))
+            allocation = await self.store.get(Allocation, name)
+            await self.store.update(replace(allocation, spec=replace(allocation.spec, life=life)))
         except NotFound:
             labels = {ORGANIZATION: home, PROJECT: inside, RESOURCE_KIND: SERVERS, RESOURCE_ID: name}
             metadata = Metadata(name=name, labels=labels)
@@ -108,10 +108,10 @@ class TenancyControllers:
         return found
 
     async def look_again(self) -> None:
-        """See that a full look at what has settled finds and writes nothing."""
+        """Check that a resync of settled objects finds and writes nothing."""
         before = await self.versions()
-        for driver in self.drivers:
-            await driver.resync()
+        for controller in self.controllers:
+            await controller.resync()
         await self.rest()
         assert not self.finds.found
         assert await self.versions() == before
@@ -131,8 +131,8 @@ async def tenancy_controllers(
     seen = wrapped(store)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    heads = Combiner(seen, world.clock, world.randomness)
-    made_now = tuple(drivers(ports, heads, settings=settings))
+    heads = QuotaWriter(seen, world.clock, world.randomness)
+    made_now = tuple(controllers(ports, heads, settings=settings))
     tenancy = IdentityApi(world, store, tenancy_of(store, world.clock), ROUTES)
     for driver in made_now:
         await driver.start()

@@ -6,14 +6,14 @@ from remuda.access.principal import requester_of
 from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
-from remuda.identity.users.rules import Member, membership_of, new_account, new_membership, new_user, placed
+from remuda.identity.users.rules import Member, membership_of, new_account, new_membership, new_user, with_member
 from remuda.identity.users.sagas import (
     CREATE_ACCOUNT,
     CREATE_USER,
     UPDATE_ACCOUNT,
     UPDATE_USER,
     AccountWork,
-    PeoplePorts,
+    UserPorts,
     UserWork,
 )
 from remuda.kernel.tags import Tag
@@ -46,7 +46,7 @@ class Empty:
         for name in ("one", "two", "three"):
             await make_group(store, name)
 
-    def ports(self, store: Store) -> PeoplePorts:
+    def ports(self, store: Store) -> UserPorts:
         """Return what the steps work on."""
         return ports_of(self.world, store)
 
@@ -96,7 +96,7 @@ class Settled(Empty):
 
 async def _put_into(store: Store, name: str) -> None:
     group = await store.get(Group, name)
-    spec: GroupSpec = placed(placed(group.spec, ANN, inside=True), ROBOT, inside=True)
+    spec: GroupSpec = with_member(with_member(group.spec, ANN, inside=True), ROBOT, inside=True)
     await store.update(Group(metadata=group.metadata, spec=spec))
 
 

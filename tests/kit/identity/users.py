@@ -12,16 +12,16 @@ from remuda.identity.app import user_services
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import Group, GroupSpec
-from remuda.identity.rbac.roles import rights_of, role_id, seed_roles
+from remuda.identity.rbac.roles import permissions_of, role_id, seed_roles
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.users.controller import drivers
+from remuda.identity.users.controller import controllers
 from remuda.identity.users.groups import Groups
-from remuda.identity.users.memberships import Joining
+from remuda.identity.users.memberships import Memberships
 from remuda.identity.users.routes import ROUTES
-from remuda.identity.users.sagas import PeoplePorts, bound
+from remuda.identity.users.sagas import UserPorts, bound
 from remuda.identity.users.service import Accounts, Users
 from remuda.operations.service import Operations
 from remuda.reconcile.ports import ReconcilePorts
@@ -59,9 +59,9 @@ def tokens_of(world: World, store: Store) -> Tokens:
     return Tokens(store=store, clock=world.clock, randomness=world.randomness, settings=SETTINGS, keys=keys)
 
 
-def ports_of(world: World, store: Store) -> PeoplePorts:
+def ports_of(world: World, store: Store) -> UserPorts:
     """Return what the sagas work on."""
-    return PeoplePorts(store=store, clock=world.clock, tokens=tokens_of(world, store), joining=Joining(store))
+    return UserPorts(store=store, clock=world.clock, tokens=tokens_of(world, store), memberships=Memberships(store))
 
 
 def service(world: World, store: Store) -> People:
@@ -75,7 +75,7 @@ def service(world: World, store: Store) -> People:
 async def administrator(store: Store) -> Principal:
     """Return somebody who has everything in the organization that the role of that name gives."""
     role = await store.get(Role, ADMINISTRATOR)
-    inside = OrganizationAccess(permissions=rights_of(role.spec).organization)
+    inside = OrganizationAccess(permissions=permissions_of(role.spec).organization)
     return replace(member("admin@example.com"), access=AccessList(organizations={ORG: inside}))
 
 
@@ -158,7 +158,7 @@ async def tidying(api: IdentityApi[People]) -> AsyncIterator[Callable[[], Corout
     """Have the controllers at work, and return what waits for them."""
     world = api.world
     ports = ReconcilePorts(store=api.store, clock=world.clock, randomness=world.randomness, log=api.store)
-    started = drivers(ports, api.service.accounts.tokens)
+    started = controllers(ports, api.service.accounts.tokens)
     for driver in started:
         await driver.start()
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from remuda.kernel.clock import Clock
 from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec, CloudOperatingSystem
 from remuda.providers.contract.common import Handle, network_name, port_name, server_name, tenancy_name
-from remuda.providers.contract.networks import AddressRange, CloudNetwork, CloudNetworkSpec, Tenancy
+from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, Tenancy
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import CloudPort, CloudPortSpec, CloudServer, CloudServerSpec
 
@@ -106,7 +106,7 @@ def network_spec(handle: Handle = NETWORK) -> CloudNetworkSpec:
         handle=handle,
         prefix="10.1.0.0/24",
         gateway="10.1.0.1",
-        pool=AddressRange("10.1.0.16", "10.1.0.254"),
+        pool=CloudAddressRange("10.1.0.16", "10.1.0.254"),
         nameservers=("1.1.1.1",),
     )
 

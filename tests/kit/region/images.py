@@ -18,12 +18,12 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.provider import SimulatedCloud
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
 from remuda.region.images.service import Images as ImageService
 from remuda.region.images.service import Snapshots
-from remuda.region.images.transfer import ImageFetcher, Limits
+from remuda.region.images.transfer import ImageFetcher, ImageLimits
 from remuda.region.kinds.images import ImageImport
 from remuda.region.servers.provider_spec import server_handle
 from remuda.store.sqlite.store import SqliteStore
@@ -120,10 +120,10 @@ class ImagesEnvironment:
     world: World
     store: SqliteStore
     cloud: SimulatedCloud
-    clouds: Clouds
+    clouds: ProviderRegistry
     web: Web
     api: RegionApi[dict[str, Any]]
-    driver: control.ImageDriver
+    driver: control.ImageImportController
     finds: Finds
 
     @property
@@ -189,10 +189,10 @@ async def open_images(
     store, finds = open_simulated(world, registry()), Finds()
     providers: dict[str, Provider] = {REGION: cloud.provider, OTHER_REGION: FlavorProvider(world.clock).bare}
     clouds = clouds_over(world, store, providers, CallSettings())
-    fetcher = ImageFetcher(source=web, limits=Limits(longest=1_000_000, total_s=3000))
+    fetcher = ImageFetcher(source=web, limits=ImageLimits(max_bytes=1_000_000, total_s=3000))
     services = {
-        "images": ImageService(store=store, clouds=clouds, fetcher=fetcher),
-        "snapshots": Snapshots(store=store, clouds=clouds, handle_of=server_handle),
+        "images": ImageService(store=store, providers=clouds, fetcher=fetcher),
+        "snapshots": Snapshots(store=store, providers=clouds, handle_of=server_handle),
     }
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000), grace_s=0)

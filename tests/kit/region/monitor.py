@@ -11,14 +11,14 @@ from remuda.http.routes import Table
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.region.catalogue.provider_registry import Cloud, Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.monitor.inventory import Owners
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.monitor.monitor import Monitor, MonitorSettings, Watch
-from remuda.region.monitor.orphans import orphan_breaker
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.monitor.monitor import Monitor, MonitorSettings, RegionTasks
+from remuda.region.monitor.orphans import orphan_guard
+from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.recovery.routes import ROUTES
 from remuda.region.recovery.service import Recovery
 from remuda.resources.conventions import identity_of
@@ -31,12 +31,12 @@ from tests.kit.asgi.validating import Validated
 from tests.kit.region.environment import NORTH, RegionEnvironment
 from tests.kit.resource_api import ByName, everywhere
 
-QUICK = MonitorSettings(first_looks_per_s=1000, judged_per_s=100_000)
+QUICK = MonitorSettings(initial_polls_per_s=1000, checks_per_s=100_000)
 OPERATOR = everywhere("operator@example.com", "region:regions RU")
 
 
 def monitor_over(
-    ports: ReconcilePorts, log: Log, clouds: Clouds, registry: CollectorRegistry, wake: Callable[[str], None]
+    ports: ReconcilePorts, log: Log, clouds: ProviderRegistry, registry: CollectorRegistry, wake: Callable[[str], None]
 ) -> Monitor:
     """Return a monitor that is quick, and whose first look is when a test says so."""
     return Monitor(ports, log, clouds, wake, metrics=MonitorMetrics(registry), settings=QUICK)
@@ -52,15 +52,15 @@ class Monitored:
 
     def __post_init__(self) -> None:
         ports = self.region.app.ports
-        clouds = self.region.app.clouds
+        clouds = self.region.app.providers
         self.monitor = monitor_over(ports.reconcile_ports, ports.log, clouds, self.registry, self.woken.append)
-        self.watch: Watch = self.monitor.watch(NORTH)
+        self.watch: RegionTasks = self.monitor.region_tasks(NORTH)
         self.recovery = Recovery(
             store=self.store,
             clock=ports.clock,
-            clouds=clouds,
+            providers=clouds,
             owners=Owners(store=self.store, log=ports.log),
-            breaker=orphan_breaker(ports.reconcile_ports),
+            guard=orphan_guard(ports.reconcile_ports),
         )
         table = Table("region", title="Region", description="One room of it.", routes=ROUTES)
         self._api, self._contract = ByName(), response_contract(table)
@@ -88,15 +88,15 @@ class Monitored:
         self._api.known[token] = principal
         return Client(app=self._app, token=token, contract=self._contract)
 
-    async def cloud(self) -> Cloud:
+    async def cloud(self) -> RegionProvider:
         """Return the region that is looked at."""
-        return await self.region.app.clouds.get(NORTH)
+        return await self.region.app.providers.get(NORTH)
 
     async def look(self, times: int = 1) -> list[tuple[str, str]]:
         """Look for orphans some times, as far apart as the monitor does; return what is recorded, and why."""
         for _ in range(times):
             await self.region.clock.sleep(300)
-            await self.watch.orphans.look(await self.cloud())
+            await self.watch.orphans.scan(await self.cloud())
         return sorted((each.spec.subject, each.spec.why) for each in await self.orphans())
 
     async def orphans(self) -> list[Orphan]:
@@ -111,7 +111,7 @@ class Monitored:
     async def place(self, network: str) -> Handle:
         """Return where a network is at the cloud."""
         found = await self.store.get(Network, network)
-        return to_cloud(found, await self.store.get(Identity, identity_of(found)))
+        return network_handle(found, await self.store.get(Identity, identity_of(found)))
 
     async def tenancy(self, network: str) -> str:
         """Return the tenancy of a network."""

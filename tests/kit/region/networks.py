@@ -193,13 +193,13 @@ async def open_networks(
     bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        groups_controllers.driver(ports, clouds, settings=settings),
-        authorities_controllers.driver(ports, identity, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        groups_controllers.controller(ports, clouds, settings=settings),
+        authorities_controllers.controller(ports, identity, settings=settings),
     )
     common: dict[str, Any] = {"store": seen, "identity": identity}
-    networks = Networks(**common, clock=world.clock, clouds=clouds, operations=operations)
-    groups = SecurityGroups(**common, clock=world.clock, clouds=clouds, networks=networks)
+    networks = Networks(**common, clock=world.clock, providers=clouds, operations=operations)
+    groups = SecurityGroups(**common, clock=world.clock, providers=clouds, networks=networks)
     region_networks = NetworksEnvironment(
         world=world,
         store=store,

@@ -7,7 +7,7 @@
             await make_region(room.store)
             reply = await room.ask(member("ann@example.com", ORG, "region:networks:v2 CR")).post("/api/v2/…", {…})
 
-        in_a_room(lambda world, store: Nets(clouds=clouds_over(world, store, {REGION: …}), …), ROUTES, scenario)
+        in_a_room(lambda world, store: Nets(providers=clouds_over(world, store, {REGION: …}), …), ROUTES, scenario)
 
 Every answer is held against the document of those routes, and against the wire contract.
 """
@@ -24,7 +24,7 @@ from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.simulated.catalogue import SimCatalogue, load_catalogues
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
 from remuda.resources.conventions import NAME
@@ -96,9 +96,9 @@ class Setup:
 
 def clouds_over(
     world: World, store: Store, providers: Mapping[str, Provider], settings: CallSettings | None = None
-) -> Clouds:
+) -> ProviderRegistry:
     """Return the clouds of some regions."""
-    return Clouds(
+    return ProviderRegistry(
         store,
         Setup(providers),
         clock=world.clock,

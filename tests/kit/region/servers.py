@@ -40,7 +40,7 @@ from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
-from remuda.region.consumers import Waking
+from remuda.region.consumers import ProviderEventListener
 from remuda.region.kinds.networks import Address
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.networks import controller as networks_controllers
@@ -55,7 +55,7 @@ from remuda.region.servers import routes as servers_api
 from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
-from remuda.region.servers.status import Looking
+from remuda.region.servers.status import ServerObserver
 from remuda.store.background import BackgroundTasks
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore
@@ -263,18 +263,18 @@ async def open_servers(
     bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        groups_controllers.driver(ports, clouds, settings=settings),
-        authorities_controllers.driver(ports, identity, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        groups_controllers.controller(ports, clouds, settings=settings),
+        authorities_controllers.controller(ports, identity, settings=settings),
         servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
     )
-    common: dict[str, Any] = {"store": store, "identity": identity, "clouds": clouds, "clock": world.clock}
+    common: dict[str, Any] = {"store": store, "identity": identity, "providers": clouds, "clock": world.clock}
     networks = Networks(**common, operations=operations)
     groups = SecurityGroups(**common, networks=networks)
     authorities = Authorities(store=store, identity=identity, operations=operations)
     servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
-    looking = Looking(store=store, clock=world.clock, clouds=clouds)
-    actions = ServerActions(store=store, clouds=clouds, servers=servers, looking=looking)
+    looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
+    actions = ServerActions(store=store, providers=clouds, servers=servers, looking=looking)
     region_servers = ServersEnvironment(
         world=world,
         store=store,
@@ -302,7 +302,7 @@ async def open_servers(
             "server": by_name["servers"],
         }
         if at_work:
-            duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)
+            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)
         yield region_servers
         for mounted in (
             region_servers.networks,

@@ -25,12 +25,12 @@ from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
-from remuda.region.catalogue.provider_registry import Clouds
-from remuda.region.consumers import Waking
+from remuda.region.catalogue.provider_registry import ProviderRegistry
+from remuda.region.consumers import ProviderEventListener
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
-from remuda.region.filestorage.classes import ClassKeeper
+from remuda.region.filestorage.classes import StorageClassSync
 from remuda.region.filestorage.service import FileStorageService
 from remuda.region.loadbalancers import controller as balancers_controllers
 from remuda.region.loadbalancers import routes as balancers_api
@@ -83,8 +83,8 @@ class StorageEnvironment:
     store: SqliteStore
     identity: MemoryIdentity
     cloud: SimulatedCloud
-    clouds: Clouds
-    keeper: ClassKeeper
+    clouds: ProviderRegistry
+    keeper: StorageClassSync
     networks: RegionApi[Networks]
     balancers: RegionApi[LoadBalancers]
     storages: RegionApi[FileStorageService]
@@ -167,15 +167,15 @@ async def open_storage(
     ]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
-        *networks_controllers.drivers(ports, identity, clouds, settings=settings),
-        balancers_controllers.driver(ports, identity, clouds, settings=settings),
-        storage_controllers.driver(ports, identity, clouds, settings=settings),
+        *networks_controllers.controllers(ports, identity, clouds, settings=settings),
+        balancers_controllers.controller(ports, identity, clouds, settings=settings),
+        storage_controllers.controller(ports, identity, clouds, settings=settings),
     )
     given: dict[str, Any] = {
         "store": store,
         "clock": world.clock,
         "identity": identity,
-        "clouds": clouds,
+        "providers": clouds,
         "operations": operations,
     }
     networks = Networks(**given)
@@ -185,7 +185,7 @@ async def open_storage(
         identity=identity,
         cloud=cloud,
         clouds=clouds,
-        keeper=ClassKeeper(store, clouds, clock=world.clock),
+        keeper=StorageClassSync(store, clouds, clock=world.clock),
         networks=RegionApi(world, store, networks, networks_api.ROUTES),
         balancers=RegionApi(world, store, LoadBalancers(**given, networks=networks), balancers_api.ROUTES),
         storages=RegionApi(world, store, FileStorageService(**given), storage_api.ROUTES),
@@ -200,7 +200,7 @@ async def open_storage(
         by_name = {driver.name: driver for driver in drivers}
         concerned = {"balancer": by_name["loadbalancers"], "storage": by_name["filestorages"]}
         if at_work:
-            duties.start("events", Waking(cloud.provider, concerned, world.clock).keep)  # type: ignore[arg-type]  # they are subjects
+            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)  # type: ignore[arg-type]  # they are subjects
         yield region_storage
         for api in (region_storage.networks, region_storage.balancers, region_storage.storages):
             api.app.assert_documented()

@@ -117,7 +117,7 @@ class Lives:
         _check_protected(before, after)
         _check_last(before, after, self.late)
         servers: Mapping[str, Server] = after.of("server")
-        self._without.update(each.uid for each in servers.values() if not each.spec.wants_public_ip)
+        self._without.update(each.uid for each in servers.values() if not each.spec.has_public_ip)
         for earlier, server in _changes(before.of("server"), servers):
             self._check_anew(earlier, server)
             self._check_public(earlier, server)

@@ -1,35 +1,37 @@
 """Bugs that somebody might make in compute, each to be found by the laws."""
 
-import dataclasses
 import itertools
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from remuda.clients.identity import IdentityLink
-from remuda.clients.region import RegionLink
+from msgspec.structs import replace
+
+from remuda.access.principal import Context
 from remuda.compute.consumers import NetworkConsumer
-from remuda.compute.instances import convergence as asking
 from remuda.compute.instances import convergence as keeping
 from remuda.compute.instances import convergence as making
 from remuda.compute.instances import service
 from remuda.compute.instances.controller import InstanceController
 from remuda.compute.instances.convergence import Asked, Asking
-from remuda.compute.instances.rules import charge_for
+from remuda.compute.instances.rules import charge_for, desired_server
 from remuda.compute.instances.status import projected
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds import INSTANCE, ComputeInstance
-from remuda.compute.ports import Replacement, ServerSeen, ServerWanted
 from remuda.kernel.ids import derived_id, random_id
 from remuda.quota import sagas as changing
+from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Charge
 from remuda.quota.reservation import payer_of
 from remuda.reconcile.results import Done
+from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerRead
+from tests.kit.compute.region_api import with_methods
 
 _remove = InstanceController.deprovision
-_wanted = asking.wanted_server
+_desired = desired_server
 _converge = Asking.converge
-_release = IdentityLink.release
+_replace = Asking._replace
+_release = QuotaClient.release
 
 
 async def _nothing(*_arguments: object, **_options: object) -> None:
@@ -47,51 +49,57 @@ async def _unawaited(self: InstanceController, instance: ComputeInstance, _run: 
     return Done()
 
 
-def _untagged(*arguments: Any) -> ServerWanted:
-    wanted = _wanted(*arguments)
-    return dataclasses.replace(wanted, facts=dataclasses.replace(wanted.facts, tags=()))
+def _untagged(instance: ComputeInstance) -> ServerCreate:
+    desired = _desired(instance)
+    return replace(desired, metadata=replace(desired.metadata, tags=()))
 
 
-async def _as_observed(self: Asking, instance: ComputeInstance, server: ServerSeen) -> Asked | None:
+async def _as_observed(self: Asking, instance: ComputeInstance, server: ServerRead) -> Asked | None:
     """Make a server anew that is not well."""
-    if server.health != "error":
+    if server.metadata.health_status != "error":
         return await _converge(self, instance, server)
-    spec = instance.spec
-    replaced = await self.region.replace_server(
-        Replacement(
-            server=server.id,
-            flavor=spec.flavor_id,
-            image=spec.image_id,
-            user_data=spec.user_data,
-            authority=spec.ssh_certificate_authority_id,
-            payer=payer_of(instance),
-            operation=random_id(self.region.randomness),  # type: ignore[attr-defined]  # of the link it has one
-        )
+    spec, payer = instance.spec, payer_of(instance)
+    context = await self.region.caller.as_service(
+        payer.organization, payer.project, operation=random_id(self.region.caller.randomness)
     )
+    body = ReplaceWrite(
+        flavor_id=spec.flavor_id,
+        image_id=spec.image_id,
+        user_data="" if spec.user_data is None else spec.user_data.reveal(),
+        ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
+    )
+    replaced = await self.region.api.replace_server(context, server.metadata.id, body)
     return Asked(replaced, ("spec.flavorId",), "Replacing")
 
 
-async def _release_by_name(self: IdentityLink, charge: Charge, *, permanently: bool = False) -> None:
+async def _release_by_name(self: QuotaClient, charge: Charge, *, permanently: bool = False) -> None:
     if charge.kind != INSTANCE.qualified:
         await _release(self, charge, permanently=permanently)
         return
-    async for held in self.held_in(charge.payer):
+    async for held in self.list_allocations(charge.payer):
         if held.id == charge.id:
-            await self.let_go(held)
+            await self.release_allocation(held)
 
 
-def _as_at_first(instance: ComputeInstance, server: ServerSeen, now: datetime) -> ComputeInstance:
+def _as_at_first(instance: ComputeInstance, server: ServerRead, now: datetime) -> ComputeInstance:
     return instance if instance.status.has_server else projected(instance, server, now)
 
 
 def _never_the_same() -> Any:
-    count, plain = itertools.count(), RegionLink.replace_server
+    count = itertools.count()
 
-    async def replace_server(link: RegionLink, wanted: Replacement) -> ServerSeen:
-        another = derived_id(wanted.operation, str(next(count)))
-        return await plain(link, dataclasses.replace(wanted, operation=another, revision=None))
+    async def _replace_anew(self: Asking, *arguments: Any) -> Asked:
+        plain = self.region.api.replace_server
 
-    return replace_server
+        async def replace_server(context: Context, server: str, body: ReplaceWrite, **_: Any) -> ServerRead:
+            another = derived_id(context.operation, str(next(count)))
+            return await plain(replace(context, operation=another, key=another), server, body)
+
+        return await _replace(
+            Asking(with_methods(self.region, replace_server=replace_server), self._refused), *arguments
+        )
+
+    return _replace_anew
 
 
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
@@ -101,17 +109,17 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
         _released_first,
     ),
     "an instance goes without waiting for its server": (InstanceController, "deprovision", _unawaited),
-    "a server does not say whose it is": (making, "wanted_server", _untagged),
+    "a server does not say whose it is": (making, "desired_server", _untagged),
     "a server that is not well is replaced": (Asking, "converge", _as_observed),
     "nobody notices the end of a network": (NetworkConsumer, "keep", _nothing),
     "a change costs nothing": (changing, "_change_allocation", _nothing),
-    "whoever loses a name gives back what the winner holds": (IdentityLink, "release", _release_by_name),
+    "whoever loses a name gives back what the winner holds": (QuotaClient, "release", _release_by_name),
     "an instance shows what its server was at first": (keeping, "projected", _as_at_first),
     "what is protected is deleted all the same": (service, "refuse_if_protected", _nothing),
     "no plan is ever demanded": (Updates, "_check_consent", _nothing),
     "a replacement is another one each time it is asked for, whatever was asked for since": (
-        RegionLink,
-        "replace_server",
+        Asking,
+        "_replace",
         _never_the_same(),
     ),
 }

@@ -184,7 +184,7 @@ def _made_of(instance: ComputeInstance, server: Server) -> Iterator[str]:
         "flavor": (wanted.flavor_id, asked.flavor_id),
         "image": (wanted.image_id, asked.image.id),
         "authority": (wanted.ssh_certificate_authority_id, asked.ssh_certificate_authority_id),
-        "public": (wanted.wants_public_ip, asked.wants_public_ip),
+        "public": (wanted.wants_public_ip, asked.has_public_ip),
         "groups": (set(wanted.networking.security_group_ids), {each.id for each in asked.security_groups}),
         "user data": (_text(wanted.user_data), _text(asked.user_data)),
     }

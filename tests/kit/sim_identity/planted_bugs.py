@@ -20,7 +20,7 @@ from remuda.identity.users.controller import GroupController
 from remuda.operations.recovery import OperationRecovery
 from remuda.reconcile.results import Done
 
-_settled = heads.settled
+_settled = heads.with_intent_completed
 
 
 async def _nothing(*_arguments: object, **_options: object) -> None:
@@ -44,10 +44,10 @@ def _subtracted_twice(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSp
 
 
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
-    "what is released is subtracted twice": (settling, "settled", _subtracted_twice),
+    "what is released is subtracted twice": (settling, "with_intent_completed", _subtracted_twice),
     "nobody writes down that a row is confirmed": (settling, "confirmed", lambda row: row),
-    "what was begun in the ledger is never ended": (LedgerController, "_closes", _always(answer=False)),
-    "more is taken than there may be": (heads, "check_room", lambda *_, **__: None),
+    "what was begun in the ledger is never ended": (LedgerController, "_expire_next", _always(answer=False)),
+    "more is taken than there may be": (heads, "check_limits", lambda *_, **__: None),
     "a project goes while something is held in it": (ProjectController, "deprovision", _always(answer=Done())),
     "what crashed is never undone": (OperationRecovery, "recover", _nothing),
     "a group keeps whoever is gone": (GroupController, "__call__", _always(answer=Done())),

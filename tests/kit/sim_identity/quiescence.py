@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from remuda.identity.kinds.oauth import AuthorizationCode, BrowserLogin, DeviceGrant
-from remuda.identity.kinds.tenancy import IN_CARE, Organization, Project, domain_id
+from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, Organization, Project, domain_id
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.kinds.users import Group
 from remuda.kernel.conditions import find_condition
@@ -89,7 +89,7 @@ def _is_kept(seen: IdentitySnapshot, each: Organization | Project) -> bool:
     if not each.is_deleting:
         return False
     has_rows = any(row.metadata.labels[PROJECT] == each.name for row in living(seen, _home(each)))
-    return has_rows or any(finalizer != IN_CARE for finalizer in each.metadata.finalizers)
+    return has_rows or any(finalizer != CONTROLLER_FINALIZER for finalizer in each.metadata.finalizers)
 
 
 def _not_provisioned(seen: IdentitySnapshot, each: Organization | Project) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
-from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.schema import allocation_id
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
 from tests.kit.sim_identity.history import GONE, THERE, Payer, verdict_of

@@ -218,7 +218,7 @@ class IdentitySystem(Expecting):
         for app in self.apps:
             for driver in app.running_controllers.values():
                 await driver.resync()
-            await app.monitor.look()
+            await app.monitor.check_all()
         await self.machine.clock.sleep(6 * self.pace.look_every_s)
         assert not self.finds.found, f"full scans found work: {self.finds.found}"
         after = await self._versions()

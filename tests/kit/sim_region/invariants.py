@@ -6,7 +6,7 @@ from functools import cache
 from ipaddress import IPv4Address
 from typing import Any, cast
 
-from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.schema import allocation_id
 from remuda.quota.reservation import is_charged
 from remuda.region.kinds.common import is_abandoned
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, RESOURCE_ID, identity_of, network_of

@@ -13,7 +13,7 @@ from remuda.region.images.controller import ImageController
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import controller as balancers
 from remuda.region.networks.controller import IdentityController
-from remuda.region.networks.ipam import give_address_back
+from remuda.region.networks.ipam import release_address
 from remuda.region.networks.service import Networks
 from remuda.region.recovery.service import Recovery
 from remuda.region.servers import controller as servers
@@ -48,7 +48,7 @@ async def _released_first(self: QuotaAdmission[Any], resource: Any, run: Any) ->
 
 
 async def _given_back_first(self: ServerController, server: Server, run: Any) -> Any:
-    await give_address_back(self.store, server)
+    await release_address(self.store, server)
     return await _remove_server(self, server, run)
 
 
@@ -63,10 +63,10 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "what is not seen once is gone": (AbsenceTracker, "record_missing", lambda *_: True),
     "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),
     "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),
-    "nobody notices the end of a project": (ProjectConsumer, "end", _nothing),
+    "nobody notices the end of a project": (ProjectConsumer, "delete_contents", _nothing),
     "another image is wanted, and nobody puts it there": (servers, "rebuild", _left_as_it_is),
     "a network goes although another service uses it": (Networks, "check_deletion", _nothing),
-    "what is abandoned is not written down": (Recovery, "_record_leftovers", _nothing),
+    "what is abandoned is not written down": (Recovery, "_record_orphans", _nothing),
     "nobody fetches an image": (ImageController, "provision", _always(answer=Done())),
 }
 """What is replaced, and by what."""

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle, InUse, Rejected, group_name
-from remuda.providers.contract.networks import AddressRange, CloudRoute, CloudRule, CloudSecurityGroup, Tenancy
+from remuda.providers.contract.networks import CloudAddressRange, CloudRoute, CloudRule, CloudSecurityGroup, Tenancy
 from tests.kit.providers.candidates import on_every_provider
 from tests.kit.providers.conformance import NETWORK, TENANCY, Bench, everything, network_spec, port_spec
 
@@ -77,7 +77,7 @@ async def test_gateway_and_pool_are_inside_the_prefix(bench: Bench) -> None:
     await bench.tenancy()
     for wrong in (
         replace(network_spec(), gateway="192.0.2.1"),
-        replace(network_spec(), pool=AddressRange("10.1.0.20", "10.1.0.10")),
+        replace(network_spec(), pool=CloudAddressRange("10.1.0.20", "10.1.0.10")),
         replace(network_spec(), prefix="10.1.0.0"),
         replace(network_spec(), prefix="none"),
     ):

@@ -5,12 +5,12 @@ import pytest
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle, storage_name
 from remuda.providers.contract.filestorage import CloudAttachment, CloudFileStorageSpec, CloudSnapshotPolicy
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 from tests.kit.providers.candidates import on_every_provider
 from tests.kit.providers.conformance import NETWORK, Bench, everything
 
 STORAGE = Handle("", storage_name("f1000000-0000-4000-8000-000000000001", "uid-6"))
-ATTACHED = CloudAttachment(network=NETWORK, addresses=AddressRange("10.1.0.2", "10.1.0.5"))
+ATTACHED = CloudAttachment(network=NETWORK, addresses=CloudAddressRange("10.1.0.2", "10.1.0.5"))
 NIGHTLY = CloudSnapshotPolicy(name="nightly", interval="daily", keep=7, time_of_day="04:00Z")
 
 

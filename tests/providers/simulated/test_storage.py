@@ -21,7 +21,7 @@ from remuda.kernel.errors import (
 from remuda.kernel.randomness import SystemRandomness
 from remuda.providers.contract.common import Handle, InUse, NoCapacity
 from remuda.providers.contract.filestorage import CloudAttachment, CloudFileStorageSpec
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.database import open_database
@@ -202,7 +202,7 @@ async def test_a_network_stays_while_a_storage_is_attached_to_it(scene: Scene) -
         handle=Handle("", "filestorage-f.uid"),
         storage_class=QUICK.storage_classes[0].id,
         size_bytes=1,
-        attachments=(CloudAttachment(network=NETWORK, addresses=AddressRange("10.1.0.2", "10.1.0.5")),),
+        attachments=(CloudAttachment(network=NETWORK, addresses=CloudAddressRange("10.1.0.2", "10.1.0.5")),),
     )
     await storages.converge_storage(spec)
     with pytest.raises(InUse):

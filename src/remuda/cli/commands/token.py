@@ -23,12 +23,12 @@ from remuda.http.remote_errors import error_from
 from remuda.http.transport import encode_body, read_response
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator_tokens import (
-    DEFAULT_LIFE,
-    LONGEST_LIFE,
+    DEFAULT_LIFETIME,
+    MAX_LIFETIME,
     PATH,
     OperatorRequest,
-    Operators,
     OperatorTokenRead,
+    OperatorTokens,
     OperatorTokenWrite,
     new_request,
     seal_request,
@@ -61,12 +61,12 @@ async def _issued(found: LoadedConfiguration, request: OperatorRequest) -> Opera
         await store.close()
 
 
-def _operators(store: SqliteStore, sealer: Sealer, found: LoadedConfiguration, data: DataDirectory) -> Operators:
+def _operators(store: SqliteStore, sealer: Sealer, found: LoadedConfiguration, data: DataDirectory) -> OperatorTokens:
     clock, randomness = SystemClock(), SystemRandomness()
     settings = identity_settings(found.configuration, url=_url(found, data))
     keys = SigningKeys(store=store, clock=clock, randomness=randomness, settings=settings)
     tokens = Tokens(store=store, clock=clock, randomness=randomness, settings=settings, keys=keys)
-    return Operators(store=store, log=store, clock=clock, sealer=sealer, tokens=tokens)
+    return OperatorTokens(store=store, log=store, clock=clock, sealer=sealer, tokens=tokens)
 
 
 def _url(found: LoadedConfiguration, data: DataDirectory) -> str:
@@ -106,7 +106,7 @@ async def _ask(data: DataDirectory, request: OperatorRequest, sealer: Sealer) ->
 def issue(
     *,
     subject: str,
-    lifetime: str = duration_text(DEFAULT_LIFE),
+    lifetime: str = duration_text(DEFAULT_LIFETIME),
     reason: str | None = None,
     data: Path | None = None,
     listen: str | None = None,
@@ -134,7 +134,7 @@ def issue(
 
     """
     life = parse_duration(lifetime)
-    if life is None or not life or life > LONGEST_LIFE:
+    if life is None or not life or life > MAX_LIFETIME:
         raise Invalid("--lifetime", "is not a duration of at most an hour", remedy="ask for one such as 15m or 1h")
     found = loaded(config, data, listen)
     request = new_request(

@@ -10,7 +10,7 @@ from remuda.cli.commands.config import loaded
 from remuda.cli.output import say
 from remuda.config import settings as effect
 from remuda.http.server.server import ListenAddress
-from remuda.identity.bootstrap import Welcome
+from remuda.identity.bootstrap import FirstLogin
 from remuda.process import run
 
 _WELCOME = """\
@@ -58,7 +58,7 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
         runner.run(running)
 
 
-def _welcome(told: Welcome) -> None:
+def _welcome(told: FirstLogin) -> None:
     how = _CHOSEN if told.password is None else _RANDOM.format(password=told.password.reveal())
     say(_WELCOME.format(page=told.page, administrator=told.administrator, how=how, credentials=told.credentials))
 

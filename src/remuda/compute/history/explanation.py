@@ -26,15 +26,18 @@ from remuda.compute.history.reasons import PowerAsked, at, broken_since, lines_o
 from remuda.compute.history.schema import ExplanationRead, WaitRead
 from remuda.compute.history.timeline import account
 from remuda.compute.instances.controller import departures_under
+from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.instances.server_lookup import is_ambiguous, sorted_out
 from remuda.compute.instances.status import is_being_changed, rebuild_under_way
 from remuda.compute.kinds import ComputeInstance, Protection
-from remuda.compute.ports import NetworkSeen, ServerSeen
+from remuda.compute.ports import is_deleting
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.kinds import Operation
 from remuda.reconcile.lifecycle import RELEASED, is_paused
 from remuda.reconcile.status import AVAILABLE, STALLED, is_behind
+from remuda.region.networks.schema import NetworkRead
+from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import MODIFIED, ORGANIZATION, PROJECT, REGION, network_of
 from remuda.store.logs import Entry, Log
 
@@ -153,9 +156,9 @@ class Known:
     """What there is to know of an instance."""
 
     instance: ComputeInstance
-    servers: Sequence[ServerSeen] | None
+    servers: Sequence[ServerRead] | None
     """Those that name it; None if region did not answer."""
-    network: NetworkSeen | None
+    network: NetworkRead | None
     """Nothing if it is gone, or if region did not answer."""
     operations: Sequence[Operation] = ()
     policy: Protection | None = None
@@ -165,12 +168,12 @@ class Known:
     now: datetime
 
     @property
-    def standing(self) -> Sequence[ServerSeen]:
+    def standing(self) -> Sequence[ServerRead]:
         """The servers that may be its own, but for those that are being deleted."""
         return sorted_out(self.instance, self.servers or ()).standing
 
     @property
-    def server(self) -> ServerSeen | None:
+    def server(self) -> ServerRead | None:
         """Its server, if it is there and clear which it is."""
         return self.standing[0] if self.standing and not is_ambiguous(self.instance, self.standing) else None
 
@@ -253,7 +256,7 @@ def _waits(known: Known) -> Iterator[WaitRead]:
     yield from _own(known)
 
 
-def _how_many(standing: Sequence[ServerSeen]) -> str:
+def _how_many(standing: Sequence[ServerRead]) -> str:
     return f"there are {len(standing)}" if len(standing) > 1 else "there is one, and it is linked to another"
 
 
@@ -274,8 +277,8 @@ def _network(known: Known) -> Iterator[WaitRead]:
         return
     if known.network is None:
         yield wait_of("NetworkGone", detail=f"its id was {network_of(known.instance)}")
-    elif known.network.is_deleting:
-        yield wait_of("NetworkDeleting", detail=f"it is called {known.network.name}")
+    elif is_deleting(known.network):
+        yield wait_of("NetworkDeleting", detail=f"it is called {known.network.metadata.name}")
 
 
 def _own(known: Known) -> Iterator[WaitRead]:
@@ -283,8 +286,8 @@ def _own(known: Known) -> Iterator[WaitRead]:
     instance, conditions = known.instance, known.instance.status.conditions
     word, message, since = _said(known)
     server = known.server
-    if word in _USUAL and server is not None and server.settling not in {"provisioned", "unknown"}:
-        word, message = server.reason or word, server.message or message
+    if word in _USUAL and server is not None and server.metadata.provisioning_status != "provisioned":
+        word, message = reason_of(server) or word, message_of(server) or message
         word = "Changed" if word == "Provisioning" and is_being_changed(instance, server) else word
     if word and word not in _SEEN:
         yield _overdue(wait_of(word, since=since, detail=message), find_condition(conditions, STALLED), known.now)

@@ -33,10 +33,11 @@ from remuda.compute.history.timeline import (
     refused_in,
     without_refused,
 )
-from remuda.compute.instances.rules import has_scope
+from remuda.compute.instances.rules import has_scope, place_of
+from remuda.compute.instances.server_lookup import is_here
 from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.names import permission
-from remuda.compute.ports import NetworkSeen, RegionPort, ServerSeen
+from remuda.compute.ports import RegionClient
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Collection, Rendered
 from remuda.http.routes import PageQuery
@@ -45,7 +46,8 @@ from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
-from remuda.quota.ports import ProjectRef
+from remuda.region.networks.schema import NetworkRead
+from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import network_of, organization_of, project_of, region_of
 from remuda.resources.crud import find
 from remuda.resources.query import allow_for
@@ -69,7 +71,7 @@ class History:
     log: Log
     clock: Clock
     sealer: Sealer
-    region: RegionPort
+    region: RegionClient
     operations: Operations
     _view: OperationView = field(init=False, repr=False)
 
@@ -185,17 +187,17 @@ class History:
         if not images or not region:
             return {}
         try:
-            offered = await self.region.images(context, organization, region)
+            offered = await self.region.list_images(context, organization, region)
         except (Unavailable, NotFound, Forbidden, Malformed):  # Malformed if a damaged label holds no id
             return {}
         return {each.metadata.id: each.metadata.name for each in offered if each.metadata.id in images}
 
-    async def _seen(self, instance: ComputeInstance) -> tuple[Sequence[ServerSeen] | None, NetworkSeen | None]:
+    async def _seen(self, instance: ComputeInstance) -> tuple[Sequence[ServerRead] | None, NetworkRead | None]:
         """Return the servers and the network of an instance; nothing if region does not respond."""
-        place, network = ProjectRef(organization_of(instance), project_of(instance)), network_of(instance)
         try:
-            servers = await self.region.servers_of(instance.name, place, region_of(instance), network)
-            return servers, await self.region.find_network(network)
+            servers = await self.region.list_servers(instance.name, place_of(instance))
+            network = await self.region.find_network(network_of(instance))
+            return [each for each in servers if is_here(instance, each)], network
         except Unavailable:
             return None, None
 

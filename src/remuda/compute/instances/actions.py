@@ -17,8 +17,10 @@ from remuda.compute.instances.server_lookup import Matches
 from remuda.compute.instances.service import Instances
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import PROVENANCE, permission
-from remuda.compute.ports import RegionPort
+from remuda.compute.ports import RegionClient
 from remuda.kernel.errors import Invalid, Malformed, NotFound
+from remuda.region.images.schema import SnapshotCreate as ServerSnapshot
+from remuda.region.images.schema import SnapshotCreateSpec
 from remuda.resources.crud import requested_event
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead, MetadataWrite, TagWire
@@ -33,30 +35,31 @@ class Verbs:
     """Actions on the instances of all projects."""
 
     instances: Instances
-    region: RegionPort
+    region: RegionClient
     matches: Matches
     log: Log
 
     async def start(self, context: Context, instance: str) -> None:
-        found = await self._found(context, "update", instance)
-        await self.region.start(context, (await self.matches.one(found)).id)
+        found, server, caller = await self._server(context, "update", instance)
+        await self.region.api.start_server(caller, server)
         await self._tell(context, found, "Started")
 
     async def stop(self, context: Context, instance: str) -> None:
-        found = await self._found(context, "update", instance)
-        await self.region.stop(context, (await self.matches.one(found)).id)
+        found, server, caller = await self._server(context, "update", instance)
+        await self.region.api.stop_server(caller, server)
         await self._tell(context, found, "Stopped")
 
     async def reboot(self, context: Context, instance: str, *, hard: bool) -> None:
-        found = await self._found(context, "update", instance)
-        await self.region.reboot(context, (await self.matches.one(found)).id, hard=hard)
+        found, server, caller = await self._server(context, "update", instance)
+        reboot = self.region.api.hard_reboot_server if hard else self.region.api.soft_reboot_server
+        await reboot(caller, server)
         await self._tell(context, found, "Rebooted", hard=hard)
 
     async def snapshot(self, context: Context, instance: str, body: SnapshotCreate) -> ImageRead:
         """Create an image of an instance."""
-        found = await self._found(context, "update", instance)
-        server = (await self.matches.one(found)).id
-        image = await self.region.snapshot(context, server, with_provenance(body.metadata, instance))
+        found, server, caller = await self._server(context, "update", instance)
+        snapshot = ServerSnapshot(metadata=with_provenance(body.metadata, instance), spec=SnapshotCreateSpec())
+        image = await self.region.api.snapshot_server(caller, server, snapshot)
         await self._tell(context, found, "SnapshotMade", image=image.metadata.id)
         return image
 
@@ -65,22 +68,32 @@ class Verbs:
         found = await self._found(context, "update", instance)
         if found.spec.ssh_certificate_authority_id:
             raise NotFound("SSH key of the instance", instance)
-        key = await self.region.ssh_key(context, (await self.matches.one(found)).id)
+        server, caller = await self._called(context, found)
+        key = await self.region.api.get_server_ssh_key(caller, server)
         await self._tell(context, found, "KeyHandedOut")
-        return SshKeyRead(private_key=key)
+        return SshKeyRead(private_key=key.private_key)
 
     async def open_console(self, context: Context, instance: str) -> ConsoleSessionRead:
         """Return the address of an instance's console, for a browser."""
-        found = await self._found(context, "update", instance)
-        address = await self.region.open_console(context, (await self.matches.one(found)).id)
+        found, server, caller = await self._server(context, "update", instance)
+        session = await self.region.api.open_server_console(caller, server)
         await self._tell(context, found, "ConsoleOpened")
-        return ConsoleSessionRead(url=address)
+        return ConsoleSessionRead(url=session.url)
 
     async def console_output(self, context: Context, instance: str, *, length: int | None) -> ConsoleOutputRead:
         """Return the last lines of an instance's console output."""
-        found = await self._found(context, "read", instance)
-        contents = await self.region.console_output(context, (await self.matches.one(found)).id, length)
-        return ConsoleOutputRead(contents=contents)
+        _, server, caller = await self._server(context, "read", instance)
+        output = await self.region.api.get_server_console_output(caller, server, length=length)
+        return ConsoleOutputRead(contents=output.contents)
+
+    async def _server(self, context: Context, verb: Verb, instance: str) -> tuple[ComputeInstance, str, Context]:
+        """Return an instance, its server, and the context of a call for the caller, whose permission is checked."""
+        found = await self._found(context, verb, instance)
+        return found, *await self._called(context, found)
+
+    async def _called(self, context: Context, found: ComputeInstance) -> tuple[str, Context]:
+        server = await self.matches.one(found)
+        return server.metadata.id, await self.region.caller.on_behalf_of(context)
 
     async def _found(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
         found = await self.instances.find(context, permission("instances", verb), instance)

@@ -27,11 +27,11 @@ import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
 from remuda.compute.instances.convergence import NET_S, Asking, Keeping, Making, Step, leftover_breaker
-from remuda.compute.instances.rules import charge_for, give_back, is_to_give_back, with_less
+from remuda.compute.instances.rules import charge_for, give_back, is_to_give_back, message_of, reason_of, with_less
 from remuda.compute.instances.server_lookup import Linked, broken_spec, is_ambiguous, linked_to
 from remuda.compute.instances.status import UNTOLD
 from remuda.compute.kinds import INSTANCE, ComputeInstance
-from remuda.compute.ports import ComputePorts, IdentityPort, RegionPort, ServerSeen
+from remuda.compute.ports import ComputePorts, IdentityPort, RegionClient, is_deleting
 from remuda.kernel.conditions import find_condition
 from remuda.operations.kinds import Operation
 from remuda.providers.absence import AbsenceTracker
@@ -43,6 +43,7 @@ from remuda.reconcile.lifecycle import RELEASED, Lifecycle, Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source
 from remuda.reconcile.status import AVAILABLE
+from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -78,7 +79,7 @@ class InstanceController:
 
     store: Store
     identity: IdentityPort
-    region: RegionPort
+    region: RegionClient
     making: Making
     keeping: Keeping
     ambiguous: Counter
@@ -106,11 +107,11 @@ class InstanceController:
             return Blocked("Errored", linked.damage)
         if linked.own:
             return await self._remove(instance, linked.own, run)
-        if self.making.may_come(instance):
+        if self.making.record_missing(instance):
             after_s = self.making.absences.delay_s
             return Requeue(after_s, "Deprovisioning", "looking whether its server is really gone")
         await self.identity.release(charge_for(instance), permanently=True)
-        self.making.is_there(instance)
+        self.making.clear_pending(instance)
         self.keeping.asking.forget(instance)
         return Outcome(Done(), instance, [departure(instance, run)])
 
@@ -118,7 +119,7 @@ class InstanceController:
         if is_ambiguous(instance, linked.standing):
             return self._ambiguous(instance, linked.standing, run)
         if linked.standing:
-            self.making.is_there(instance)
+            self.making.clear_pending(instance)
             return await self._keep(instance, linked.standing[0], run)
         if linked.going:
             return Requeue(NET_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
@@ -126,7 +127,7 @@ class InstanceController:
             return await self.making.clear(instance, linked.leftovers, run)
         return await self.making.make(instance, run)
 
-    async def _keep(self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> Step:
+    async def _keep(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
         """Keep its server, and give back what it no longer costs."""
         clock = self.keeping.clock
         if is_to_give_back(instance):
@@ -138,9 +139,9 @@ class InstanceController:
         step = await self.keeping.keep(instance, server, run)
         return with_less(instance, step, clock) if isinstance(step, Outcome) else step
 
-    def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerSeen], run: ReconcileContext) -> Step:
+    def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext) -> Step:
         """Say that it is not clear which server is its own, once, and do nothing."""
-        ids = [server.id for server in servers]
+        ids = [server.metadata.id for server in servers]
         result = Blocked(AMBIGUOUS, f"it is not clear which server is its own: {', '.join(ids)}")
         said = find_condition(instance.status.conditions, AVAILABLE)
         if said is not None and (said.reason, said.message) == (result.reason, result.message):
@@ -149,19 +150,20 @@ class InstanceController:
         run.log.warning("ambiguous server", instance=instance.name, servers=ids)
         return Outcome(result, instance, status_events=[run.event(instance, AMBIGUOUS, servers=ids)])
 
-    async def _remove(self, instance: ComputeInstance, own: Sequence[ServerSeen], run: ReconcileContext) -> Result:
-        self.making.is_there(instance)
+    async def _remove(self, instance: ComputeInstance, own: Sequence[ServerRead], run: ReconcileContext) -> Result:
+        self.making.clear_pending(instance)
         for server in own:
-            if not server.is_deleting:
+            if not is_deleting(server):
                 run.acted = True
-                await self.region.delete_server(server.id, payer_of(instance))
+                await self.region.delete_server(server.metadata.id, payer_of(instance))
         message = f"its server is being removed{_what_keeps(own[0])}"
         return Requeue(NET_S, "Deprovisioning", message, report_after_s=UNTOLD.total_seconds())
 
 
-def _what_keeps(server: ServerSeen) -> str:
-    is_usual = not server.is_deleting or server.reason in {"", "Deprovisioning", "Provisioning", "Provisioned"}
-    return "" if is_usual or not server.message else f": {server.message}"
+def _what_keeps(server: ServerRead) -> str:
+    message = message_of(server)
+    is_usual = not is_deleting(server) or reason_of(server) in {"", "Deprovisioning", "Provisioning", "Provisioned"}
+    return "" if is_usual or not message else f": {message}"
 
 
 def driver(ports: ComputePorts) -> Controller:

@@ -16,7 +16,16 @@ Keeping the server of an instance as it is wanted, and showing how it is.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from remuda.compute.instances.rules import charge_for, facts_of
+from remuda.access.principal import Context
+from remuda.compute.instances.rules import (
+    charge_for,
+    desired_server,
+    incarnation_of,
+    is_requested,
+    last_requested,
+    message_of,
+    reason_of,
+)
 from remuda.compute.instances.server_lookup import servers_naming
 from remuda.compute.instances.status import (
     UNTOLD,
@@ -34,9 +43,8 @@ from remuda.compute.instances.status import (
     with_rebuilding,
 )
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.names import RESERVED
-from remuda.compute.plans.diff import Field, StepKind, decide
-from remuda.compute.ports import IdentityPort, RegionPort, Replacement, ServerFacts, ServerSeen, ServerWanted
+from remuda.compute.plans.diff import Field, StepKind, changed_fields, decide, with_fields
+from remuda.compute.ports import IdentityPort, RegionClient, is_deleting
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
     AlreadyExists,
@@ -58,7 +66,8 @@ from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
-from remuda.resources.conventions import NAME, PAYING_CREATOR, network_of
+from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerRead, ServerSpecWire, ServerUpdate
+from remuda.resources.conventions import PAYING_CREATOR, network_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -76,7 +85,7 @@ _NO_ROOM = (
 class Asked:
     """What was asked for, and the server as region has it since."""
 
-    server: ServerSeen
+    server: ServerRead
     fields: tuple[Field, ...]
     """What is to become another; nothing, if what was wanted in vain is taken back."""
     anew: Anew | None = None
@@ -87,29 +96,27 @@ class Asked:
 class Asking:
     """Asks."""
 
-    region: RegionPort
+    region: RegionClient
     _refused: dict[str, int] = field(default_factory=dict)
     """How often a replacement was refused, by the uid of the instance: what is asked for after that is another one.
 
     Under the same id region would go through every earlier try, each time, and it may be refused for weeks.
     """
 
-    async def converge(self, instance: ComputeInstance, server: ServerSeen) -> Asked | None:
+    async def converge(self, instance: ComputeInstance, server: ServerRead) -> Asked | None:
         """Ask for what brings a server nearer to what is wanted; None if it was asked to be that before.
 
         Raises what region says, if it refuses.
         """
-        wanted, there = facts_of(instance), comparable(server.facts)
-        if wanted == there:
+        desired, requested = desired_server(instance), last_requested(server)
+        if not changed_fields(requested, desired):
             return None
-        steps = dict(decide(there, wanted, takes_images=takes_images(server)))
+        steps = dict(decide(requested, desired, takes_images=takes_images(server)))
         if "replace" not in steps:
-            return await self._change(instance, server, wanted, steps)
+            return await self._change(instance, server, desired, steps)
         if "in-place" in steps:
-            kept = replace(
-                wanted, flavor=there.flavor, image=there.image, authority=there.authority, user_data=there.user_data
-            )
-            return await self._change(instance, server, kept, {"in-place": steps["in-place"]})
+            in_place = with_fields(desired, requested, steps["replace"])
+            return await self._change(instance, server, in_place, {"in-place": steps["in-place"]})
         return await self._replace(instance, server, steps["replace"])
 
     def forget(self, instance: ComputeInstance) -> None:
@@ -119,64 +126,72 @@ class Asking:
     async def _change(
         self,
         instance: ComputeInstance,
-        server: ServerSeen,
-        facts: ServerFacts,
+        server: ServerRead,
+        desired: ServerCreate,
         steps: dict[StepKind, tuple[Field, ...]],
     ) -> Asked:
-        wanted = replace(wanted_server(instance, facts, server.id), revision=server.revision)
+        context, body = await self._context(instance), server_update(desired)
         try:
-            changed = await self.region.change_server(wanted)
+            changed = await self.region.api.update_server(
+                context, server.metadata.id, body, revision=server.status.revision
+            )
         except PreconditionFailed:
-            raise Conflict("Server", server.id) from None  # somebody else asks, who may know a later wish
+            raise Conflict("Server", server.metadata.id) from None  # somebody else asks, who may know a later wish
         fields = tuple(each for step in steps.values() for each in step)
-        if comparable(changed.facts) != facts:  # or it would be asked for again and again
+        if changed_fields(last_requested(changed), desired):  # or it would be asked for again and again
             raise Invalid(", ".join(fields), "was asked of region, which shows it otherwise", remedy="choose another")
         return Asked(changed, fields, "Rebuilding" if "rebuild" in steps else None)
 
-    async def _replace(self, instance: ComputeInstance, server: ServerSeen, fields: tuple[Field, ...]) -> Asked:
-        there, spec = server.facts, instance.spec
-        what = f"replace/{instance.metadata.generation}/{there.flavor}/{there.image}/{there.authority}"
-        wanted = Replacement(
-            server=server.id,
-            flavor=spec.flavor_id,
-            image=spec.image_id,
+    async def _replace(self, instance: ComputeInstance, server: ServerRead, fields: tuple[Field, ...]) -> Asked:
+        refused, spec = self._refused.get(instance.uid, 0), desired_server(instance).spec
+        context = await self._context(instance, replacement_id(instance, server, refused))
+        body = ReplaceWrite(
+            flavor_id=spec.flavor_id,
+            image_id=spec.image_id,
             user_data=spec.user_data,
-            authority=spec.ssh_certificate_authority_id,
-            payer=payer_of(instance),
-            operation=derived_id(instance.uid, f"{what}/{self._refused.get(instance.uid, 0)}"),
-            actor=_actor(instance),
-            revision=server.revision,
+            ssh_certificate_authority_id=spec.ssh_certificate_authority_id,
         )
         try:
-            replaced = await self.region.replace_server(wanted)
+            replaced = await self.region.api.replace_server(
+                context, server.metadata.id, body, revision=server.status.revision
+            )
         except PreconditionFailed:
-            raise Conflict("Server", server.id) from None  # likewise
+            raise Conflict("Server", server.metadata.id) from None  # likewise
         except ResponseNotStored:
             raise Unavailable("The replacement was asked for before, and is not seen yet: look again.") from None
         except RemudaError as error:
             if not error.retry:
-                self._refused[instance.uid] = self._refused.get(instance.uid, 0) + 1
+                self._refused[instance.uid] = refused + 1
             raise
         self._refused.pop(instance.uid, None)
-        if replaced.replacements < server.replacements:
+        if replaced.status.replacements < server.status.replacements:
             return Asked(replaced, ())
         return Asked(replaced, fields, "Replacing")
 
-
-def is_asked_for(instance: ComputeInstance, server: ServerSeen) -> bool:
-    """Tell whether a server was last asked to be what is wanted now."""
-    return facts_of(instance) == comparable(server.facts)
+    async def _context(self, instance: ComputeInstance, operation: str | None = None) -> Context:
+        return await writing_for(self.region, instance, operation)
 
 
-def wanted_server(instance: ComputeInstance, facts: ServerFacts, server: str) -> ServerWanted:
-    """Return how the server of an instance is asked for."""
-    return ServerWanted(
-        id=server,
-        name=instance.metadata.labels[NAME],
-        network=network_of(instance),
-        facts=facts,
-        payer=payer_of(instance),
-        actor=_actor(instance),
+async def writing_for(region: RegionClient, instance: ComputeInstance, operation: str | None = None) -> Context:
+    """Return the context of a write to the server of an instance, which is carried out once for an operation."""
+    payer, actor = payer_of(instance), instance.metadata.annotations.get(PAYING_CREATOR, "")
+    return await region.caller.as_service(payer.organization, payer.project, actor=actor, operation=operation)
+
+
+def replacement_id(instance: ComputeInstance, server: ServerRead, refused: int) -> str:
+    """Return the operation of a replacement: the same for the same change, and another one after each rejection."""
+    before = f"{server.spec.flavor_id}/{server.spec.image_id}/{server.status.ssh_certificate_authority_id}"
+    return derived_id(instance.uid, f"replace/{instance.metadata.generation}/{before}/{refused}")
+
+
+def server_update(desired: ServerCreate) -> ServerUpdate:
+    """Return the update of an existing server, which leaves out what can only be set by a create or replacement."""
+    spec = desired.spec
+    return ServerUpdate(
+        metadata=desired.metadata,
+        spec=ServerSpecWire(
+            flavor_id=spec.flavor_id, image_id=spec.image_id, networking=spec.networking, user_data=spec.user_data
+        ),
     )
 
 
@@ -188,15 +203,6 @@ def refusal_of(error: RemudaError) -> Blocked:
         return Blocked("NoCapacity", _NO_ROOM)
     is_missing = isinstance(error, NotFound | ReferenceRejected | OwnerRejected)
     return Blocked("DependencyNotFound" if is_missing else "Errored", error.message.rstrip("."))
-
-
-def _actor(instance: ComputeInstance) -> str:
-    return instance.metadata.annotations.get(PAYING_CREATOR, "")
-
-
-def comparable(facts: ServerFacts) -> ServerFacts:
-    """Return what a server was asked to be by us: what other services have written on it is theirs."""
-    return replace(facts, tags=tuple(tag for tag in facts.tags if tag[0].startswith(RESERVED)))
 
 
 NET_S = 10.0
@@ -224,24 +230,27 @@ class Making:
 
     store: Store
     identity: IdentityPort
-    region: RegionPort
+    region: RegionClient
     absences: AbsenceTracker
     breaker: DeletionGuard
     _unanswered: set[str] = field(default_factory=set)
     """The uids of instances whose server was asked for without an answer: it may yet come to be."""
 
-    async def clear(self, instance: ComputeInstance, leftovers: Sequence[ServerSeen], run: ReconcileContext) -> Step:
+    async def clear(self, instance: ComputeInstance, leftovers: Sequence[ServerRead], run: ReconcileContext) -> Step:
         """Remove what an earlier instance of the name has left behind: it has the id of the server to be made."""
         waiting = Requeue(NET_S, "ServerDeleting", "what an earlier instance of its name left behind is being removed")
-        standing = [each for each in leftovers if not each.is_deleting]
+        standing = [each for each in leftovers if not is_deleting(each)]
         if not standing:
             return waiting
         stopped = await self.breaker.allow(instance, run)
         if stopped is not None:
             return stopped
         for server in standing:
-            await self.region.delete_server(server.id, payer_of(instance))
-        entries = [run.event(instance, "LeftoverRemoved", server=each.id, of=each.incarnation) for each in standing]
+            await self.region.delete_server(server.metadata.id, payer_of(instance))
+        entries = [
+            run.event(instance, "LeftoverRemoved", server=each.metadata.id, of=incarnation_of(each))
+            for each in standing
+        ]
         return Outcome(waiting, instance, entries)
 
     async def make(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
@@ -259,19 +268,19 @@ class Making:
             refusal = refusal_of(error)
             self._unanswered.discard(instance.uid)
             return refusal
-        self.is_there(instance)
+        self.clear_pending(instance)
         if not instance.status.has_server:
             return _BEING_MADE
         why = "it was not there any more, and nobody had asked us for that"
         return Outcome(_BEING_MADE, instance, [made_again(instance, run, why)])
 
-    def is_there(self, instance: ComputeInstance) -> None:
-        """Note that the server of an instance is there."""
+    def clear_pending(self, instance: ComputeInstance) -> None:
+        """Record that the server of an instance exists."""
         self._unanswered.discard(instance.uid)
         self.absences.clear(instance.uid)
 
-    def may_come(self, instance: ComputeInstance) -> bool:
-        """Note that a server is not there; tell whether it may yet come to be, since an answer is missing."""
+    def record_missing(self, instance: ComputeInstance) -> bool:
+        """Record that a server is missing; return whether a create without a response may still take effect."""
         return instance.uid in self._unanswered and not self.absences.record_missing(instance.uid)
 
     async def _kept_from(self, instance: ComputeInstance) -> Result | None:
@@ -279,7 +288,7 @@ class Making:
         network = await self.region.find_network(network_of(instance))
         if network is None:
             return Blocked("NetworkGone", "its network is gone")
-        if network.is_deleting:
+        if is_deleting(network):
             return Blocked("NetworkDeleting", "its network is being deleted, and takes it along")
         if instance.status.has_server and not self.absences.record_missing(instance.uid):
             return Requeue(self.absences.delay_s, "ServerVanished", "its server is not there, looking for it once more")
@@ -287,14 +296,14 @@ class Making:
 
     async def _check_wanted(self, instance: ComputeInstance) -> None:
         """Raise Conflict if an instance goes by now, or is gone: who slept would make a server that is nobody's."""
-        found = await find(self.store, ComputeInstance, instance.name, marked=False)
+        found = await find(self.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.uid != instance.uid:
             raise Conflict("ComputeInstance", instance.name)
 
     async def _create(self, instance: ComputeInstance, run: ReconcileContext) -> None:
         """Ask for the server, each time anew: there is one of its id at most, and it says whose it is."""
         self._unanswered.add(instance.uid)
-        await self.region.create_server(wanted_server(instance, facts_of(instance), instance.spec.server_id), run.id)
+        await self.region.api.create_server(await writing_for(self.region, instance, run.id), desired_server(instance))
 
     async def _taken(self, instance: ComputeInstance) -> Result:
         """Say what to do about a server that has the id: ours, if an answer was lost, or somebody else's."""
@@ -315,9 +324,9 @@ class Keeping:
     clock: Clock
     asking: Asking
 
-    async def keep(self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> Step:
+    async def keep(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
         """Look after a server that is there. What it costs was held for good before it was asked for."""
-        if is_untold(instance, self.clock.now()) and is_under_way(server) and is_asked_for(instance, server):
+        if is_untold(instance, self.clock.now()) and is_under_way(server) and is_requested(instance, server):
             return replace(_waiting(instance, server), report_after_s=UNTOLD.total_seconds())
         outcome = await self._outcome(instance, server, run)
         return replace(
@@ -326,7 +335,7 @@ class Keeping:
         )
 
     async def _outcome(
-        self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext
+        self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
     ) -> Outcome[ComputeInstance]:
         known = instance if is_charged(instance) else with_charged(instance, self.clock)
         try:
@@ -339,13 +348,13 @@ class Keeping:
         return self._under_way(known, server) if is_under_way(server) else self._ended(known, server, run)
 
     def _told(
-        self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: ReconcileContext
+        self, instance: ComputeInstance, before: ServerRead, asked: Asked, run: ReconcileContext
     ) -> Outcome[ComputeInstance]:
         now, server = self.clock.now(), asked.server
-        facts = {"fields": list(asked.fields), "server": server.id}
+        facts = {"fields": list(asked.fields), "server": server.metadata.id}
         if asked.anew is None:
             entry = run.event(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
-            is_all = bool(asked.fields) and is_asked_for(instance, server)
+            is_all = bool(asked.fields) and is_requested(instance, server)
             if is_all and not is_under_way(server):  # what was changed means nothing to its provider
                 return replace(self._ended(instance, server, run), effect_events=[entry])
             return Outcome(Requeue(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
@@ -353,14 +362,14 @@ class Keeping:
             instance,
             asked.anew,
             **facts,
-            flavor=server.facts.flavor,
-            image=server.facts.image,
-            was={"flavor": before.facts.flavor, "image": before.facts.image},
+            flavor=server.spec.flavor_id,
+            image=server.spec.image_id,
+            was={"flavor": before.spec.flavor_id, "image": before.spec.image_id},
         )
         begun = with_rebuilding(instance, asked.anew, server, now)
         return Outcome(Requeue(NET_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
 
-    def _under_way(self, instance: ComputeInstance, server: ServerSeen) -> Outcome[ComputeInstance]:
+    def _under_way(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
         """Show how far region is with what was asked for."""
         now, said = self.clock.now(), rebuild_under_way(instance)
         if not is_rebuilding(instance, server):
@@ -369,23 +378,23 @@ class Keeping:
         seen = projected(with_rebuilding(instance, how, server, now), server, now)
         return Outcome(Requeue(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
 
-    def _ended(self, instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> Outcome[ComputeInstance]:
+    def _ended(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Outcome[ComputeInstance]:
         """Show what has come of it."""
         now, rebuild = self.clock.now(), rebuild_under_way(instance)
-        has_failed = server.settling == "error"
+        has_failed = server.metadata.provisioning_status == "error"
         news = []
         if rebuild is not None or is_to_be_anew(instance):
             event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
-            news.append(run.event(instance, event, server=server.id, message=message))
+            news.append(run.event(instance, event, server=server.metadata.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
         return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), status_events=news)
 
 
-def _news(instance: ComputeInstance, server: ServerSeen, run: ReconcileContext) -> list[Record]:
+def _news(instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> list[Record]:
     """Return what its server tells for the first time: that it is there, or that it was gone meanwhile."""
     if not instance.status.has_server:
-        return [run.event(instance, "ServerMade", server=server.id)]
-    if server.remade <= instance.status.remade:
+        return [run.event(instance, "ServerMade", server=server.metadata.id)]
+    if server.status.times_made_again <= instance.status.remade:
         return []
     why = "it was gone from its provider, and nobody had asked us for that"
     return [made_again(instance, run, why)]
@@ -397,22 +406,20 @@ def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: Reco
     return [run.event(before, "AddressesChanged", changes=changes)] if changes else []
 
 
-def _waiting(instance: ComputeInstance, server: ServerSeen) -> Requeue:
+def _waiting(instance: ComputeInstance, server: ServerRead) -> Requeue:
     """Return what a server waits for, where that is more than its turn."""
-    if server.reason not in _USUAL:
-        return Requeue(NET_S, server.reason, _message(server))
+    if reason_of(server) not in _USUAL:
+        return Requeue(NET_S, reason_of(server), _message(server))
     if not is_being_changed(instance, server):
         return Requeue(NET_S, message="its server is being made")
-    how_far = server.message if server.reason == "Provisioning" else ""
+    how_far = message_of(server) if reason_of(server) == "Provisioning" else ""
     return Requeue(NET_S, message=how_far or _BEING_CHANGED)
 
 
-def _failure(server: ServerSeen) -> Blocked:
+def _failure(server: ServerRead) -> Blocked:
     """Return why a server has failed, in region's own word where it has one."""
-    if server.reason in _USUAL:
-        return Blocked("Errored", _message(server))
-    return Blocked(server.reason, _message(server))
+    return Blocked("Errored" if reason_of(server) in _USUAL else reason_of(server), _message(server))
 
 
-def _message(server: ServerSeen) -> str:
-    return server.message or "nobody says how far it is"
+def _message(server: ServerRead) -> str:
+    return message_of(server) or "nobody says how far it is"

@@ -30,8 +30,8 @@ from remuda.compute.instances.schema import (
     ProtectionWire,
 )
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceNetworking, InstanceSpec, Protection
-from remuda.compute.names import INCARNATION, INSTANCE_TAG
-from remuda.compute.ports import ServerFacts
+from remuda.compute.names import INCARNATION, INSTANCE_TAG, RESERVED
+from remuda.compute.plans.diff import changed_fields
 from remuda.http.responses import etag_view
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
@@ -43,6 +43,8 @@ from remuda.quota.ports import Amount, Charge, Ledger, ProjectRef, StaleTokenErr
 from remuda.quota.reservation import CHARGED, confirm_quota, payer_of
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done, Requeue, Result
+from remuda.region.servers.schema import NetworkingWire as ServerNetworking
+from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerRead
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
 from remuda.resources.conventions import CONTROLLER_FINALIZER
@@ -55,6 +57,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.schema import MetadataWrite, TagWire
 from remuda.resources.tags import own_tags, replaced_tags
 
 SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
@@ -157,20 +160,81 @@ def _stored_protection(wanted: ProtectionWire | None, before: Protection) -> Pro
     return before if wanted is None else Protection(deletion=wanted.deletion, plan=wanted.plan)
 
 
-def facts_of(instance: ComputeInstance) -> ServerFacts:
-    """Return what the server of a stored instance is asked to be."""
-    spec, networking = instance.spec, instance.spec.networking
-    return ServerFacts(
-        flavor=spec.flavor_id,
-        image=spec.image_id,
-        security_groups=each_once(networking.security_group_ids),
-        public_ip=spec.wants_public_ip,
-        allowed_source_addresses=each_once(source_prefix(each) or each for each in networking.allowed_source_addresses),
-        authority=spec.ssh_certificate_authority_id,
-        user_data=spec.user_data,
-        description=instance.metadata.annotations.get(labels.DESCRIPTION, ""),
-        tags=tuple(sorted(_ownership(instance).items())),
+def desired_server(instance: ComputeInstance) -> ServerCreate:
+    """Return the server that a stored instance asks for, in the form in which region reads it back."""
+    spec, networking, found = instance.spec, instance.spec.networking, instance.metadata.labels
+    sources = each_once(source_prefix(each) or each for each in networking.allowed_source_addresses)
+    return ServerCreate(
+        metadata=MetadataWrite(
+            name=found.get(labels.NAME, ""),
+            description=instance.metadata.annotations.get(labels.DESCRIPTION) or msgspec.UNSET,
+            tags=tuple(TagWire(name=name, value=value) for name, value in sorted(_ownership(instance).items())),
+        ),
+        spec=ServerCreateSpec(
+            network_id=found.get(regional.NETWORK, ""),
+            flavor_id=spec.flavor_id,
+            image_id=spec.image_id,
+            networking=ServerNetworking(
+                security_groups=each_once(networking.security_group_ids),
+                public_ip=spec.wants_public_ip,
+                allowed_source_addresses=sources,
+            ),
+            user_data="" if spec.user_data is None else spec.user_data.reveal(),
+            ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
+        ),
     )
+
+
+def last_requested(server: ServerRead) -> ServerCreate:
+    """Return the specification that compute last requested of a server. Tags of other services are left out."""
+    metadata, spec, status = server.metadata, server.spec, server.status
+    tags = [tag for tag in metadata.tags if tag.name.startswith(RESERVED)]
+    return ServerCreate(
+        metadata=MetadataWrite(
+            name=metadata.name,
+            description=metadata.description or msgspec.UNSET,
+            tags=tuple(sorted(tags, key=lambda tag: (tag.name, tag.value))),
+        ),
+        spec=ServerCreateSpec(
+            network_id=status.network_id,
+            flavor_id=spec.flavor_id,
+            image_id=spec.image_id,
+            networking=spec.networking or ServerNetworking(),
+            user_data=spec.user_data,
+            ssh_certificate_authority_id=status.ssh_certificate_authority_id or None,
+        ),
+    )
+
+
+def is_requested(instance: ComputeInstance, server: ServerRead) -> bool:
+    """Return whether the last request for a server was for what its instance asks for now."""
+    return not changed_fields(last_requested(server), desired_server(instance))
+
+
+def instance_of(server: ServerRead) -> str:
+    """Return the id of the instance that a server is tagged with, or an empty string."""
+    return _tag(server, INSTANCE_TAG)
+
+
+def incarnation_of(server: ServerRead) -> str:
+    """Return the uid of the instance that a server is tagged with, or an empty string."""
+    return _tag(server, INCARNATION)
+
+
+def _tag(server: ServerRead, name: str) -> str:
+    return next((tag.value for tag in server.metadata.tags if tag.name == name), "")
+
+
+def reason_of(server: ServerRead) -> str:
+    """Return the reason of a server's provisioning status, or an empty string."""
+    detail = server.metadata.provisioning_status_detail
+    return "" if detail is None else detail.reason
+
+
+def message_of(server: ServerRead) -> str:
+    """Return the message of a server's provisioning status, or an empty string."""
+    detail = server.metadata.provisioning_status_detail
+    return "" if detail is None else detail.message
 
 
 def source_prefix(text: str) -> str | None:

@@ -21,12 +21,13 @@ from remuda.compute.instances import rules
 from remuda.compute.instances.rules import changed_instance, charge_for
 from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
-from remuda.compute.ports import NetworkSeen
+from remuda.compute.ports import is_deleting
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
 from remuda.quota.ports import Charge, Ledger, ProjectRef
 from remuda.quota.reservation import reserve
 from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
+from remuda.region.networks.schema import NetworkRead
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -58,7 +59,7 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
 class NetworkLookup(Protocol):
     """Knows networks."""
 
-    async def find_network(self, network: str) -> NetworkSeen | None:
+    async def find_network(self, network: str) -> NetworkRead | None:
         """Return a network, or None if there is none."""
         ...
 
@@ -106,7 +107,7 @@ async def _make(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 
 async def _taken(ports: InstancePorts, new: NewInstance) -> NameTaken:
-    found = await find(ports.store, ComputeInstance, new.instance, marked=False)
+    found = await find(ports.store, ComputeInstance, new.instance, include_deleting=False)
     return NameTaken(new.wanted.metadata.name, is_settled=found is not None)
 
 
@@ -118,7 +119,7 @@ async def _unmake(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 async def _look_again(ports: InstancePorts, work: Work[NewInstance]) -> None:
     network = await ports.region.find_network(work.input.wanted.spec.network_id)
-    if network is None or network.is_deleting:
+    if network is None or is_deleting(network):
         raise Malformed("network is being deleted")
 
 

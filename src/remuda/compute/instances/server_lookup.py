@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.rules import SCOPE, instance_id, place_of, source_prefix
+from remuda.compute.instances.rules import SCOPE, incarnation_of, instance_id, place_of, source_prefix
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.ports import RegionPort, ServerSeen
+from remuda.compute.ports import RegionClient, is_deleting
 from remuda.kernel.errors import Inconsistent, Malformed, NotFound
+from remuda.region.servers.schema import ServerRead
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
 
@@ -37,19 +38,19 @@ def missing_labels(instance: ComputeInstance) -> str:
     return f"{_DAMAGED}{', '.join(missing)} is missing" if missing else ""
 
 
-def wrong_labels(instance: ComputeInstance, server: ServerSeen) -> Mapping[str, str]:
+def wrong_labels(instance: ComputeInstance, server: ServerRead) -> Mapping[str, str]:
     """Return the labels that an instance where this server is would have, and this one has not."""
     there = {
-        labels.ORGANIZATION: server.place.organization,
-        labels.PROJECT: server.place.project,
-        regional.REGION: server.region,
-        regional.NETWORK: server.network,
+        labels.ORGANIZATION: server.metadata.organization_id,
+        labels.PROJECT: server.metadata.project_id,
+        regional.REGION: server.status.region_id,
+        regional.NETWORK: server.status.network_id,
     }
     found = instance.metadata.labels
     return {label: value for label, value in there.items() if found.get(label) != value}
 
 
-def displaced(instance: ComputeInstance, server: ServerSeen) -> str:
+def displaced(instance: ComputeInstance, server: ServerRead) -> str:
     """Return what is wrong with an instance whose own server is elsewhere than its labels say."""
     found, right = instance.metadata.labels, wrong_labels(instance, server)
     told = [f"{label} is {found.get(label, '')} and should be {value}" for label, value in right.items()]
@@ -77,21 +78,21 @@ def broken_spec(instance: ComputeInstance) -> str:
 class Linked:
     """The servers that name an instance."""
 
-    standing: Sequence[ServerSeen]
+    standing: Sequence[ServerRead]
     """Those that may be its own, but for those that are being deleted: there must be one."""
-    going: Sequence[ServerSeen]
+    going: Sequence[ServerRead]
     """Those that may be its own and are being deleted."""
-    own: Sequence[ServerSeen] = ()
+    own: Sequence[ServerRead] = ()
     """Those of these that surely are."""
-    leftovers: Sequence[ServerSeen]
+    leftovers: Sequence[ServerRead]
     """Those of an earlier instance of its name."""
-    elsewhere: Sequence[ServerSeen] = ()
+    elsewhere: Sequence[ServerRead] = ()
     """Its own that are not where its labels say that it is."""
     damage: str = ""
     """What is wrong with its labels, if anything."""
 
 
-async def linked_to(region: RegionPort, instance: ComputeInstance) -> Linked:
+async def linked_to(region: RegionClient, instance: ComputeInstance) -> Linked:
     """Look for the servers of an instance, and whether its labels are whole; if one is missing, nobody is asked."""
     if missing := missing_labels(instance):
         return Linked(standing=(), going=(), leftovers=(), damage=missing)
@@ -101,57 +102,58 @@ async def linked_to(region: RegionPort, instance: ComputeInstance) -> Linked:
     return replace(linked, damage=broken_link(instance))
 
 
-async def servers_naming(region: RegionPort, instance: ComputeInstance) -> Sequence[ServerSeen]:
+async def servers_naming(region: RegionClient, instance: ComputeInstance) -> Sequence[ServerRead]:
     """Return the servers that name an instance: all of them where it is, and its own elsewhere."""
-    found = await region.servers_anywhere(instance.name, place_of(instance))
+    found = await region.list_servers(instance.name, place_of(instance))
     return [each for each in found if is_here(instance, each) or _is_linked(instance, each)]
 
 
-def sorted_out(instance: ComputeInstance, servers: Iterable[ServerSeen]) -> Linked:
+def sorted_out(instance: ComputeInstance, servers: Iterable[ServerRead]) -> Linked:
     """Tell servers that name an instance apart."""
     servers = list(servers)
     here = [each for each in servers if is_here(instance, each)]
-    claiming = [each for each in here if each.incarnation in {"", instance.uid}]
+    claiming = [each for each in here if incarnation_of(each) in {"", instance.uid}]
     return Linked(
-        standing=[each for each in claiming if not each.is_deleting],
-        going=[each for each in claiming if each.is_deleting],
+        standing=[each for each in claiming if not is_deleting(each)],
+        going=[each for each in claiming if is_deleting(each)],
         own=[each for each in claiming if _is_own(instance, each)],
-        leftovers=[each for each in here if each.incarnation not in {"", instance.uid}],
+        leftovers=[each for each in here if incarnation_of(each) not in {"", instance.uid}],
         elsewhere=[each for each in servers if each not in here and _is_linked(instance, each)],
     )
 
 
-def is_here(instance: ComputeInstance, server: ServerSeen) -> bool:
+def is_here(instance: ComputeInstance, server: ServerRead) -> bool:
     """Tell whether a server is where the labels of an instance say that it is."""
     return not wrong_labels(instance, server)
 
 
-def is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerSeen]) -> bool:
+def is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerRead]) -> bool:
     """Tell whether it is not clear which server is its own: several may be, or one that it is not linked to."""
-    return len(standing) > 1 or any(instance.spec.server_id not in {"", each.id} for each in standing)
+    return len(standing) > 1 or any(instance.spec.server_id not in {"", each.metadata.id} for each in standing)
 
 
-def _is_own(instance: ComputeInstance, server: ServerSeen) -> bool:
+def _is_own(instance: ComputeInstance, server: ServerRead) -> bool:
     """Tell whether a server that names an instance surely belongs to this incarnation of it."""
-    if server.incarnation:
-        return server.incarnation == instance.uid
-    return instance.spec.server_id in {"", server.id}
+    if incarnation := incarnation_of(server):
+        return incarnation == instance.uid
+    return instance.spec.server_id in {"", server.metadata.id}
 
 
-def _is_linked(instance: ComputeInstance, server: ServerSeen) -> bool:
+def _is_linked(instance: ComputeInstance, server: ServerRead) -> bool:
     """Tell whether a server is of this incarnation wherever it is: it says so, or is the very one."""
-    return server.incarnation == instance.uid or (not server.incarnation and server.id == instance.spec.server_id)
+    incarnation = incarnation_of(server)
+    return incarnation == instance.uid or (not incarnation and server.metadata.id == instance.spec.server_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
     """Finds the one server of an instance, and counts where there is another number of them."""
 
-    region: RegionPort
+    region: RegionClient
     odd: Counter
 
     @classmethod
-    def over(cls, region: RegionPort, registry: CollectorRegistry) -> "Matches":
+    def over(cls, region: RegionClient, registry: CollectorRegistry) -> "Matches":
         """Return one that counts in a registry, in which all counts begin at nought."""
         text = "Requests that found no server of an instance that has one, or several."
         odd = Counter("remuda_compute_odd_matches", text, ["found"], registry=registry)
@@ -159,7 +161,7 @@ class Matches:
             odd.labels(found)
         return cls(region, odd)
 
-    async def one(self, instance: ComputeInstance) -> ServerSeen:
+    async def one(self, instance: ComputeInstance) -> ServerRead:
         """Return the server of an instance, or raise Inconsistent; an instance that has none yet is told so.
 
         One whose labels are damaged, so that its server is elsewhere, is nobody's: it is not found.

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
-from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
 from remuda.access.principal import Context, Permission, requester_of
@@ -24,7 +23,7 @@ from remuda.compute.instances.schema import InstanceCreate, InstanceRead, Instan
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
 from remuda.compute.policies import refuse_if_protected
-from remuda.compute.ports import IdentityPort, NetworkSeen, RegionPort
+from remuda.compute.ports import IdentityPort, RegionClient, is_deleting, project_ref
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
@@ -45,6 +44,9 @@ from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.reconcile.results import ReconcileContext
 from remuda.reconcile.sources import names
+from remuda.region.images.schema import ImageQuery
+from remuda.region.networks.schema import NetworkRead
+from remuda.region.port import RegionApi
 from remuda.resources.conventions import NETWORK
 from remuda.resources.crud import audit_records, each_once, find, request_deletion, requested_event, retry_on_conflict
 from remuda.resources.ipv4 import parse_prefix
@@ -75,23 +77,23 @@ def gpus_of(flavor: FlavorRead) -> int:
     return 0 if flavor.spec.gpu is None else flavor.spec.gpu.physical_count
 
 
-def check_network(network: NetworkSeen, place: ProjectRef) -> None:
+def check_network(network: NetworkRead, place: ProjectRef) -> None:
     """Refuse a network of another project, or one that is about to go. Where the network is, the instance is."""
-    if network.place != place:
+    if project_ref(network.metadata) != place:
         raise Invalid(
             "spec.networkId",
             "is of another project than spec.projectId says",
             remedy="name a network of that project, or the project that the network is in",
         )
-    if network.is_deleting:
+    if is_deleting(network):
         raise Malformed("network is being deleted")
 
 
-async def choose(region: RegionPort, context: Context, network: NetworkSeen, wanted: InstanceSpecWire) -> Choice:
+async def choose(region: RegionApi, caller: Context, network: NetworkRead, wanted: InstanceSpecWire) -> Choice:
     """Return the flavor and image that are wanted in a network's region, if they are offered there and fit."""
-    organization = network.place.organization
-    flavor = find_flavor(await region.flavors(context, organization, network.region), wanted.flavor_id)
-    image = find_image(await region.images(context, organization, network.region), wanted.image_id)
+    id_, images = network.status.region_id, ImageQuery(organizations=(network.metadata.organization_id,))
+    flavor = find_flavor(await region.list_flavors(caller, id_), wanted.flavor_id)
+    image = find_image(await region.list_images(caller, id_, images), wanted.image_id)
     check_fit(flavor, image)
     return Choice(flavor, image)
 
@@ -130,26 +132,29 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
         raise Malformed(f"image virtualization {needs.virtualization} is not compatible with a {runs_on} flavor")
 
 
-async def check_access(region: RegionPort, context: Context, network: NetworkSeen, wanted: InstanceSpecWire) -> None:
+async def check_access(region: RegionApi, caller: Context, network: NetworkRead, wanted: InstanceSpecWire) -> None:
     """Refuse what lets traffic or people in, where it is not the network's or the project's own."""
-    await check_groups(region, context, wanted.networking, network.id)
-    await check_authority(region, context, wanted.ssh_certificate_authority_id, network.place)
+    await check_groups(region, caller, wanted.networking, network.metadata.id)
+    await check_authority(region, caller, wanted.ssh_certificate_authority_id, project_ref(network.metadata))
     check_said(wanted)
 
 
-async def check_groups(region: RegionPort, context: Context, networking: NetworkingWire | None, network: str) -> None:
+async def check_groups(region: RegionApi, caller: Context, networking: NetworkingWire | None, network: str) -> None:
     """Refuse security groups that the caller cannot read, or that are another network's."""
     for group in () if networking is None else each_once(networking.security_groups):
-        if (await region.security_group(context, group)).network != network:
+        if (await region.get_security_group(caller, group)).status.network_id != network:
             raise Invalid(
                 "spec.networking.securityGroups",
                 "a referenced security group must belong to the same network as the instance",
             )
 
 
-async def check_authority(region: RegionPort, context: Context, authority: str | None, place: ProjectRef) -> None:
+async def check_authority(region: RegionApi, caller: Context, authority: str | None, place: ProjectRef) -> None:
     """Refuse an SSH certificate authority that the caller cannot read, or that is another project's."""
-    if authority is not None and (await region.authority(context, authority)).place != place:
+    if authority is None:
+        return
+    found = await region.get_ssh_certificate_authority(caller, authority)
+    if project_ref(found.metadata) != place:
         raise Invalid(
             "spec.sshCertificateAuthorityId",
             "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
@@ -177,7 +182,7 @@ class Instances:
     store: Store
     clock: Clock
     identity: IdentityPort
-    region: RegionPort
+    region: RegionClient
     operations: Operations
 
     async def list(self, context: Context, query: NetworkedQuery) -> Collection[ComputeInstance, list[InstanceRead]]:
@@ -237,17 +242,20 @@ class Instances:
 
     async def _judged(self, context: Context, place: ProjectRef, wanted: InstanceCreate) -> NewInstance:
         """Judge a new instance, in the order that clients know, and return what there is to make."""
-        asking = replace(context, principal=context.principal.with_payer(place.organization, place.project))
-        network = await self.region.network(asking, wanted.spec.network_id)
+        region, caller = (
+            self.region.api,
+            await self.region.caller.impersonating(context, place.organization, place.project),
+        )
+        network = await region.get_network(caller, wanted.spec.network_id)
         check_network(network, place)
-        choice = await choose(self.region, asking, network, wanted.spec)
-        await check_access(self.region, asking, network, wanted.spec)
+        choice = await choose(region, caller, network, wanted.spec)
+        await check_access(region, caller, network, wanted.spec)
         check_tags(wanted.metadata.tags)
         own_tags(stored_tags(wanted.metadata), context.principal)
         return NewInstance(
-            instance=rules.instance_id(network.id, wanted.metadata.name),
+            instance=rules.instance_id(network.metadata.id, wanted.metadata.name),
             wanted=wanted,
-            region=network.region,
+            region=network.status.region_id,
             gpus=choice.gpus,
             by=requester_of(payer_principal(context.principal, place)),
         )
@@ -290,7 +298,7 @@ async def end_instances_on(store: Store, network: str, randomness: Randomness, *
     count = 0
     async for name in names(store, ComputeInstance, labels={NETWORK: network}):
         try:
-            instance = await find(store, ComputeInstance, name, marked=False)
+            instance = await find(store, ComputeInstance, name, include_deleting=False)
         except (Unreadable, Unsealable):
             structlog.get_logger().exception("instance not ended", instance=name, network=network)
             continue

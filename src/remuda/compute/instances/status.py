@@ -16,15 +16,17 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.kinds import Addresses, Applied, ComputeInstance, InstanceStatus, PowerState
-from remuda.compute.ports import Health, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.reconcile.status import AVAILABLE, is_behind
+from remuda.region.servers.schema import ServerRead
+from remuda.resources.schema import Health
 
 _NOWHERE = Addresses()
 
 
-def with_addresses(instance: ComputeInstance, server: ServerSeen) -> ComputeInstance:
+def with_addresses(instance: ComputeInstance, server: ServerRead) -> ComputeInstance:
     """Return an instance with the addresses of its server."""
     before, now = _last_of(instance.status), _shown_by(server)
     if instance.status.had is None and before == now:
@@ -59,8 +61,10 @@ def _last_of(status: InstanceStatus) -> Addresses:
     )
 
 
-def _shown_by(server: ServerSeen) -> Addresses:
-    return Addresses(private_ip=server.private_ip, public_ip=server.public_ip, mac_address=server.mac_address)
+def _shown_by(server: ServerRead) -> Addresses:
+    return Addresses(
+        private_ip=server.status.private_ip, public_ip=server.status.public_ip, mac_address=server.status.mac_address
+    )
 
 
 DRIFTED = "Drifted"
@@ -92,25 +96,25 @@ _HEALTH: dict[Health, tuple[Literal["True", "False", "Unknown"], str]] = {
 }
 
 
-def is_under_way(server: ServerSeen) -> bool:
+def is_under_way(server: ServerRead) -> bool:
     """Tell whether region is still at making a server what it was last asked to be."""
-    return server.settling not in {"provisioned", "error"}
+    return server.metadata.provisioning_status not in {"provisioned", "error"}
 
 
-def is_kept(server: ServerSeen) -> bool:
+def is_kept(server: ServerRead) -> bool:
     """Tell whether a server goes on as it was, since there is no room for the one that is to take its place."""
-    is_there = server.power in {"Running", "Stopping", "Stopped"}
-    return server.settling == "error" and server.reason == "NoCapacity" and is_there
+    is_there = server.status.power_state in {"Running", "Stopping", "Stopped"}
+    return server.metadata.provisioning_status == "error" and reason_of(server) == "NoCapacity" and is_there
 
 
-def takes_images(server: ServerSeen) -> bool:
+def takes_images(server: ServerRead) -> bool:
     """Tell whether another image can be put on a server: not on one that never came up, broke, or keeps its place."""
-    return server.settling != "error"
+    return server.metadata.provisioning_status != "error"
 
 
-def is_being_changed(instance: ComputeInstance, server: ServerSeen) -> bool:
+def is_being_changed(instance: ComputeInstance, server: ServerRead) -> bool:
     """Tell whether region is at something else with a server than making it: the instance had it, and it is there."""
-    return is_under_way(server) and instance.status.applied is not None and server.power not in _TO_COME
+    return is_under_way(server) and instance.status.applied is not None and server.status.power_state not in _TO_COME
 
 
 def is_untold(instance: ComputeInstance, now: datetime) -> bool:
@@ -120,7 +124,7 @@ def is_untold(instance: ComputeInstance, now: datetime) -> bool:
     return is_young and find_condition(instance.status.conditions, AVAILABLE) is None
 
 
-def is_rebuilding(instance: ComputeInstance, server: ServerSeen) -> bool:
+def is_rebuilding(instance: ComputeInstance, server: ServerRead) -> bool:
     """Tell whether a server is being made anew, also if whoever asked for that did not come to write it down."""
     return is_under_way(server) and (rebuild_under_way(instance) is not None or is_to_be_anew(instance))
 
@@ -146,29 +150,32 @@ def rebuild_under_way(instance: ComputeInstance) -> Condition | None:
     return found if found is not None and found.status == "True" else None
 
 
-def projected(instance: ComputeInstance, server: ServerSeen, now: datetime) -> ComputeInstance:
+def projected(instance: ComputeInstance, server: ServerRead, now: datetime) -> ComputeInstance:
     """Return an instance with everything in its status that its server tells."""
     addressed = with_addresses(instance, server)
     status = replace(
         addressed.status,
         power_state=_power(instance, server),
         has_server=True,
-        remade=server.remade,
+        remade=server.status.times_made_again,
         applied=_applied(instance, server),
     )
-    state, reason = _HEALTH[server.health]
-    seen = _said(replace(instance, status=status), "Healthy", state, reason, server.health_message, now)
+    health = server.metadata.health_status_detail
+    detail = "" if health is None else health.message
+    state, reason = _HEALTH[server.metadata.health_status]
+    seen = _said(replace(instance, status=status), "Healthy", state, reason, detail, now)
     return _with_drift(seen, server, now)
 
 
-def is_shown(instance: ComputeInstance, server: ServerSeen, now: datetime) -> bool:
+def is_shown(instance: ComputeInstance, server: ServerRead, now: datetime) -> bool:
     """Tell whether an instance shows its server as it is."""
-    return server.settling == "provisioned" and projected(instance, server, now) == instance
+    return server.metadata.provisioning_status == "provisioned" and projected(instance, server, now) == instance
 
 
-def with_rebuilding(instance: ComputeInstance, how: Anew, server: ServerSeen, now: datetime) -> ComputeInstance:
+def with_rebuilding(instance: ComputeInstance, how: Anew, server: ServerRead, now: datetime) -> ComputeInstance:
     """Return an instance that says that its server is made anew, and how far that is."""
-    how_far = server.message if server.settling == "provisioning" and server.message else "asked for"
+    message = message_of(server)
+    how_far = message if server.metadata.provisioning_status == "provisioning" and message else "asked for"
     return _said(instance, REBUILDING, "True", how, f"{ANEW[how]}: {how_far}", now)
 
 
@@ -177,32 +184,34 @@ def with_rebuild_ended(instance: ComputeInstance, reason: str, message: str, now
     return _said(instance, REBUILDING, "False", reason, message, now)
 
 
-def _with_drift(instance: ComputeInstance, server: ServerSeen, now: datetime) -> ComputeInstance:
+def _with_drift(instance: ComputeInstance, server: ServerRead, now: datetime) -> ComputeInstance:
     """Return an instance that says how its server has drifted, or no longer has; one that never did says nothing."""
-    if server.drift:
-        return _said(instance, DRIFTED, "True", "ChangedAtProvider", server.drift, now)
+    if server.status.drift:
+        return _said(instance, DRIFTED, "True", "ChangedAtProvider", server.status.drift, now)
     if find_condition(instance.status.conditions, DRIFTED) is None:
         return instance
     return _said(instance, DRIFTED, "False", "AsMade", "it is what it was made", now)
 
 
-def _applied(instance: ComputeInstance, server: ServerSeen) -> Applied | None:
+def _applied(instance: ComputeInstance, server: ServerRead) -> Applied | None:
     """Return what a server is made of, if it is as it was asked to be; else what it was made of before."""
-    before, facts = instance.status.applied, server.facts
-    if server.settling != "provisioned":
+    before, spec = instance.status.applied, server.spec
+    if server.metadata.provisioning_status != "provisioned":
         return before
     gpus = 0 if before is None else before.gpus
-    if facts.flavor == instance.spec.flavor_id:
+    if spec.flavor_id == instance.spec.flavor_id:
         gpus = instance.spec.gpus
-    return Applied(facts.flavor, facts.image, facts.authority, gpus)
+    return Applied(spec.flavor_id, spec.image_id, server.status.ssh_certificate_authority_id, gpus)
 
 
-def _power(instance: ComputeInstance, server: ServerSeen) -> PowerState | None:
+def _power(instance: ComputeInstance, server: ServerRead) -> PowerState | None:
     if is_rebuilding(instance, server):
         return "Rebuilding"
-    if server.health == "error" or (server.settling == "error" and not is_kept(server)):
+    if server.metadata.health_status == "error" or (
+        server.metadata.provisioning_status == "error" and not is_kept(server)
+    ):
         return "Error"
-    return server.power
+    return server.status.power_state
 
 
 def _said(

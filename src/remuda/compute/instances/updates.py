@@ -13,7 +13,6 @@ While region rejects the specification of an instance, its server stays as it wa
 planned from that state: to return to it destroys nothing and needs no capacity.
 """
 
-import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -21,8 +20,8 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Context, requester_of
 from remuda.compute.instances import rules
-from remuda.compute.instances.convergence import REJECTION_REASONS, comparable
-from remuda.compute.instances.rules import charge_for, charged_gpus, facts_of
+from remuda.compute.instances.convergence import REJECTION_REASONS
+from remuda.compute.instances.rules import charge_for, charged_gpus, desired_server, last_requested
 from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.schema import InstanceUpdate
 from remuda.compute.instances.server_lookup import is_ambiguous, servers_naming, sorted_out
@@ -38,62 +37,68 @@ from remuda.compute.instances.service import (
 from remuda.compute.instances.status import is_kept, is_made_anew, takes_images
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
-from remuda.compute.plans.diff import FIELDS, Side, Subject
+from remuda.compute.plans.diff import FIELDS, Side, Subject, changed_fields, with_fields
 from remuda.compute.plans.plan import plan_change, quota_blockers
 from remuda.compute.plans.schema import BlockerRead, PlanRead
 from remuda.compute.policies import protection_of
-from remuda.compute.ports import RegionPort, ServerFacts, ServerSeen
+from remuda.compute.ports import RegionClient
 from remuda.http.responses import OtherResponse
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import InsufficientCapacity, Invalid, Malformed, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
 from remuda.quota.lock import previous_state, require_unlocked
 from remuda.reconcile.status import AVAILABLE
+from remuda.region.images.schema import ImageQuery
+from remuda.region.servers.schema import ServerCreate, ServerRead
 from remuda.resources.conventions import NAME, network_of, region_of
 from remuda.resources.crud import KeyedLock, audit_records, check_state, requested_event, retry_on_conflict
 from remuda.resources.schema import FlavorRead, ImageRead
 
-_OF_THE_SERVER = frozenset(fact for fact, kind in FIELDS.values() if kind in {"rebuild", "replace"})
-"""The facts of which none becomes another without the server being made anew, and then all do."""
+_OF_THE_SERVER = frozenset(field for field, (_, kind) in FIELDS.items() if kind in {"rebuild", "replace"})
+"""The fields of which none changes without the server being made anew, and then all do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """The server of an instance, as a change finds it."""
 
-    facts: ServerFacts
+    server: ServerCreate
     """What it was last asked to be; that is what is wanted, unless it was refused."""
     takes_images: bool = True
     """Whether it stays the same server with another image."""
 
 
-async def standing_of(region: RegionPort, instance: ComputeInstance, *, is_to_be_anew: bool) -> Standing:
+async def standing_of(region: RegionClient, instance: ComputeInstance, *, is_to_be_anew: bool) -> Standing:
     """Return how the server of an instance stands; nobody is asked where that makes no difference to a change."""
-    wanted, is_refused = facts_of(instance), _is_refused(instance)
+    wanted, is_refused = desired_server(instance), _is_refused(instance)
     if not is_refused and not is_to_be_anew:
         return Standing(wanted)
     standing = sorted_out(instance, await servers_naming(region, instance)).standing
     if not standing or is_ambiguous(instance, standing):
         return Standing(wanted)
-    return Standing(_facts_of(standing[0], instance) if is_refused else wanted, takes_images(standing[0]))
+    return Standing(_applied_to(standing[0], instance) if is_refused else wanted, takes_images(standing[0]))
 
 
-def facts_before(wanted: ServerFacts, standing: ServerFacts, after: ServerFacts) -> ServerFacts:
+def server_before(desired: ServerCreate, standing: ServerCreate, after: ServerCreate) -> ServerCreate:
     """Return what a change is compared with: what it changes stands as it does, all else was wanted before."""
-    facts = [fact for fact, _ in FIELDS.values()]
-    changed = {fact for fact in facts if getattr(wanted, fact) != getattr(after, fact)}
+    changed = set(changed_fields(desired, after))
     if changed & _OF_THE_SERVER:
         changed |= _OF_THE_SERVER
-    return dataclasses.replace(wanted, **{fact: getattr(standing, fact) for fact in changed})
+    return with_fields(desired, standing, changed)
 
 
-def _facts_of(server: ServerSeen, instance: ComputeInstance) -> ServerFacts:
+def _applied_to(server: ServerRead, instance: ComputeInstance) -> ServerCreate:
     """Return what a server was asked to be; if it keeps its place until there is another, what it was before that."""
-    facts, applied = comparable(server.facts), instance.status.applied
+    requested, applied = last_requested(server), instance.status.applied
     if applied is None or not is_kept(server):
-        return facts
-    authority = applied.ssh_certificate_authority_id
-    return dataclasses.replace(facts, flavor=applied.flavor_id, image=applied.image_id, authority=authority)
+        return requested
+    spec = replace(
+        requested.spec,
+        flavor_id=applied.flavor_id,
+        image_id=applied.image_id,
+        ssh_certificate_authority_id=applied.ssh_certificate_authority_id or None,
+    )
+    return replace(requested, spec=spec)
 
 
 def _is_refused(instance: ComputeInstance) -> bool:
@@ -180,44 +185,47 @@ class Updates:
             raise Invalid("metadata.name", "instance names are immutable")
         is_to_be_anew = _is_made_anew(found, wanted)
         standing = await standing_of(self.instances.region, found, is_to_be_anew=is_to_be_anew)
-        offers = await self._offers(context, found, wanted, standing.facts if is_to_be_anew else None)
+        offers = await self._offers(context, found, wanted, standing.server if is_to_be_anew else None)
         gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
         changed = rules.changed_instance(found, wanted, context.principal, self.instances.clock.now(), gpus=gpus)
-        capabilities = await self.instances.region.capabilities(region_of(found))
-        facts = facts_before(rules.facts_of(found), standing.facts, rules.facts_of(changed))
+        region, desired = self.instances.region, desired_server(changed)
+        spec = (await region.api.get_region(await region.caller.as_service(), region_of(found))).spec
+        capabilities = frozenset(spec.features.capabilities)
         held = charged_gpus(found) if is_to_be_anew else gpus
-        before = _side(found, facts, offers.flavor_before, offers.image_before, gpus=held)
-        after = _side(changed, rules.facts_of(changed), offers.flavor, offers.image, gpus=gpus)
+        server = server_before(desired_server(found), standing.server, desired)
+        before = _side(found, server, offers.flavor_before, offers.image_before, gpus=held)
+        after = _side(changed, desired, offers.flavor, offers.image, gpus=gpus)
         plan = plan_change(subject_of(found), before, after, capabilities, takes_images=standing.takes_images)
         return _Judged(found, changed, plan)
 
     async def _offers(
-        self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerFacts | None
+        self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerCreate | None
     ) -> _Offers:
         """Judge what is wanted by what region knows; return what it says of flavors and images, if a server is made."""
-        place, region = rules.place_of(found), self.instances.region
-        asking = replace(context, principal=context.principal.with_payer(place.organization, place.project))
-        network = await region.network(asking, network_of(found))
+        place, region = rules.place_of(found), self.instances.region.api
+        caller = await self.instances.region.caller.impersonating(context, place.organization, place.project)
+        network = await region.get_network(caller, network_of(found))
         check_network(network, place)
         offers = _Offers()
         if standing is not None:
             is_other = wanted.spec.flavor_id != found.spec.flavor_id
-            flavors = await region.flavors(asking, place.organization, network.region, fresh=is_other)
-            images = await region.images(asking, place.organization, network.region)
+            id_, query = network.status.region_id, ImageQuery(organizations=(place.organization,))
+            flavors = await region.list_flavors(caller, id_, fresh=is_other)
+            images = await region.list_images(caller, id_, query)
             flavor, image = find_flavor(flavors, wanted.spec.flavor_id), find_image(images, wanted.spec.image_id)
             check_fit(flavor, image)
-            _check_room({found.spec.flavor_id, standing.flavor}, flavor)
-            flavor_before = next((each for each in flavors if each.metadata.id == standing.flavor), None)
-            image_before = next((each for each in images if each.metadata.id == standing.image), None)
+            _check_room({found.spec.flavor_id, standing.spec.flavor_id}, flavor)
+            flavor_before = next((each for each in flavors if each.metadata.id == standing.spec.flavor_id), None)
+            image_before = next((each for each in images if each.metadata.id == standing.spec.image_id), None)
             offers = _Offers(flavor_before, image_before, flavor, image)
-        await check_access(region, asking, network, wanted.spec)
+        await check_access(region, caller, network, wanted.spec)
         return offers
 
     async def _blockers(self, judged: _Judged) -> Sequence[BlockerRead]:
         """Return what the ledger would refuse now; it is asked only where the change costs more."""
         if not any(each.delta > 0 for each in judged.plan.quota):
             return ()
-        free = await self.instances.identity.free_in(rules.place_of(judged.found))
+        free = await self.instances.identity.free_quota(rules.place_of(judged.found))
         return quota_blockers(judged.plan.quota, free)
 
     async def _check_consent(self, judged: _Judged, consent: str | None) -> None:
@@ -291,10 +299,10 @@ def subject_of(instance: ComputeInstance) -> Subject:
 
 
 def _side(
-    instance: ComputeInstance, facts: ServerFacts, flavor: FlavorRead | None, image: ImageRead | None, *, gpus: int
+    instance: ComputeInstance, server: ServerCreate, flavor: FlavorRead | None, image: ImageRead | None, *, gpus: int
 ) -> Side:
     return Side(
-        facts=facts,
+        server=server,
         writable=rules.writable_instance(instance),
         protection=instance.spec.protection,
         tags=tuple((tag.name, tag.value) for tag in instance.spec.tags),

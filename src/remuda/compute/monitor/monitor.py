@@ -34,11 +34,11 @@ from remuda.compute.instances.service import end_instances_on
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Checker, Findings, Look, stand_in
 from remuda.compute.monitor.orphans import Departures, Strays, stray_breaker
-from remuda.compute.ports import ComputePorts, Held
+from remuda.compute.ports import ComputePorts, is_deleting
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, Forbidden, Unreadable, Unsealable
 from remuda.quota.lock import is_locked
-from remuda.quota.ports import Charge, ProjectRef
+from remuda.quota.ports import AllocatedQuota, Charge, ProjectRef
 from remuda.quota.reservation import confirm_quota
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.leader import Pace, every, while_leading
@@ -94,7 +94,7 @@ class Stuck:
             return
         network = instance.metadata.labels[NETWORK]
         found = await self.ports.region.find_network(network)
-        if found is not None and not found.is_deleting:
+        if found is not None and not is_deleting(found):
             self.wake(instance.name)
             return
         if look.meet(instance.uid) < _TWICE:
@@ -162,12 +162,12 @@ class Sweep:
             await self._hold(instance)
 
     async def _is_held(self, charge: Charge) -> bool:
-        held = await self.ports.identity.held_for(charge)
+        held = await self.ports.identity.find_allocation(charge)
         return held is not None and held.is_confirmed and held.amounts == frozenset(charge.amounts)
 
     async def _hold(self, instance: ComputeInstance) -> None:
         """Hold what an instance costs, if it is still the same; what exceeds a quota or changes stays a finding."""
-        found = await find(self.ports.store, ComputeInstance, instance.name, marked=False)
+        found = await find(self.ports.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.version != instance.version:
             return
         charge, identity = charge_for(found), self.ports.identity
@@ -202,7 +202,7 @@ class Allocations:
         """Look once at what is held in each project."""
         look = self.findings.begin("allocation-without-owner")
         for place in sorted(self._places):
-            async for held in self.ports.identity.held_in(place):
+            async for held in self.ports.identity.list_allocations(place):
                 await self.pace.step()
                 if not await _is_nobodys(held, self.ports.store):
                     continue
@@ -213,19 +213,19 @@ class Allocations:
                 self._places.discard(place)
         self.findings.end("allocation-without-owner", look)
 
-    async def _give_back(self, held: Held, *, is_new: bool) -> None:
+    async def _give_back(self, held: AllocatedQuota, *, is_new: bool) -> None:
         subject = stand_in(held.id, held.name, held.payer)
         if is_new:
             message = "quota is held for it, and it is not there"
             await self.findings.tell("allocation-without-owner", subject, message, allocation=held.name)
         with suppress(Conflict):  # another process counts at the same time: at the next look
             if await self.breaker.allow(subject, self.findings.run(subject)) is None:
-                await self.ports.identity.let_go(held)
+                await self.ports.identity.release_allocation(held)
                 message = "the quota that was held for it is given back"
                 await self.findings.tell_repaired("allocation-without-owner", subject, message, allocation=held.name)
 
 
-async def _is_nobodys(held: Held, store: Store) -> bool:
+async def _is_nobodys(held: AllocatedQuota, store: Store) -> bool:
     if held.kind != INSTANCE.qualified or not held.is_confirmed:
         return False
     try:

@@ -21,15 +21,16 @@ from typing import cast
 import structlog
 
 from remuda.compute.history.explanation import find_gone
-from remuda.compute.instances.rules import has_scope
+from remuda.compute.instances.rules import has_scope, incarnation_of, instance_of
 from remuda.compute.instances.server_lookup import servers_naming, sorted_out
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
-from remuda.compute.ports import ComputePorts, ServerSeen
+from remuda.compute.ports import ComputePorts, is_deleting, project_ref
 from remuda.kernel.errors import Conflict, Gone, Unreadable, Unsealable
 from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, DeletionLimit
 from remuda.reconcile.leader import Pace, while_leading
 from remuda.reconcile.ports import ReconcilePorts
+from remuda.region.servers.schema import ServerRead
 from remuda.resources.crud import find
 from remuda.store.contract import Change, Event
 from remuda.store.logs import subject_of
@@ -50,7 +51,7 @@ class Departures:
         """Follow for ever, while this process leads: a duty."""
         await while_leading(self.ports.leader, self._follow)
 
-    async def left_behind(self) -> AsyncIterator[ServerSeen]:
+    async def left_behind(self) -> AsyncIterator[ServerRead]:
         """Yield the servers that are still there of instances that went since the last time."""
         for uid, instance in list(self._departed.items()):
             await self.pace.step()
@@ -97,12 +98,12 @@ class Strays:
     findings: Findings
     breaker: DeletionGuard
     departures: Departures
-    _suspects: dict[str, ServerSeen] = field(default_factory=dict)
+    _suspects: dict[str, ServerRead] = field(default_factory=dict)
 
-    def suspect(self, server: ServerSeen) -> None:
+    def suspect(self, server: ServerRead) -> None:
         """Remember a server whose instance is not there; if there are too many, the last are told of again later."""
         if len(self._suspects) < _MOST_SUSPECTS:
-            self._suspects[server.id] = server
+            self._suspects[server.metadata.id] = server
 
     async def look(self) -> None:
         """Look once at all that are suspected."""
@@ -112,41 +113,44 @@ class Strays:
         for server in list(self._suspects.values()):
             found = await self._still_there(server)
             if found is None:
-                self._suspects.pop(server.id, None)
+                self._suspects.pop(server.metadata.id, None)
                 continue
-            count = look.meet(found.id)
+            count = look.meet(found.metadata.id)
             if count == _TWICE:
                 message = "its server is still there, and the instance is not"
-                await self.findings.tell("server-without-instance", _of(found), message, server=found.id)
+                await self.findings.tell("server-without-instance", _of(found), message, server=found.metadata.id)
             if count >= _TWICE:
                 await self._remove(found)
         self.findings.end("server-without-instance", look)
 
-    async def _still_there(self, server: ServerSeen) -> ServerSeen | None:
+    async def _still_there(self, server: ServerRead) -> ServerRead | None:
         """Return a server if it is there and nobody's."""
         try:
-            instance = await find(self.ports.store, ComputeInstance, server.instance)
+            instance = await find(self.ports.store, ComputeInstance, instance_of(server))
         except (Unreadable, Unsealable):
             return None  # there is one, whatever it is
-        if instance is not None and server.incarnation in {"", instance.uid}:
+        if instance is not None and incarnation_of(server) in {"", instance.uid}:
             return None
-        return next((each for each in await self._named(server) if each.id == server.id and not each.is_deleting), None)
+        return next((each for each in await self._named(server) if each.metadata.id == server.metadata.id), None)
 
-    async def _named(self, server: ServerSeen) -> Sequence[ServerSeen]:
-        return await self.ports.region.servers_of(server.instance, server.place, server.region, server.network)
+    async def _named(self, server: ServerRead) -> Sequence[ServerRead]:
+        found = await self.ports.region.list_servers(instance_of(server), project_ref(server.metadata))
+        return [each for each in found if not is_deleting(each)]
 
-    async def _remove(self, server: ServerSeen) -> None:
-        gone = await find_gone(self.ports.log, subject_of(INSTANCE.qualified, server.instance))
-        if gone is None or not server.incarnation or gone.uid != server.incarnation:
+    async def _remove(self, server: ServerRead) -> None:
+        gone = await find_gone(self.ports.log, subject_of(INSTANCE.qualified, instance_of(server)))
+        if gone is None or not incarnation_of(server) or gone.uid != incarnation_of(server):
             return
         subject = _of(server)
         with suppress(Conflict):  # another process counts at the same time: at the next look
             if await self.breaker.allow(subject, self.findings.run(subject)) is None:
-                await self.ports.region.delete_server(server.id, server.place)
+                await self.ports.region.delete_server(server.metadata.id, project_ref(server.metadata))
                 message = "its server had stayed, and is removed"
-                await self.findings.tell_repaired("server-without-instance", subject, message, server=server.id)
+                await self.findings.tell_repaired(
+                    "server-without-instance", subject, message, server=server.metadata.id
+                )
 
 
-def _of(server: ServerSeen) -> ComputeInstance:
+def _of(server: ServerRead) -> ComputeInstance:
     """Return what stands for the instance of a server."""
-    return stand_in(server.instance, server.incarnation, server.place)
+    return stand_in(instance_of(server), incarnation_of(server), project_ref(server.metadata))

@@ -18,15 +18,19 @@ here, so that what is done is what was told.
 What a plan is made from: an instance, as it was wanted before and as it is wanted now.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from operator import attrgetter
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.compute.kinds import Protection
-from remuda.compute.ports import ServerFacts
+from remuda.region.servers.schema import NetworkingWire, ServerCreate
 from remuda.resources.schema import FlavorRead, ImageRead
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
 """What is done to the server, from the least to the most."""
@@ -49,28 +53,42 @@ Field = Literal[
 """What can be changed of an instance. Protection, and its own tags, are no server's business."""
 
 FIELDS: Mapping[Field, tuple[str, StepKind]] = {
-    "metadata.description": ("description", "in-place"),
-    "metadata.tags": ("tags", "in-place"),
-    "spec.networking.securityGroups": ("security_groups", "in-place"),
-    "spec.networking.publicIP": ("public_ip", "in-place"),
-    "spec.networking.allowedSourceAddresses": ("allowed_source_addresses", "in-place"),
-    "spec.userData": ("user_data", "deferred"),
-    "spec.imageId": ("image", "rebuild"),
-    "spec.flavorId": ("flavor", "replace"),
-    "spec.sshCertificateAuthorityId": ("authority", "replace"),
+    "metadata.description": ("metadata.description", "in-place"),
+    "metadata.tags": ("metadata.tags", "in-place"),
+    "spec.networking.securityGroups": ("spec.networking.security_groups", "in-place"),
+    "spec.networking.publicIP": ("spec.networking.public_ip", "in-place"),
+    "spec.networking.allowedSourceAddresses": ("spec.networking.allowed_source_addresses", "in-place"),
+    "spec.userData": ("spec.user_data", "deferred"),
+    "spec.imageId": ("spec.image_id", "rebuild"),
+    "spec.flavorId": ("spec.flavor_id", "replace"),
+    "spec.sshCertificateAuthorityId": ("spec.ssh_certificate_authority_id", "replace"),
 }
-"""What each is called among the facts of a server, and what it takes to change it alone."""
+"""The attribute of `ServerCreate` for each field, and the step that changes it alone."""
+
+_READ = {field: attrgetter(attribute) for field, (attribute, _) in FIELDS.items()}
 
 _DISRUPTIVE: tuple[StepKind, ...] = ("rebuild", "replace")
 
 
-def changed_fields(before: ServerFacts, after: ServerFacts) -> tuple[Field, ...]:
-    """Return what is wanted of a server now that was not wanted before."""
-    return tuple(field for field, (fact, _) in FIELDS.items() if getattr(before, fact) != getattr(after, fact))
+def changed_fields(before: ServerCreate, after: ServerCreate) -> tuple[Field, ...]:
+    """Return the fields in which two specifications of a server differ."""
+    return tuple(field for field, read in _READ.items() if read(before) != read(after))
+
+
+def with_fields(server: ServerCreate, other: ServerCreate, fields: Iterable[Field]) -> ServerCreate:
+    """Return the specification of a server with some fields of another one."""
+    for field in fields:
+        server = _with(server, FIELDS[field][0].split("."), _READ[field](other))
+    return server
+
+
+def _with(struct: StructT, path: Sequence[str], value: Any) -> StructT:
+    name, *rest = path
+    return replace(struct, **{name: _with(getattr(struct, name), rest, value) if rest else value})
 
 
 def decide(
-    before: ServerFacts, after: ServerFacts, *, takes_images: bool = True
+    before: ServerCreate, after: ServerCreate, *, takes_images: bool = True
 ) -> tuple[tuple[StepKind, tuple[Field, ...]], ...]:
     """Return what is done to a server, step by step, and which changes each step brings.
 
@@ -114,7 +132,7 @@ class Subject:
 class Side:
     """What is wanted, on one side of a change."""
 
-    facts: ServerFacts
+    server: ServerCreate
     writable: msgspec.Struct
     """All that a client may change, as its ETag covers it."""
     protection: Protection
@@ -126,3 +144,8 @@ class Side:
     """None if it is not on offer any more."""
     image: ImageRead | None = None
     """Likewise."""
+
+
+def networking_of(side: Side) -> NetworkingWire:
+    """Return the networking of the server, or the default."""
+    return side.server.spec.networking or NetworkingWire()

@@ -5,19 +5,19 @@ What changes, in words: one sentence for each field. What user data says is neve
 
 from collections.abc import Callable, Mapping
 
-from remuda.compute.plans.diff import Field, Side, StepKind, Subject
+from remuda.compute.plans.diff import Field, Side, StepKind, Subject, networking_of
 from remuda.compute.plans.schema import DowntimeRead, Extent, Thing
 
 
 def change_sentence(field: Field, before: Side, after: Side, *, is_applied: bool) -> str:
     """Return what changes; `is_applied` tells whether the server starts anew in the same step."""
     if field == "spec.userData":
-        return _user_data(is_there=after.facts.user_data is not None, is_applied=is_applied)
+        return _user_data(is_there=bool(after.server.spec.user_data), is_applied=is_applied)
     return _SENTENCES[field](before, after)
 
 
 def _description(before: Side, after: Side) -> str:  # noqa: ARG001  one of the table
-    return "The description is replaced." if after.facts.description else "The description is removed."
+    return "The description is replaced." if after.server.metadata.description else "The description is removed."
 
 
 def _tags(before: Side, after: Side) -> str:
@@ -29,15 +29,16 @@ def _pairs(side: Side) -> tuple[str, ...]:
 
 
 def _groups(before: Side, after: Side) -> str:
-    return f"The security groups change: {_difference(before.facts.security_groups, after.facts.security_groups)}."
+    told = _difference(networking_of(before).security_groups, networking_of(after).security_groups)
+    return f"The security groups change: {told}."
 
 
 def _public_ip(before: Side, after: Side) -> str:  # noqa: ARG001  one of the table
-    return "It gets a public address." if after.facts.public_ip else "It has no public address any more."
+    return "It gets a public address." if networking_of(after).public_ip else "It has no public address any more."
 
 
 def _sources(before: Side, after: Side) -> str:
-    told = _difference(before.facts.allowed_source_addresses, after.facts.allowed_source_addresses)
+    told = _difference(networking_of(before).allowed_source_addresses, networking_of(after).allowed_source_addresses)
     return f"The prefixes that it may also send from change: {told}."
 
 
@@ -54,7 +55,7 @@ def _images(before: Side, after: Side) -> str:
 
 def _image(side: Side) -> str:
     if side.image is None:
-        return f"{side.facts.image}, which is not offered any more,"
+        return f"{side.server.spec.image_id}, which is not offered any more,"
     system = side.image.spec.os
     return f"{side.image.metadata.name} ({system.distro} {system.version})"
 
@@ -65,7 +66,7 @@ def _flavors(before: Side, after: Side) -> str:
 
 def _flavor(side: Side) -> str:
     if side.flavor is None:
-        return f"{side.facts.flavor}, which is not offered any more,"
+        return f"{side.server.spec.flavor_id}, which is not offered any more,"
     spec = side.flavor.spec
     gpus = "" if spec.gpu is None else f", {spec.gpu.physical_count} x {spec.gpu.model}"
     cpus = f"{spec.cpus} CPU{'' if spec.cpus == 1 else 's'}"
@@ -73,7 +74,7 @@ def _flavor(side: Side) -> str:
 
 
 def _authority(before: Side, after: Side) -> str:
-    old, new = before.facts.authority, after.facts.authority
+    old, new = before.server.spec.ssh_certificate_authority_id, after.server.spec.ssh_certificate_authority_id
     if not new:
         return f"Certificates of the SSH authority {old} are not let in any more: a key that we keep for it is."
     if not old:

@@ -21,7 +21,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.compute.plans import messages as wording
-from remuda.compute.plans.diff import Field, Side, StepKind, Subject, decide
+from remuda.compute.plans.diff import Field, Side, StepKind, Subject, decide, networking_of
 from remuda.compute.plans.messages import change_sentence
 from remuda.compute.plans.schema import (
     BlockerRead,
@@ -82,7 +82,7 @@ def plan_change(
     subject: Subject, before: Side, after: Side, capabilities: frozenset[str], *, takes_images: bool = True
 ) -> PlanRead:
     """Return what it takes to make of an instance what is wanted now. If nothing else is wanted, it is empty."""
-    decided = _with_own(decide(before.facts, after.facts, takes_images=takes_images), before, after)
+    decided = _with_own(decide(before.server, after.server, takes_images=takes_images), before, after)
     kinds = tuple(kind for kind, _ in decided)
     steps = tuple(_step(kind, fields, subject, before, after) for kind, fields in decided)
     lost = tuple(_lost(kinds, before, after, keeps_ports=_PORTS in capabilities))
@@ -124,16 +124,16 @@ def _step(kind: StepKind, fields: tuple[Field, ...], subject: Subject, before: S
 def _things(side: Side) -> Iterator[Thing]:
     """Yield what an instance has."""
     yield from ("id", "name", *_OF_THE_PORT)
-    if side.facts.public_ip:
+    if networking_of(side).public_ip:
         yield "publicIP"
     yield from _OF_THE_DISK
 
 
 def _lost(kinds: tuple[StepKind, ...], before: Side, after: Side, *, keeps_ports: bool) -> Iterator[Thing]:
-    has_public, is_new = before.facts.public_ip, "replace" in kinds
+    has_public, is_new = networking_of(before).public_ip, "replace" in kinds
     if is_new and not keeps_ports:
         yield from _OF_THE_PORT
-    if has_public and (not after.facts.public_ip or (is_new and not keeps_ports)):
+    if has_public and (not networking_of(after).public_ip or (is_new and not keeps_ports)):
         yield "publicIP"
     if _ANEW.intersection(kinds):
         yield from _OF_THE_DISK
@@ -147,7 +147,7 @@ def _ending(subject: Subject) -> tuple[Thing, ...]:
 
 
 def _gone(thing: Thing, subject: Subject, after: Side) -> ThingRead:
-    sentence = wording.lost_sentence(thing, is_given_up=not after.facts.public_ip)
+    sentence = wording.lost_sentence(thing, is_given_up=not networking_of(after).public_ip)
     return ThingRead(thing=thing, value=_value(thing, subject), sentence=sentence)
 
 
@@ -177,7 +177,7 @@ def _quota(before: Side, after: Side) -> Iterator[QuotaChangeRead]:
     for kind, was, is_ in (
         ("servers", 1, 1),
         ("gpus", before.gpus, after.gpus),
-        ("floatingips", int(before.facts.public_ip), int(after.facts.public_ip)),
+        ("floatingips", int(networking_of(before).public_ip), int(networking_of(after).public_ip)),
     ):
         yield QuotaChangeRead(kind=kind, before=was, after=is_, delta=is_ - was)
 

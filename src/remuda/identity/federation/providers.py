@@ -5,8 +5,8 @@ was set up by that organization's administrators, who can have it say whatever t
 would make every administrator of some organization whoever they want to be. They can also name a domain that is not
 theirs, and make anybody a member. So such a provider is believed only about people in its organization's domain who are
 active members of that organization and have no role of the whole system; and who logs in there is nobody outside that
-organization (`Standing.only_in`, `Principal.vouched_by`). Where else they are members does not count, because whoever
-made them one did not ask them. Everybody else logs in with a password, or at a provider of the system.
+organization (`ResolvedAccess.restricted_to`, `Principal.member_of_only`). Where else they are members does not count,
+because whoever made them one did not ask them. Everybody else logs in with a password, or at a provider of the system.
 
 A domain is the organization's that has it, and not everybody's who wishes for it (`tenancy.domains`). Nobody has proven
 that it is theirs. So a domain in which a platform administrator is never leads to an organization's own provider, and
@@ -108,7 +108,7 @@ class Providers:
         return await organization_of_domain(self._store, domain) if domain else None
 
     async def _get(self, name: str) -> OAuth2Provider | None:
-        return await find(self._store, OAuth2Provider, name, marked=False) if is_id(name) else None
+        return await find(self._store, OAuth2Provider, name, include_deleting=False) if is_id(name) else None
 
 
 def is_usable(provider: OAuth2Provider) -> bool:

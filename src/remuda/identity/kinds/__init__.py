@@ -1,8 +1,4 @@
-"""What identity stores. One module for each room; `KINDS` is all of them.
-
-Kinds of the group `identity.unikorn-cloud.org` have the fields that existing clusters know, and some of our own beside
-them. Kinds of the group `identity.remuda` are ours alone.
-"""
+"""Stored kinds of identity; `KINDS` has all of them."""
 
 from typing import Any
 

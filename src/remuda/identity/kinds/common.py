@@ -1,17 +1,14 @@
-"""The API groups that identity's kinds belong to.
-
-How users and memberships stand.
-"""
+"""API groups of identity's kinds, and states of users and memberships."""
 
 from typing import Literal
 
 SHARED = "identity.unikorn-cloud.org"
-"""Kinds that existing clusters have too."""
+"""Group of the kinds that existing clusters have, too."""
 OURS = "identity.remuda"
-"""Kinds that only we have."""
+"""Group of the kinds that only Remuda has."""
 VERSION = "v1alpha1"
-"""The version of all of them."""
+"""Version of all kinds."""
 
 
 UserState = Literal["active", "pending", "suspended"]
-"""Only who is active can log in, and only an active membership gives rights."""
+"""Only an active user can log in, and only an active membership grants permissions."""

@@ -1,7 +1,4 @@
-"""What logging in needs to remember: providers, clients, passwords, and grants that wait for their other half.
-
-Who is logged in, in which browser.
-"""
+"""Stored providers, clients, passwords, authorization codes, device grants and browser logins."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,11 +15,11 @@ from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 ProviderType = Literal["custom", "google", "microsoft", "github"]
-"""Whose way of doing things a provider follows."""
+"""Dialect of a provider."""
 
 
 class BearerTrust(StoredStruct, frozen=True):
-    """Under which conditions a provider's own tokens are believed here."""
+    """Conditions under which tokens of a provider are accepted."""
 
     audience: str
     allow_external_identity: bool = False
@@ -33,7 +30,7 @@ class BearerTrust(StoredStruct, frozen=True):
 
 
 class OAuth2ProviderSpec(StoredStruct, frozen=True):
-    """Somebody else who knows people."""
+    """External OpenID provider."""
 
     issuer: str = ""
     type: ProviderType = "custom"
@@ -47,63 +44,63 @@ class OAuth2ProviderSpec(StoredStruct, frozen=True):
 
 
 class OAuth2Provider(Resource, frozen=True):
-    """An external OpenID provider, of one organization or, without that label, of the whole system."""
+    """External OpenID provider of an organization or, without that label, of the whole system."""
 
     spec: OAuth2ProviderSpec = OAuth2ProviderSpec()
 
 
 class OAuth2ClientSpec(StoredStruct, frozen=True):
-    """A program that people log in to through us."""
+    """Application to which users log in through identity."""
 
     redirect_uri: str = ""
     redirect_uris: tuple[str, ...] = ()
-    """More of them; every one is compared as a whole, letter by letter."""
+    """Further redirect URIs; each is compared exactly."""
     home_uri: str = ""
     login_uri: str = ""
     error_uri: str = ""
     is_public: bool = False
-    """It cannot keep a secret: it has none, and PKCE is demanded of it."""
+    """It has no secret, and PKCE is required."""
     public_key: str = ""
-    """PEM: it proves who it is by an assertion that the matching key signed."""
+    """PEM key that verifies the client's assertions."""
     secret_hash: str = ""
-    """The SHA-256 of its secret, in hex: the secret itself is shown once and not kept."""
+    """SHA-256 of the secret, in hex. The secret itself is shown once and not stored."""
     tags: tuple[Tag, ...] = ()
 
 
 class OAuth2ClientStatus(StoredStruct, frozen=True):
-    """How a client stands. Its secret is no status: it is made in the write that makes the client."""
+    """Status of a client. The secret is not part of it, since it is created in the same write as the client."""
 
     secret: str = ""
-    """Where existing clusters have the secret in the clear; ours is a hash in the spec, and this stays empty."""
+    """Clear-text secret in existing clusters; always empty here."""
     conditions: Annotated[tuple[Condition, ...], keyed("type")] = ()
 
 
 class OAuth2Client(Resource, frozen=True):
-    """A registered client, named by its client id."""
+    """Registered client, named by its client id."""
 
     spec: OAuth2ClientSpec = OAuth2ClientSpec()
     status: OAuth2ClientStatus = OAuth2ClientStatus()
 
 
 class PasswordSpec(StoredStruct, frozen=True):
-    """How a local account proves who it is."""
+    """Password of a local user."""
 
     hash: Secret | None = None
-    """What argon2 made of the password; sealed besides."""
+    """Argon2 hash of the password, sealed."""
     changed: datetime | None = None
     reset_hash: str = ""
-    """The SHA-256 of a link by which the password can be set once, in hex."""
+    """SHA-256 of a one-time link that sets the password, in hex."""
     reset_expires: datetime | None = None
 
 
 class Password(Resource, frozen=True):
-    """A local account's password, named after its user."""
+    """Password of a local user, named after the user."""
 
     spec: PasswordSpec = PasswordSpec()
 
 
 class AuthorizationCodeSpec(StoredStruct, frozen=True):
-    """A login that a client has yet to exchange for tokens."""
+    """Login that a client has yet to exchange for tokens."""
 
     user: str = ""
     client: str = ""
@@ -117,26 +114,26 @@ class AuthorizationCodeSpec(StoredStruct, frozen=True):
     expires: datetime | None = None
     is_used: bool = False
     is_reused: bool = False
-    """Somebody came with it a second time, while the first exchange was under way: that one then fails, too."""
+    """The code was used a second time while the first exchange was running, which then fails, too."""
     login: str = ""
-    """The browser login behind it, if there is one: the session that comes of it names it too, and ends with it."""
+    """Browser login behind it, if there is one: the resulting session ends with it."""
 
 
 class AuthorizationCode(Resource, frozen=True):
-    """An authorization code, named after the SHA-256 of what was handed out."""
+    """Authorization code, named after its SHA-256."""
 
     spec: AuthorizationCodeSpec = AuthorizationCodeSpec()
 
 
 class DeviceGrantSpec(StoredStruct, frozen=True):
-    """A device that waits for its user to say yes elsewhere."""
+    """Device that waits for the approval of a user."""
 
     client: str = ""
     scope: str = ""
     user_code_hash: str = ""
-    """What the user types, hashed with SHA-256, in hex."""
+    """SHA-256 of the user code, in hex."""
     user: str = ""
-    """Who said yes."""
+    """User who approved it."""
     is_denied: bool = False
     provider: str = ""
     authenticated: datetime | None = None
@@ -145,20 +142,20 @@ class DeviceGrantSpec(StoredStruct, frozen=True):
 
 
 class DeviceGrant(Resource, frozen=True):
-    """A device grant, named after the SHA-256 of its device code."""
+    """Device grant, named after the SHA-256 of its device code."""
 
     spec: DeviceGrantSpec = DeviceGrantSpec()
 
 
 class UsedAssertionSpec(StoredStruct, frozen=True):
-    """An assertion by which a client has proved who it is."""
+    """Used client assertion."""
 
     expires: datetime | None = None
-    """When it proves nothing any more, so that this can be forgotten."""
+    """Expiry of the assertion, after which this record is not needed."""
 
 
 class UsedAssertion(Resource, frozen=True):
-    """One that must not be believed again, named after its sender and its `jti`."""
+    """Client assertion that must not be accepted again, named after its issuer and `jti`."""
 
     spec: UsedAssertionSpec = UsedAssertionSpec()
 
@@ -178,8 +175,8 @@ OAUTH2_PROVIDER = Kind(
     indexes=(Index(name="platform", values=_of_platform),),
     columns={"Issuer": ".spec.issuer", "Client ID": ".spec.clientID"},
 )
-"""Providers, found by the label of their organization; those of the whole system by the index `platform`, as `login`
-if we are a client there, and all of them as `yes`."""
+"""Providers, found by the label of their organization; global ones by the index `platform`, as `login` if identity is a
+client there, and all of them as `yes`."""
 
 OAUTH2_CLIENT = Kind(
     type=OAuth2Client,
@@ -188,7 +185,6 @@ OAUTH2_CLIENT = Kind(
     plural="oauth2clients",
     columns={"Redirect URI": ".spec.redirectUri"},
 )
-"""Clients."""
 
 PASSWORD = Kind(
     type=Password,
@@ -200,7 +196,7 @@ PASSWORD = Kind(
 """Passwords, found by the link that sets them."""
 
 AUTHORIZATION_CODE = Kind(type=AuthorizationCode, group=OURS, version=VERSION, plural="authorizationcodes")
-"""Codes, for the minute that they live."""
+"""Authorization codes, which live for a minute."""
 
 DEVICE_GRANT = Kind(
     type=DeviceGrant,
@@ -209,33 +205,32 @@ DEVICE_GRANT = Kind(
     plural="devicegrants",
     indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),),
 )
-"""Device grants, found by what the user types."""
+"""Device grants, found by their user code."""
 
 USED_ASSERTION = Kind(type=UsedAssertion, group=OURS, version=VERSION, plural="usedassertions")
-"""Used assertions, for the minutes that they could be used again."""
+"""Used assertions, until they expire."""
 
 
 class BrowserLoginSpec(StoredStruct, frozen=True):
-    """A login that a browser can use again, for every client, without asking its user."""
+    """Login of a browser, valid for every client."""
 
     user: str = ""
     cookie_hash: str = ""
-    """The SHA-256 of the cookie that the browser has for it, in hex."""
+    """SHA-256 of the browser's cookie, in hex."""
     provider: str = ""
-    """The id of the provider at which the user logged in; empty for a password of ours."""
+    """Id of the provider at which the user logged in; empty for a local password."""
     authenticated: datetime | None = None
-    """When the user last proved who they are."""
+    """Time of the last authentication of the user."""
     expires: datetime | None = None
     ended: datetime | None = None
-    """Since when it is over, by logging out; it is deleted when every session that came of it has ended, too."""
+    """Time of the logout. It is deleted when every session of it has ended, too."""
 
     def is_good(self, now: datetime) -> bool:
-        """Tell whether it is neither ended nor over."""
         return self.ended is None and self.expires is not None and now < self.expires
 
 
 class BrowserLogin(Resource, frozen=True):
-    """A login in one browser. A label says of which user."""
+    """Login of one browser. A label names the user."""
 
     spec: BrowserLoginSpec = BrowserLoginSpec()
 
@@ -248,4 +243,4 @@ BROWSER_LOGIN = Kind(
     indexes=(Index(name="cookie", values=lambda login: [login.spec.cookie_hash]),),
     columns={"User": ".spec.user"},
 )
-"""Logins in browsers, found by the cookie, and by the label of their user."""
+"""Browser logins, found by the cookie, and by the label of their user."""

@@ -1,10 +1,10 @@
-"""The quota ledger as it is stored: a head for each organization, and a row for each allocation.
+"""Stored kinds of the quota ledger: a quota record for each organization, and its allocations.
 
-The head is the organization's `Quota` object, named after the organization: limits, totals and intents lie in one
-object, so that one compare-and-swap settles a race between an allocation and a lower limit. A row is an `Allocation`,
-named after the operation that took it.
+The quota record is the `Quota` object named after the organization. It has limits, totals and intents in one object, so
+that one compare-and-swap decides a race between a reservation and a lower limit. An `Allocation` is named after the
+operation that created it.
 
-The law: a total is the sum of what the intents hold and of what the living rows without an intent hold.
+Invariant: a total is the sum of the amounts of all intents, and of all active allocations without an intent.
 """
 
 from collections.abc import Iterator
@@ -17,22 +17,22 @@ from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RES
 from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
 
-KEEPS_LEDGER = f"{SHARED}/ledger"
-"""Keeps a head until nothing is held from it, even while its organization goes."""
+LEDGER_FINALIZER = f"{SHARED}/ledger"
+"""Finalizer of a quota record until nothing is counted in it."""
 
-HELD = f"{SHARED}/held"
-"""Keeps a row until it is released, whoever deletes it."""
+ALLOCATION_FINALIZER = f"{SHARED}/held"
+"""Finalizer of an allocation until it is released."""
 
 Life = Literal["unconfirmed", "confirmed", "released"]
-"""How a row stands: its owner has yet to say that it is there, it has, or nothing is held any more."""
+"""State of an allocation: its owner has yet to confirm it, has confirmed it, or it is released."""
 
 
 Action = Literal["take", "change", "release"]
-"""What is under way with a row."""
+"""Change that an intent is for."""
 
 
 class Amount(StoredStruct, frozen=True, omit_defaults=False):
-    """How much of one kind: in use for sure, and maybe in use."""
+    """Committed and reserved amount of one kind."""
 
     kind: str
     committed: int = 0
@@ -40,50 +40,49 @@ class Amount(StoredStruct, frozen=True, omit_defaults=False):
 
 
 Amounts = Annotated[tuple[Amount, ...], keyed("kind")]
-"""How much of each kind."""
+"""Amount of each kind."""
 
 
 class Limit(StoredStruct, frozen=True, omit_defaults=False):
-    """How much of one kind there may be."""
+    """Limit of one kind."""
 
     kind: str
     quantity: int
 
 
 Limits = Annotated[tuple[Limit, ...], keyed("kind")]
-"""How much of each kind there may be."""
+"""Limit of each kind."""
 
 
 class ProjectLedger(StoredStruct, frozen=True):
-    """What one project may use, beside what its organization may, and what it does use."""
+    """Limits of a project, beside those of its organization, and its usage."""
 
     project: str
     quotas: Limits = ()
     totals: Amounts = ()
     is_closed: bool = False
-    """The project goes: nothing can be held in it any more."""
+    """The project is being removed and accepts no allocations."""
 
 
 class Intent(StoredStruct, frozen=True):
-    """A change that is not settled yet: a row being taken, changed or released."""
+    """Change of an allocation that is not complete."""
 
     allocation: str
-    """The row's name."""
     project: str
     owner: str
-    """`owner_value` of what it is for."""
+    """Owner of the allocation, by `owner_value`."""
     action: Action
     holds: Amounts
-    """What the totals hold for the row while this intent is open."""
+    """Amounts that the totals have for the allocation while this intent is open."""
     deadline: datetime
     wants: Amounts = ()
-    """What a change makes of the row."""
+    """Amounts of the allocation after an update."""
     turn: int = 0
-    """In which turn of what the row is for, as `AllocationSpec` has it."""
+    """Fencing token of the change, as in `AllocationSpec`."""
 
 
 class QuotaSpec(StoredStruct, frozen=True):
-    """The head: limits, totals, and the intents in flight."""
+    """Limits, totals and open intents."""
 
     quotas: Limits = ()
     totals: Amounts = ()
@@ -92,13 +91,13 @@ class QuotaSpec(StoredStruct, frozen=True):
 
 
 class Quota(Resource, frozen=True):
-    """The head of one organization's ledger. Kinds without a limit here have that of their metadata."""
+    """Quota record of an organization. Kinds without a limit here have the default of their metadata."""
 
     spec: QuotaSpec = QuotaSpec()
 
 
 class QuotaMetadataSpec(StoredStruct, frozen=True, omit_defaults=False):
-    """What one kind of quota is, and how much of it everybody has to begin with."""
+    """Description and default limit of a quota kind."""
 
     display_name: str = ""
     description: str = ""
@@ -107,71 +106,71 @@ class QuotaMetadataSpec(StoredStruct, frozen=True, omit_defaults=False):
 
 
 class QuotaMetadata(Resource, frozen=True):
-    """One kind of quota, which is the name of this object."""
+    """Quota kind, by the name of the object."""
 
     spec: QuotaMetadataSpec = QuotaMetadataSpec()
 
 
 class AllocationSpec(StoredStruct, frozen=True):
-    """What a row holds, and from when to when."""
+    """Amounts and period of an allocation."""
 
     allocations: Amounts = ()
     life: Life = "unconfirmed"
     started: datetime | None = None
     ended: datetime | None = None
     taken_under: datetime | None = None
-    """The deadline of the intent under which it was taken, or renewed last: what it settles when it is confirmed."""
+    """Deadline of the intent under which it was last reserved or renewed; confirming it completes this intent."""
     tags: tuple[Tag, ...] = ()
     turn: int = 0
-    """The last turn of what it is for in which it was changed, or ended: who comes with an earlier one is late."""
+    """Last fencing token with which it was changed or released. Requests with an earlier one are rejected."""
 
 
 class Allocation(Resource, frozen=True):
-    """A row. Labels say who pays and what it is for. A released one stays, for those who ask what was used when.
+    """Quota used by one object. Labels name the payer and the owner. Released ones are kept as usage records.
 
-    Nobody owns it: what it is for may outlive the wish to delete its project for long, and what was used is asked for
-    when the organization is gone. While it is living its head counts it, and stays.
+    It has no owner reference: the object may outlive the request to delete its project, and usage is read after the
+    organization was deleted. While it is active, the quota record counts it and remains.
     """
 
     spec: AllocationSpec = AllocationSpec()
 
 
 def owner_value(kind: str, name: str) -> str:
-    """Return the value of the index `owner` for the rows of one owner."""
+    """Return the value of the index `owner`."""
     return f"{kind}/{name}"
 
 
 def charge_value(organization: str, kind: str) -> str:
-    """Return the value of the index `charge` for an organization's rows that hold, or held, something of a kind."""
+    """Return the value of the index `charge`: allocations of an organization with an amount of a kind."""
     return f"{organization}/{kind}"
 
 
-def _owner(row: Allocation) -> Iterator[str]:
-    if row.spec.life != "released":
-        yield owner_value(row.metadata.labels[RESOURCE_KIND], row.metadata.labels[RESOURCE_ID])
+def _owner(allocation: Allocation) -> Iterator[str]:
+    if allocation.spec.life != "released":
+        yield owner_value(allocation.metadata.labels[RESOURCE_KIND], allocation.metadata.labels[RESOURCE_ID])
 
 
-def _living(row: Allocation) -> Iterator[str]:
-    if row.spec.life != "released":
-        yield row.metadata.labels[ORGANIZATION]
-        yield row.metadata.labels[PROJECT]
+def _active(allocation: Allocation) -> Iterator[str]:
+    if allocation.spec.life != "released":
+        yield allocation.metadata.labels[ORGANIZATION]
+        yield allocation.metadata.labels[PROJECT]
 
 
-def _charge(row: Allocation) -> Iterator[str]:
-    for amount in row.spec.allocations:
-        yield charge_value(row.metadata.labels[ORGANIZATION], amount.kind)
+def _charge(allocation: Allocation) -> Iterator[str]:
+    for amount in allocation.spec.allocations:
+        yield charge_value(allocation.metadata.labels[ORGANIZATION], amount.kind)
 
 
-def _ended(row: Allocation) -> Iterator[str]:
-    if row.spec.life == "released" and row.spec.ended is not None:
-        yield row.spec.ended.date().isoformat()
+def _ended(allocation: Allocation) -> Iterator[str]:
+    if allocation.spec.life == "released" and allocation.spec.ended is not None:
+        yield allocation.spec.ended.date().isoformat()
 
 
 QUOTA_METADATA = Kind(type=QuotaMetadata, group=SHARED, version=VERSION, plural="quotametadata")
-"""The kinds of quota: those that are built in are written at each start, an operator may add others."""
+"""Quota kinds. Built-in ones are created at each start; an operator may add others."""
 
 QUOTA = Kind(type=Quota, group=SHARED, version=VERSION, plural="quotas")
-"""Heads, named after their organizations."""
+"""Quota records, named after their organizations."""
 
 ALLOCATION = Kind(
     type=Allocation,
@@ -180,12 +179,12 @@ ALLOCATION = Kind(
     plural="allocations",
     indexes=(
         Index(name="owner", values=_owner),
-        Index(name="living", values=_living),
+        Index(name="living", values=_active),
         Index(name="charge", values=_charge),
         Index(name="ended", values=_ended),
     ),
     unindexed=UNINDEXED | {RESOURCE_ID, RESOURCE_KIND},
     columns={"Life": ".spec.life"},
 )
-"""Rows. Living ones are found by what they are for, and by organization or project; released ones by the day they
-ended; all by what they charge."""
+"""Allocations. Active ones are indexed by owner, organization and project; released ones by the day of their end; all
+by their quota kinds."""

@@ -1,4 +1,4 @@
-"""Roles as they are stored: what they allow everywhere, in an organization, and in a project."""
+"""Stored roles: permissions globally, in an organization, and in a project."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from remuda.store.objects import Resource, StoredStruct
 
 
 class Grant(StoredStruct, frozen=True):
-    """What may be done to one endpoint."""
+    """Permitted operations of an endpoint."""
 
     name: str
     operations: tuple[Verb, ...] = ()
@@ -20,7 +20,7 @@ Grants = Annotated[tuple[Grant, ...], keyed("name")]
 
 
 class RoleScopes(StoredStruct, frozen=True, rename={"everywhere": "global"}):
-    """What a role allows, by where."""
+    """Permissions of a role, by scope."""
 
     everywhere: Grants = ()
     organization: Grants = ()
@@ -28,16 +28,16 @@ class RoleScopes(StoredStruct, frozen=True, rename={"everywhere": "global"}):
 
 
 class RoleSpec(StoredStruct, frozen=True):
-    """What a role is."""
+    """Spec of a role."""
 
     protected: bool = False
-    """It is for the configuration to give: nobody lists it or puts it into a group."""
+    """Only the configuration binds it: it is not listed and cannot be assigned to groups."""
     scopes: RoleScopes = RoleScopes()
     tags: tuple[Tag, ...] = ()
 
 
 class Role(Resource, frozen=True):
-    """A named set of rights."""
+    """Named set of permissions."""
 
     spec: RoleSpec = RoleSpec()
 
@@ -49,4 +49,4 @@ ROLE = Kind(
     plural="roles",
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
-"""Roles: those that are built in are written at each start, an operator may add others."""
+"""Roles. Built-in ones are written at each start; an operator may add others."""

@@ -1,12 +1,10 @@
-"""Organizations and projects as they are stored.
+"""Stored organizations, projects and domains, and the bootstrap record.
 
-An organization owns everything in it. A project is kept by what refers to it: other services through references,
-which are finalizers, and quota rows through the finalizer of its controller.
+An organization owns everything in it. A project is protected by references of other services, which are finalizers, and
+by allocations, through the finalizer of its controller.
 
-What an organization says about its domain is a wish. Who has the domain is told by the `Domain` object of that name, of
-which there can be only one, whoever else wishes for it at the same moment.
-
-That the first start has happened, so that it happens once in the life of a store.
+The domain in an organization's spec is a request. The owner of a domain is the organization of the `Domain` object of
+that name, of which there can be only one.
 """
 
 from collections.abc import Iterator
@@ -23,24 +21,24 @@ from remuda.kernel.text import folded
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
-IN_CARE = f"{SHARED}/in-care"
-"""Keeps an organization or a project until its controller has seen that nothing needs it any more."""
+CONTROLLER_FINALIZER = f"{SHARED}/in-care"
+"""Finalizer of an organization or a project until its controller has seen that nothing uses it."""
 
 
 class GoogleOptions(StoredStruct, frozen=True):
-    """What only a Google provider asks for."""
+    """Options of a Google provider."""
 
     customer_id: str = ""
 
 
 class ProviderOptions(StoredStruct, frozen=True):
-    """What some providers ask for beside what all do."""
+    """Options of some providers."""
 
     google: GoogleOptions | None = None
 
 
 class OrganizationSpec(StoredStruct, frozen=True):
-    """What is wanted of an organization. With a domain, whoever has an address there logs in at its provider."""
+    """Desired organization. Users with an address in its domain log in at its provider."""
 
     domain: str = ""
     provider_scope: Literal["", "global", "organization"] = ""
@@ -51,16 +49,16 @@ class OrganizationSpec(StoredStruct, frozen=True):
 
 
 class TenancyStatus(StoredStruct, frozen=True):
-    """What controllers say about an organization or a project."""
+    """Status of an organization or a project."""
 
     conditions: Annotated[tuple[Condition, ...], keyed("type")] = ()
     observed_generation: int = 0
     namespace: str = ""
-    """Where an existing cluster keeps what belongs to it; ours is one flat space, so this stays empty."""
+    """Namespace in existing clusters; always empty here."""
 
 
 class Organization(Resource, frozen=True):
-    """A tenant."""
+    """Tenant."""
 
     spec: OrganizationSpec = OrganizationSpec()
     status: TenancyStatus = TenancyStatus()
@@ -70,24 +68,24 @@ _DOMAINS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c03"
 
 
 def domain_id(domain: str) -> str:
-    """Return the name of the object that stands for a domain."""
+    """Return the name of the `Domain` object of a domain."""
     return derived_id(_DOMAINS, folded(domain))
 
 
 class DomainSpec(StoredStruct, frozen=True):
-    """Which domain it is."""
+    """Spec of a domain."""
 
     domain: str = ""
 
 
 class Domain(Resource, frozen=True):
-    """A domain that an organization has; a label says which. Whoever logs in from there logs in at its provider."""
+    """Domain of an organization, named by a label. Users with an address there log in at its provider."""
 
     spec: DomainSpec = DomainSpec()
 
 
 class ProjectSpec(StoredStruct, frozen=True):
-    """What is wanted of a project: which groups have the rights in it that their roles give in projects."""
+    """Desired project, with the groups whose roles apply in it."""
 
     group_ids: tuple[str, ...] = msgspec.field(default=(), name="groupIDs")
     pause: bool = False
@@ -95,13 +93,13 @@ class ProjectSpec(StoredStruct, frozen=True):
 
 
 class Project(Resource, frozen=True):
-    """A part of an organization in which things are made."""
+    """Part of an organization in which resources are created."""
 
     spec: ProjectSpec = ProjectSpec()
     status: TenancyStatus = TenancyStatus()
 
 
-def _wanted_domain(organization: Organization) -> Iterator[str]:
+def _desired_domain(organization: Organization) -> Iterator[str]:
     if organization.spec.domain:
         yield folded(organization.spec.domain)
 
@@ -117,13 +115,13 @@ ORGANIZATION = Kind(
     version=VERSION,
     plural="organizations",
     references=(Reference(target=f"oauth2providers.{SHARED}", names=_provider),),
-    indexes=(Index(name="domain", values=_wanted_domain),),
+    indexes=(Index(name="domain", values=_desired_domain),),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
-"""Organizations, found by the domain that they wish for. The provider of a domain cannot go before the wish does."""
+"""Organizations, found by the domain that they request. A reference protects the provider of the domain."""
 
 DOMAIN = Kind(type=Domain, group=OURS, version=VERSION, plural="domains", columns={"Domain": ".spec.domain"})
-"""Domains, named by `domain_id` and owned by the organization that has them."""
+"""Domains, named by `domain_id` and owned by their organization."""
 
 PROJECT = Kind(
     type=Project,
@@ -133,11 +131,11 @@ PROJECT = Kind(
     indexes=(Index(name="group", values=lambda project: project.spec.group_ids),),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
-"""Projects, found by the groups that have rights in them."""
+"""Projects, found by the groups that have permissions in them."""
 
 
 class BootstrapSpec(StoredStruct, frozen=True):
-    """What is made at the first start, by id: whichever of it is there after a crash is not made again."""
+    """Ids of the objects that the first start creates, so that a repeated start finds them."""
 
     organization: str = ""
     project: str = ""
@@ -147,18 +145,17 @@ class BootstrapSpec(StoredStruct, frozen=True):
 
 
 class BootstrapStatus(StoredStruct, frozen=True):
-    """How far it has come."""
+    """Progress of the bootstrap."""
 
     finished: datetime | None = None
-    """When everything was made and told. From then on nothing of it is ever made again, whoever removes it."""
+    """Time at which everything was created and reported. Afterwards nothing of it is created again."""
 
 
 class Bootstrap(Resource, frozen=True):
-    """The first start of this store; there is one such object."""
+    """Record of the first start; a store has one."""
 
     spec: BootstrapSpec = BootstrapSpec()
     status: BootstrapStatus = BootstrapStatus()
 
 
 BOOTSTRAP = Kind(type=Bootstrap, group=OURS, version=VERSION, plural="bootstraps")
-"""The record of the first start."""

@@ -1,4 +1,4 @@
-"""What tokens leave behind: the keys that sign them, sessions, and what was revoked before its time."""
+"""Stored signing keys, sessions and revocations."""
 
 from datetime import datetime
 
@@ -9,75 +9,74 @@ from remuda.store.objects import Resource, StoredStruct
 
 
 class PrivateKey(StoredStruct, frozen=True):
-    """A key pair that signs, will soon, or did: which, follows from when it and the others were made."""
+    """Signing key pair. Its role follows from the creation times of all keys."""
 
     pem: Secret
     created: datetime | None = None
 
 
 class SigningKeySpec(StoredStruct, frozen=True):
-    """All key pairs, the newest first. An older one stays for as long as a token of its can be alive."""
+    """All key pairs, the newest first. An older one is kept while a token signed with it can be valid."""
 
     private_keys: tuple[PrivateKey, ...] = ()
 
 
 class SigningKey(Resource, frozen=True):
-    """The keys of this system; there is one such object."""
+    """Signing keys of this system; there is one such object."""
 
     spec: SigningKeySpec = SigningKeySpec()
 
 
 class SessionSpec(StoredStruct, frozen=True):
-    """One login: who, through which client, and which refresh token is good for the next pair."""
+    """Login of a user through a client, with its valid refresh token."""
 
     user: str = ""
     client: str = ""
     provider: str = ""
-    """The id of the provider at which the user logged in; empty for a password of ours."""
+    """Id of the provider at which the user logged in; empty for a local password."""
     organization: str = ""
-    """The organization whose own provider that is: what one organization vouches for is good nowhere else."""
+    """Organization whose own provider that is: the session is valid in it only."""
     scope: str = ""
     authenticated: datetime | None = None
-    """When the user last proved who they are; refreshing does not move it."""
+    """Time of the last authentication of the user; refreshing does not change it."""
     expires: datetime | None = None
-    """When even refreshing ends."""
+    """Time after which it cannot be refreshed."""
     refresh_hash: str = ""
-    """The SHA-256 of the refresh token that is good, in hex."""
+    """SHA-256 of the valid refresh token, in hex."""
     family_hash: str = ""
-    """The SHA-256 of what all its refresh tokens have in common: whoever shows another one of the family has stolen it,
-    or was stolen from, and the session ends. (So no list of the earlier ones is kept, which would only grow.)"""
+    """SHA-256 of the part that all its refresh tokens have in common. Another token of the family was stolen or reused,
+    and ends the session, so no list of earlier ones is needed."""
     code: str = ""
-    """The name of the authorization code that it began with."""
+    """Name of the authorization code that it began with."""
     login: str = ""
-    """The browser login that it came of (from its code): logging out there ends it."""
+    """Browser login of its code: a logout there ends it."""
     refreshed: datetime | None = None
-    """When its refresh token was last used."""
+    """Time at which its refresh token was last used."""
     ended: datetime | None = None
-    """Since when it is over: by logging out, or because one of its secrets was used twice."""
+    """Time of its end: by a logout, or because a secret was used twice."""
 
 
 class Session(Resource, frozen=True):
-    """A login, named by the `sid` of its tokens. A label says of which user."""
+    """Login, named by the `sid` of its tokens. A label names the user."""
 
     spec: SessionSpec = SessionSpec()
 
 
 class RevocationSpec(StoredStruct, frozen=True):
-    """A token id (`jti`) or session id (`sid`) that is not to be believed any more."""
+    """Revoked token id (`jti`) or session id (`sid`)."""
 
     revoked: str = ""
     expires: datetime | None = None
-    """When no token of that id can be alive any more, so that this can be forgotten."""
+    """Time after which no token with this id is valid anyway."""
 
 
 class Revocation(Resource, frozen=True):
-    """One thing that was revoked. Services in other processes watch these."""
+    """Revoked token or session. Services in other processes watch these."""
 
     spec: RevocationSpec = RevocationSpec()
 
 
 SIGNING_KEY = Kind(type=SigningKey, group=SHARED, version=VERSION, plural="signingkeys")
-"""Signing keys."""
 
 SESSION = Kind(
     type=Session,

@@ -1,13 +1,10 @@
-"""Users, memberships, service accounts and groups as they are stored.
+"""Stored users, memberships, service accounts and groups.
 
-A user is one for the whole system and is known by its subject, an e-mail address; its id is derived from the subject,
-so there cannot be two. A membership is a user in one organization. Who is in a group is written in the group alone.
+A user is global and identified by its subject, an e-mail address, from which its id is derived. A membership is a user
+in one organization. Group members are stored in the group only.
 
-What operations have in hand of users, service accounts and groups.
-
-To change a user or a service account together with its groups takes several writes, which an operation holds together.
-A `Claim` on the object says which operation has it in hand, and what to put back; a `Mark` in a group says the same of
-one member there.
+An operation that changes a user or a service account together with its groups needs several writes. A `Claim` on the
+object names the operation that has locked it, with the state to restore; a `Mark` in a group does so for one member.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +23,7 @@ from remuda.store.objects import Resource, StoredStruct
 
 
 class Before(StoredStruct, frozen=True):
-    """What an operation puts back if it is undone."""
+    """State that a rollback restores."""
 
     name: str = ""
     annotations: Mapping[str, str] = {}
@@ -35,42 +32,41 @@ class Before(StoredStruct, frozen=True):
 
 
 class Claim(StoredStruct, frozen=True):
-    """The operation that last had an object in hand, and still has it while it is open."""
+    """Operation that last locked an object; it is locked while the operation is open."""
 
     operation: str
     before: Before | None = None
-    """None if the operation made the object."""
+    """None if the operation created the object."""
 
 
 class Mark(StoredStruct, frozen=True):
-    """What an operation did to one member of a group, for as long as nobody else decides about the group's members."""
+    """Change of an operation to one member of a group, until another request decides about the members."""
 
     member: str
-    """The value of the index `member`."""
+    """Value of the index `member`."""
     operation: str
     was_in: bool = False
-    """It was in the group before."""
+    """Whether the member was in the group before."""
 
 
-KEEPS_ACCOUNT = f"{SHARED}/tokens"
-"""Keeps a deleted service account until its tokens are revoked."""
+TOKENS_FINALIZER = f"{SHARED}/tokens"
+"""Finalizer of a service account until its tokens are revoked."""
 
 _USERS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c01"
 _MEMBERSHIPS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c02"
 
 
 def user_id(subject: str) -> str:
-    """Return the id of the user with this subject. Two addresses that differ only in case are one person's."""
+    """Return the id of the user with this subject, regardless of case."""
     return derived_id(_USERS, folded(subject.strip()))
 
 
 def membership_id(organization: str, user: str) -> str:
-    """Return the id of a user's membership in an organization."""
     return derived_id(_MEMBERSHIPS, f"{organization}/{user}")
 
 
 class LastLogin(StoredStruct, frozen=True):
-    """When a user last logged in through a client. The tokens are in the session of that name, as hashes."""
+    """Last login of a user through a client. The tokens are in the session of that name, as hashes."""
 
     client_id: str = msgspec.field(name="clientID")
     authorization_code_id: str = msgspec.field(name="authorizationCodeID")
@@ -80,30 +76,30 @@ class LastLogin(StoredStruct, frozen=True):
 
 
 class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
-    """A person."""
+    """Spec of a user."""
 
     subject: str = ""
     state: UserState = "active"
     tags: tuple[Tag, ...] = ()
     makers: tuple[str, ...] = ()
-    """The operation that made it, and those that built on it before that one was done: the last of them to be undone
-    removes it."""
+    """Operation that created the user, and those that needed it before that one was done: the last of them to be rolled
+    back removes it."""
     sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
 
 
 class User(Resource, frozen=True):
-    """A person, for the whole system."""
+    """Global user."""
 
     spec: UserSpec = UserSpec()
 
     @property
     def is_active(self) -> bool:
-        """Whether it may log in, and what it did before still counts."""
+        """Whether the user may log in and its sessions are valid."""
         return self.spec.state == "active" and not self.is_deleting
 
 
 class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
-    """How a user stands in an organization."""
+    """State of a user in an organization."""
 
     state: UserState = "active"
     tags: tuple[Tag, ...] = ()
@@ -111,41 +107,41 @@ class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
 
 
 class OrganizationUser(Resource, frozen=True):
-    """A membership. Labels say of whom and where."""
+    """Membership. Labels name the user and the organization."""
 
     spec: OrganizationUserSpec = OrganizationUserSpec()
 
 
 class ReplacedToken(StoredStruct, frozen=True):
-    """A token in whose place came another one."""
+    """Token that was replaced by another."""
 
     id: str
-    """Its `jti`."""
+    """The `jti`."""
     expires: datetime
 
 
 class ServiceAccountSpec(StoredStruct, frozen=True, omit_defaults=False):
-    """An account for automation, with the one token that is good for it."""
+    """Account for automation with one valid token."""
 
     access_token: str = ""
-    """The SHA-256 of the token, in hex: the token itself is shown once and not kept."""
+    """SHA-256 of the token, in hex. The token itself is shown once and not stored."""
     token_id: str = ""
     """The `jti` of the token, by which it is revoked."""
     expiry: datetime | None = None
     replaced: tuple[ReplacedToken, ...] = ()
-    """Earlier tokens that are yet to be revoked for processes that do not see this object."""
+    """Former tokens that have yet to be revoked for processes that do not read this object."""
     tags: tuple[Tag, ...] = ()
     claim: Claim | None = None
 
 
 class ServiceAccount(Resource, frozen=True):
-    """An account for automation."""
+    """Account for automation."""
 
     spec: ServiceAccountSpec = ServiceAccountSpec()
 
 
 class Subject(StoredStruct, frozen=True, omit_defaults=False):
-    """A user of some issuer; ours has the empty name."""
+    """User of an issuer; ours has the empty name."""
 
     id: str = msgspec.field(name="ID")
     issuer: str = ""
@@ -153,7 +149,7 @@ class Subject(StoredStruct, frozen=True, omit_defaults=False):
 
 
 class GroupSpec(StoredStruct, frozen=True):
-    """Who has which roles. `user_ids` are memberships; `subjects` are the same people, and those of other issuers."""
+    """Roles and members. `user_ids` are memberships; `subjects` are the same users, and those of other issuers."""
 
     role_ids: tuple[str, ...] = msgspec.field(default=(), name="roleIDs")
     service_account_ids: tuple[str, ...] = msgspec.field(default=(), name="serviceAccountIDs")
@@ -164,13 +160,13 @@ class GroupSpec(StoredStruct, frozen=True):
 
 
 class Group(Resource, frozen=True):
-    """People and service accounts with the same roles."""
+    """Users and service accounts with the same roles."""
 
     spec: GroupSpec = GroupSpec()
 
 
 def user_member(membership: str) -> str:
-    """Return the value of the index `member` for a user of ours, by membership."""
+    """Return the value of the index `member` for a local user, by membership."""
     return f"user/{membership}"
 
 
@@ -197,7 +193,6 @@ USER = Kind(
     plural="users",
     columns={"Subject": ".spec.subject", "State": ".spec.state"},
 )
-"""Users."""
 
 ORGANIZATION_USER = Kind(
     type=OrganizationUser,
@@ -209,7 +204,7 @@ ORGANIZATION_USER = Kind(
     ),
     columns={"State": ".spec.state"},
 )
-"""Memberships, found by the labels of organization and user. Nobody is left without its user record."""
+"""Memberships, found by the labels of organization and user. A reference protects the user."""
 
 SERVICE_ACCOUNT = Kind(
     type=ServiceAccount,
@@ -218,7 +213,6 @@ SERVICE_ACCOUNT = Kind(
     plural="serviceaccounts",
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name", "Expiry": ".spec.expiry"},
 )
-"""Service accounts."""
 
 GROUP = Kind(
     type=Group,
@@ -231,4 +225,4 @@ GROUP = Kind(
     ),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
-"""Groups, found by who is in them, and by the operations that changed that."""
+"""Groups, found by their members, and by the operations that changed these."""

@@ -31,7 +31,7 @@ from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, 
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import AccountForm, PasswordForm, PasswordLinkRead
-from remuda.identity.lookups import organizations_to_tell
+from remuda.identity.lookups import audited_organizations
 from remuda.identity.names import permission
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.rbac.acl import Bindings
@@ -215,7 +215,7 @@ class PasswordPages:
 
     async def _link_records(self, context: Context, user: User) -> Sequence[Record]:
         """Tell the organizations that the user is a member of, and the system, which comes last: failures are its."""
-        told = [*await organizations_to_tell(self.store, user), None]
+        told = [*await audited_organizations(self.store, user), None]
         witnessed = (context.audit(PASSWORD.plural, user.name, organization=each) for each in told)
         return [record for records in witnessed for record in records]
 

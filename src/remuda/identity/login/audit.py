@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.identity.kinds.users import USER, User
 from remuda.identity.login.browser_state import BrowserRequest
-from remuda.identity.lookups import organizations_to_tell
+from remuda.identity.lookups import audited_organizations
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record
 
@@ -39,7 +39,7 @@ class Records:
         await self.log.append([_record(visit, user, _UNKNOWN_CALLER)])
 
     async def _told(self, visit: BrowserRequest, user: User, status: int) -> Sequence[Record]:
-        organizations: Sequence[str | None] = await organizations_to_tell(self.store, user) or [None]
+        organizations: Sequence[str | None] = await audited_organizations(self.store, user) or [None]
         return [_record(visit, user, status, organization) for organization in organizations]
 
 

@@ -157,7 +157,7 @@ class Viewers:
         organization = await organization_vouching(self.store, known.login.spec.provider)
         standing = await self.permissions.of_user(known.user)
         if organization:
-            standing = standing.only_in(organization)
+            standing = standing.restricted_to(organization)
         return Principal(
             subject=known.user.spec.subject,
             type="user",

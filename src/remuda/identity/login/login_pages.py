@@ -252,7 +252,7 @@ class LoginPages:
         if query.error or not query.code:
             raise OAuthError("access_denied", "the provider has not let you in")
         email = await self.federation.arrival(provider, ticket, code=query.code, issuer=query.iss)
-        user = await find(self.store, User, user_id(email), marked=False)
+        user = await find(self.store, User, user_id(email), include_deleting=False)
         if user is None:
             raise OAuthError("access_denied", "user not found")
         await self.providers.check_vouching(provider, user)

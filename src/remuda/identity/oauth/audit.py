@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.identity.kinds.tokens import REVOCATION, SESSION, Session
 from remuda.identity.kinds.users import User
-from remuda.identity.lookups import organizations_to_tell
+from remuda.identity.lookups import audited_organizations
 from remuda.identity.tokens.jwt import Claims
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -56,7 +56,7 @@ class Records:
         user = await find(self.store, User, name)
         if user is None:  # it is being deleted, and everything of its with it
             return [self._record(name, target, client, status, None)]
-        told: Sequence[str | None] = await organizations_to_tell(self.store, user) or [None]
+        told: Sequence[str | None] = await audited_organizations(self.store, user) or [None]
         return [self._record(user.spec.subject, target, client, status, each) for each in told]
 
     def _record(self, subject: str, target: AuditTarget, client: str, status: int, organization: str | None) -> Record:

@@ -112,7 +112,7 @@ class Assertions:
         account = self.settings.system_accounts.get(sender)
         if account is not None:
             return load_public_key(account.public_key) if account.public_key else None
-        client = await find(self.store, OAuth2Client, sender, marked=False)
+        client = await find(self.store, OAuth2Client, sender, include_deleting=False)
         return load_public_key(client.spec.public_key) if client is not None and client.spec.public_key else None
 
     def _is_for_us(self, said: _Said) -> bool:
@@ -224,7 +224,7 @@ class Clients:
 
     async def find(self, client_id: str) -> OAuth2Client | None:
         """Return the client with this id, or None."""
-        return await find(self.store, OAuth2Client, client_id, marked=False)
+        return await find(self.store, OAuth2Client, client_id, include_deleting=False)
 
     async def called(self, client_id: str) -> str:
         """Return what people call the client with this id; the id itself if it is gone."""

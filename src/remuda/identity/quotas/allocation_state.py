@@ -1,14 +1,12 @@
-"""Rows, and what becomes of them: names and pure transitions."""
+"""Names and pure transitions of allocations."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import msgspec
 from msgspec.structs import replace
 
-from remuda.identity.kinds.quotas import HELD, Allocation, AllocationSpec, Amounts, Intent, owner_value
+from remuda.identity.kinds.quotas import ALLOCATION_FINALIZER, Allocation, AllocationSpec, Amounts, Intent, owner_value
 from remuda.kernel.errors import AlreadyExists, KeyReused, RemudaError
-from remuda.kernel.ids import derived_id
 from remuda.resources.conventions import (
     MODIFIED,
     NAME,
@@ -22,64 +20,59 @@ from remuda.resources.conventions import (
 )
 from remuda.store.objects import Metadata
 
-_ROWS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
 _INSTANT = timedelta(microseconds=1)
 
 
-class Released(AlreadyExists):
-    """Raised when an operation asks for what it has given back, or did not confirm in time."""
+class AllocationReleased(AlreadyExists):
+    """Raised when an operation requests an allocation that it released, or did not confirm in time."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Allocation", name)
         RemudaError.__init__(
-            self, f"The allocation {name} was released: renew it, or ask for another under a new Idempotency-Key."
+            self, f"The allocation {name} was released: renew it, or request another with a new Idempotency-Key."
         )
 
 
-def allocation_id(subject: str, operation: str) -> str:
-    """Return the name of the row that an operation of somebody takes.
+def owner_of(allocation: Allocation) -> str:
+    """Return the object that an allocation is for, as the index `owner` has it."""
+    return owner_value(allocation.metadata.labels[RESOURCE_KIND], allocation.metadata.labels[RESOURCE_ID])
 
-    The operation is the caller's Idempotency-Key, so whoever recorded it finds its row without being told.
+
+def is_active(allocation: Allocation) -> bool:
+    return allocation.spec.life != "released"
+
+
+def same_operation(found: Allocation, requested: Allocation) -> Allocation:
+    """Return the allocation found under the name of a new one, if the same operation created it and it is active.
+
+    An allocation that was updated since is still the same one, whatever its amounts.
     """
-    return derived_id(_ROWS, msgspec.json.encode((subject, operation)).decode())
-
-
-def owner_of(row: Allocation) -> str:
-    """Return what a row is for, as the index `owner` has it."""
-    return owner_value(row.metadata.labels[RESOURCE_KIND], row.metadata.labels[RESOURCE_ID])
-
-
-def is_living(row: Allocation) -> bool:
-    """Tell whether a row holds something."""
-    return row.spec.life != "released"
-
-
-def same_operation(found: Allocation, wanted: Allocation) -> Allocation:
-    """Return the row that was found under the name of a new one, if the same operation made it and it is living.
-
-    One that was changed since is the same one still, whatever it holds now.
-    """
-    places = [(organization_of(row), project_of(row), owner_of(row)) for row in (found, wanted)]
-    if places[0] != places[1]:
+    identities = [
+        (organization_of(allocation), project_of(allocation), owner_of(allocation)) for allocation in (found, requested)
+    ]
+    if identities[0] != identities[1]:
         raise KeyReused
-    if not is_living(found):
-        raise Released(found.name)
-    if MODIFIED not in found.metadata.annotations and found.spec.allocations != wanted.spec.allocations:
+    if not is_active(found):
+        raise AllocationReleased(found.name)
+    if MODIFIED not in found.metadata.annotations and found.spec.allocations != requested.spec.allocations:
         raise KeyReused
     return found
 
 
-def held_under(row: Allocation, intent: Intent, now: datetime) -> Allocation:
-    """Return a new row as it is stored: it stays until it is released. Nobody owns it, since usage outlives everybody.
+def reserved_under(allocation: Allocation, intent: Intent, now: datetime) -> Allocation:
+    """Return a new allocation as it is stored: with a finalizer until it is released.
 
-    While it is living its head stays, and so does the organization.
+    It has no owner reference, because usage records outlive all objects. While it is active, its quota record remains,
+    and so does the organization.
     """
-    metadata = replace(row.metadata, finalizers=(HELD,))
-    return replace(row, metadata=metadata, spec=replace(row.spec, started=now, taken_under=intent.deadline))
+    metadata = replace(allocation.metadata, finalizers=(ALLOCATION_FINALIZER,))
+    return replace(
+        allocation, metadata=metadata, spec=replace(allocation.spec, started=now, taken_under=intent.deadline)
+    )
 
 
-def bar(intent: Intent, organization: str, now: datetime) -> Allocation:
-    """Return a row that takes the name of one that was never made, so that nobody who was asleep can make it."""
+def tombstone(intent: Intent, organization: str, now: datetime) -> Allocation:
+    """Return a released allocation in place of one that was never created, so that a late writer cannot create it."""
     kind, _, name = intent.owner.partition("/")
     labels = {
         ORGANIZATION: organization,
@@ -92,75 +85,73 @@ def bar(intent: Intent, organization: str, now: datetime) -> Allocation:
     return Allocation(metadata=metadata, spec=AllocationSpec(allocations=intent.holds, life="released", ended=now))
 
 
-def confirmed(row: Allocation) -> Allocation:
-    """Return a row whose owner has said that it is there."""
-    return replace(row, spec=replace(row.spec, life="confirmed"))
+def confirmed(allocation: Allocation) -> Allocation:
+    return replace(allocation, spec=replace(allocation.spec, life="confirmed"))
 
 
-def with_amounts(row: Allocation, amounts: Amounts) -> Allocation:
-    """Return a row that holds this much."""
-    return replace(row, spec=replace(row.spec, allocations=amounts))
+def with_amounts(allocation: Allocation, amounts: Amounts) -> Allocation:
+    return replace(allocation, spec=replace(allocation.spec, allocations=amounts))
 
 
-def turned(row: Allocation, turn: int) -> Allocation:
-    """Return a row that was changed, or ended, in this turn or a later one."""
-    return replace(row, spec=replace(row.spec, turn=max(row.spec.turn, turn)))
+def with_fencing_token(allocation: Allocation, turn: int) -> Allocation:
+    """Return an allocation that was changed or released with this fencing token or a later one."""
+    return replace(allocation, spec=replace(allocation.spec, turn=max(allocation.spec.turn, turn)))
 
 
-def has_ended(row: Allocation, turn: int) -> bool:
-    """Tell whether a row holds nothing any more, and will not in an earlier turn than this one."""
-    return not is_living(row) and row.spec.turn >= turn
+def is_released_for(allocation: Allocation, turn: int) -> bool:
+    """Return whether an allocation is released, and cannot be renewed with a fencing token before this one."""
+    return not is_active(allocation) and allocation.spec.turn >= turn
 
 
-def released(row: Allocation, now: datetime) -> Allocation:
-    """Return a row that holds nothing any more.
+def released(allocation: Allocation, now: datetime) -> Allocation:
+    """Return a released allocation.
 
-    One that was released before is another one all the same, so that whoever was about to renew it notices.
+    One that was released before gets another end, so that a concurrent renewal conflicts.
     """
-    ended = now if row.spec.ended is None else max(now, row.spec.ended + _INSTANT)
-    finalizers = tuple(each for each in row.metadata.finalizers if each != HELD)
-    metadata = replace(row.metadata, finalizers=finalizers)
-    return replace(row, metadata=metadata, spec=replace(row.spec, life="released", ended=ended))
+    ended = now if allocation.spec.ended is None else max(now, allocation.spec.ended + _INSTANT)
+    finalizers = tuple(each for each in allocation.metadata.finalizers if each != ALLOCATION_FINALIZER)
+    metadata = replace(allocation.metadata, finalizers=finalizers)
+    return replace(allocation, metadata=metadata, spec=replace(allocation.spec, life="released", ended=ended))
 
 
-def renewed(row: Allocation, intent: Intent, now: datetime) -> Allocation:
-    """Return a row that holds again what it held. What it is for was there all the time, so it began when it did."""
-    metadata = replace(row.metadata, finalizers=(*row.metadata.finalizers, HELD))
-    started, under = row.spec.started or now, intent.deadline
-    spec = replace(row.spec, life="unconfirmed", started=started, ended=None, taken_under=under)
-    return replace(row, metadata=metadata, spec=spec)
+def renewed(allocation: Allocation, intent: Intent, now: datetime) -> Allocation:
+    """Return an allocation that is active again with its former amounts. Its start does not change."""
+    metadata = replace(allocation.metadata, finalizers=(*allocation.metadata.finalizers, ALLOCATION_FINALIZER))
+    started, previous = allocation.spec.started or now, intent.deadline
+    spec = replace(allocation.spec, life="unconfirmed", started=started, ended=None, taken_under=previous)
+    return replace(allocation, metadata=metadata, spec=spec)
 
 
-def kept(row: Allocation, intent: Intent) -> Allocation:
-    """Return a row whose owner has said that it is there since this intent to release it.
+def retained(allocation: Allocation, intent: Intent) -> Allocation:
+    """Return an allocation that was confirmed while this intent to release it was open.
 
-    It is another one by that, so whoever is about to release it, or was and fell asleep, notices.
+    The write changes its version, so that a concurrent or late release conflicts.
     """
-    return replace(row, spec=replace(row.spec, taken_under=intent.deadline))
+    return replace(allocation, spec=replace(allocation.spec, taken_under=intent.deadline))
 
 
-def is_confirmed_under(row: Allocation, intent: Intent) -> bool:
-    """Tell whether a row was confirmed since this intent: one that was confirmed, released and renewed was not."""
-    is_same = row.spec.taken_under == intent.deadline
-    return is_same and intent.action != "change" and row.spec.life == "confirmed"
+def is_confirmed_under(allocation: Allocation, intent: Intent) -> bool:
+    """Return whether an allocation was confirmed since this intent; one confirmed, released and renewed was not."""
+    is_same = allocation.spec.taken_under == intent.deadline
+    return is_same and intent.action != "change" and allocation.spec.life == "confirmed"
 
 
-def deadline_after(row: Allocation, due: datetime) -> datetime:
-    """Return when the next intent about a row ends: no two do so at once, since that is what they are told apart by."""
-    under = row.spec.taken_under
-    return due if under is None else max(due, under + _INSTANT)
+def deadline_after(allocation: Allocation, due: datetime) -> datetime:
+    """Return the deadline of the next intent of an allocation. It is unique, since it identifies the intent."""
+    previous = allocation.spec.taken_under
+    return due if previous is None else max(due, previous + _INSTANT)
 
 
-def charging(kind: str | None) -> Callable[[Allocation], bool] | None:
-    """Return what tells whether a row holds something of a kind; nothing if any will do."""
+def uses_kind(kind: str | None) -> Callable[[Allocation], bool] | None:
+    """Return a filter of allocations with an amount of a kind, or None for all kinds."""
     if kind is None:
         return None
-    return lambda row: any(amount.kind == kind for amount in row.spec.allocations)
+    return lambda allocation: any(amount.kind == kind for amount in allocation.spec.allocations)
 
 
-def was_held(row: Allocation, since: datetime | None, until: datetime | None) -> bool:
-    """Tell whether a row held something at some time in a period, which includes neither of its ends but a moment."""
-    started, ended = row.spec.started, row.spec.ended
+def was_active(allocation: Allocation, since: datetime | None, until: datetime | None) -> bool:
+    """Return whether an allocation was active in a period that excludes both ends, or at a moment."""
+    started, ended = allocation.spec.started, allocation.spec.ended
     if started is None:
         return False
     if since is not None and since == until:

@@ -1,9 +1,7 @@
-"""What looks after the ledger: intents whose time is over, heads that go, what is left of projects that went.
+"""Controller of quota records, and retention of released allocations.
 
-Forgets rows that were released so long ago that nobody may ask for them any more.
-
-They are found by the day on which they ended. A name that was taken to keep late writers out is among them, so nothing
-is forgotten within a day, whatever an operator says.
+The controller completes expired intents, removes the entries of deleted projects, and removes the finalizer of the
+record of a deleted organization.
 """
 
 from collections.abc import Sequence
@@ -13,10 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.quotas import KEEPS_LEDGER, Allocation, Quota
+from remuda.identity.kinds.quotas import LEDGER_FINALIZER, Allocation, Quota
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.ledger import Ledger
-from remuda.identity.quotas.quota_state import forgotten
+from remuda.identity.quotas.quota_state import without_project
 from remuda.identity.quotas.writer import Apply
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OwnerRejected
@@ -29,81 +27,81 @@ from remuda.resources.conventions import organization_of
 from remuda.resources.crud import exists
 from remuda.store.contract import Store
 
-_A_WHILE_S = 10.0
-"""The head has an event when a row is released, but that may be seen before the row's own."""
+_RETRY_S = 10.0
+"""The event of a record may arrive before that of its allocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerController:
-    """Looks after one head at a time."""
+    """Reconciles one quota record."""
 
     store: Store
     clock: Clock
     ledger: Ledger
 
     async def __call__(self, key: str, run: ReconcileContext) -> Result:
-        """Do one thing, if there is one to do."""
+        """Do one step, if there is one."""
         try:
-            return await self._look_after(await self.store.get(Quota, key), run)
-        except (NotFound, OwnerRejected):  # it is gone, or went in this very moment, with its organization
+            return await self._reconcile(await self.store.get(Quota, key), run)
+        except (NotFound, OwnerRejected):  # the record was removed with its organization
             return Done()
 
-    async def _look_after(self, head: Quota, run: ReconcileContext) -> Result:
-        if await self._closes(head, run) or await self._forgets(head, run):
+    async def _reconcile(self, record: Quota, run: ReconcileContext) -> Result:
+        if await self._expire_next(record, run) or await self._remove_deleted_project(record, run):
             return Requeue(0)
-        if head.is_deleting and not head.spec.totals and not head.spec.intents:
-            await self._let_go(head, run)
+        if record.is_deleting and not record.spec.totals and not record.spec.intents:
+            await self._remove_finalizer(record, run)
         return Done()
 
-    async def _let_go(self, head: Quota, run: ReconcileContext) -> None:
-        """Let a head go that counts nothing, when no row is living either: one that holds nothing is not counted."""
-        if (await self.store.list_names(Allocation, index=("living", head.name), limit=1)).items:
-            run.requeue_after(_A_WHILE_S)
+    async def _remove_finalizer(self, record: Quota, run: ReconcileContext) -> None:
+        """Remove the finalizer of a record without usage when no allocation is active: empty ones are not counted."""
+        if (await self.store.list_names(Allocation, index=("living", record.name), limit=1)).items:
+            run.requeue_after(_RETRY_S)
             return
-        finalizers = tuple(each for each in head.metadata.finalizers if each != KEEPS_LEDGER)
-        if finalizers != head.metadata.finalizers:
+        finalizers = tuple(each for each in record.metadata.finalizers if each != LEDGER_FINALIZER)
+        if finalizers != record.metadata.finalizers:
             run.acted = True
-            await self.store.update(replace(head, metadata=replace(head.metadata, finalizers=finalizers)))
+            await self.store.update(replace(record, metadata=replace(record.metadata, finalizers=finalizers)))
 
-    async def _closes(self, head: Quota, run: ReconcileContext) -> bool:
-        """End the first intent whose time is over, and ask to be woken when that of the next one is."""
-        intent = min(head.spec.intents, key=lambda intent: intent.deadline, default=None)
+    async def _expire_next(self, record: Quota, run: ReconcileContext) -> bool:
+        """Complete the first intent after its deadline, or requeue for the deadline of the next one."""
+        intent = min(record.spec.intents, key=lambda intent: intent.deadline, default=None)
         if intent is None:
             return False
-        left_s = (intent.deadline - self.clock.now()).total_seconds()
-        if left_s > 0:
-            run.requeue_after(left_s)
+        remaining_s = (intent.deadline - self.clock.now()).total_seconds()
+        if remaining_s > 0:
+            run.requeue_after(remaining_s)
             return False
         run.acted = True
-        await self.ledger.settling.close(head.name, intent)
+        await self.ledger.intents.expire(record.name, intent)
         return True
 
-    async def _forgets(self, head: Quota, run: ReconcileContext) -> bool:
-        """Drop what is left of a project that is gone. One that holds something cannot be."""
-        for each in head.spec.projects:
+    async def _remove_deleted_project(self, record: Quota, run: ReconcileContext) -> bool:
+        """Remove the entry of a deleted project. A project with usage cannot be deleted."""
+        for each in record.spec.projects:
             if each.totals or await exists(self.store, Project, each.project):
                 continue
             run.acted = True
-            await self._forget(head.name, each.project)
+            await self._remove_project(record.name, each.project)
             return True
         return False
 
-    async def _forget(self, organization: str, project: str) -> None:
-        async def judge(_: Quota) -> tuple[Apply, None]:
-            return lambda spec: forgotten(spec, project), None
+    async def _remove_project(self, organization: str, project: str) -> None:
+        async def validate(_: Quota) -> tuple[Apply, None]:
+            return lambda spec: without_project(spec, project), None
 
-        await self.ledger.heads.write(organization, judge, about=project)
+        await self.ledger.writer.write(organization, validate, about=project)
 
 
-def _what_matters(head: Quota) -> Any:
-    """Let through what gives the controller work: intents, the mark, and what is left of projects and totals."""
-    spec = head.spec
+def _relevant(record: Quota) -> Any:
+    """Return the parts of a record that require a reconcile."""
+    spec = record.spec
     deadline = min((intent.deadline for intent in spec.intents), default=None)
-    return head.is_deleting, deadline, bool(spec.totals), hash(tuple(each.project for each in spec.projects))
+    return record.is_deleting, deadline, bool(spec.totals), hash(tuple(each.project for each in spec.projects))
 
 
-def drivers(ports: ReconcilePorts, ledger: Ledger, *, settings: ControllerSettings) -> Sequence[Controller]:
-    """Return the room's controllers, which use the same ledger as its service: what they write is combined, too."""
+def controllers(ports: ReconcilePorts, ledger: Ledger, *, settings: ControllerSettings) -> Sequence[Controller]:
+    """Return the controllers. They share the ledger of the API, so that their writes are batched, too."""
     return (
         Controller(
             "quotas",
@@ -111,7 +109,7 @@ def drivers(ports: ReconcilePorts, ledger: Ledger, *, settings: ControllerSettin
             kind=Quota,
             ports=ports,
             sources=(
-                Source(Quota, when=_what_matters),
+                Source(Quota, when=_relevant),
                 Source(Project, when=lambda project: project.is_deleting, keys=lambda each: (organization_of(each),)),
             ),
             settings=settings,
@@ -119,52 +117,56 @@ def drivers(ports: ReconcilePorts, ledger: Ledger, *, settings: ControllerSettin
     )
 
 
-_AT_LEAST = timedelta(days=1)
-_LOOKS_BACK = timedelta(days=400)
-"""So long can no process have run, and what ended in that time is forgotten all the same."""
+_MIN_RETENTION = timedelta(days=1)
+_LOOKBACK = timedelta(days=400)
+"""Allocations that ended in this time before the retention are deleted, even if no process ran for so long."""
 _PAGE = 100
 
 
-class Retention:
-    """Looks for such rows now and then, if this process leads."""
+class UsageRetention:
+    """Deletes allocations that were released longer ago than the retention, while this process leads.
+
+    They are found by the day on which they ended. Tombstones that keep late writers out are among them, so the
+    retention is at least one day.
+    """
 
     def __init__(
-        self, store: Store, *, clock: Clock, leader: Leader, usage_kept: timedelta, every_s: float = 3600.0
+        self, store: Store, *, clock: Clock, leader: Leader, retention: timedelta, interval_s: float = 3600.0
     ) -> None:
-        self._store, self._clock, self._leader, self._every_s = store, clock, leader, every_s
-        self._kept = max(usage_kept, _AT_LEAST)
+        self._store, self._clock, self._leader, self._every_s = store, clock, leader, interval_s
+        self._retention = max(retention, _MIN_RETENTION)
 
-    async def keep(self) -> None:
-        """Look for ever: a duty."""
+    async def run(self) -> None:
+        """Delete expired allocations at each interval, until the task is cancelled."""
         while True:
             await self._clock.sleep(self._every_s)
             if self._leader.is_leading:
-                await self.forget()
+                await self.delete_expired()
 
-    async def forget(self) -> int:
-        """Forget what is due, and return how many rows that were."""
-        last = self._clock.now() - self._kept
-        forgotten = 0
-        for days in range(_LOOKS_BACK.days + 1):
-            day = (last - timedelta(days=days)).date().isoformat()
-            forgotten += await self._forget_day(day)
-        return forgotten
+    async def delete_expired(self) -> int:
+        """Delete the allocations that are due, and return their number."""
+        latest = self._clock.now() - self._retention
+        deleted = 0
+        for days in range(_LOOKBACK.days + 1):
+            day = (latest - timedelta(days=days)).date().isoformat()
+            deleted += await self._delete_day(day)
+        return deleted
 
-    async def _forget_day(self, day: str) -> int:
-        forgotten, after = 0, None
+    async def _delete_day(self, day: str) -> int:
+        deleted, after = 0, None
         while True:
             page = await self._store.list(Allocation, index=("ended", day), limit=_PAGE, after=after)
-            for row in page.items:
-                forgotten += await self._forget(row)
+            for allocation in page.items:
+                deleted += await self._delete(allocation)
             after = page.next
             if after is None:
-                return forgotten
+                return deleted
 
-    async def _forget(self, row: Allocation) -> bool:
-        if row.spec.ended is None or row.spec.ended + self._kept > self._clock.now():
+    async def _delete(self, allocation: Allocation) -> bool:
+        if allocation.spec.ended is None or allocation.spec.ended + self._retention > self._clock.now():
             return False
         try:
-            await self._store.delete(Allocation, row.name, uid=row.uid, version=row.version)
+            await self._store.delete(Allocation, allocation.name, uid=allocation.uid, version=allocation.version)
         except (Conflict, NotFound):
-            return False  # it was renewed, or somebody else was faster
+            return False  # it was renewed, or another process deleted it
         return True

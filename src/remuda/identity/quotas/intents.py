@@ -1,25 +1,25 @@
-"""How what was begun in the ledger comes to its end, whoever began it.
+"""Completion of intents in quota records.
 
-What is done here is done by the one who began it, by anybody who comes across it, and by the controller when its time
-is over; by all of them at once, or by one of them after a long sleep. So a row is written only from a state that was
-read before the intent was last seen in the head, and a head is changed only if it still has exactly that intent.
+An intent is completed by the caller that added it, by any other that finds it, or by the controller after its deadline;
+by several at the same time, or by one after a long pause. Therefore an allocation is written only from a state that was
+read before the intent was last seen in the record, and a record is changed only if it still has this intent.
 """
 
 from collections.abc import Sequence
 
 from remuda.identity.kinds.quotas import Allocation, Amounts, Intent, Quota
 from remuda.identity.quotas.allocation_state import (
-    bar,
     confirmed,
+    is_active,
     is_confirmed_under,
-    is_living,
-    kept,
     released,
-    turned,
+    retained,
+    tombstone,
     with_amounts,
+    with_fencing_token,
 )
-from remuda.identity.quotas.quota_state import find_intent, settled
-from remuda.identity.quotas.writer import Apply, Combiner
+from remuda.identity.quotas.quota_state import find_intent, with_intent_completed
+from remuda.identity.quotas.writer import Apply, QuotaWriter
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.resources.conventions import organization_of
@@ -27,141 +27,141 @@ from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-TRIES = 20
-"""How often a row is read again before its caller is told that it changes all the time."""
+MAX_ATTEMPTS = 20
+"""Attempts to write an allocation before a caller gets a conflict."""
 
 
-class Settling:
-    """Rows, and the ends of what is under way with them."""
+class Intents:
+    """Allocations and the completion of their intents."""
 
-    def __init__(self, store: Store, clock: Clock, heads: Combiner) -> None:
-        self._store, self._clock, self._heads = store, clock, heads
+    def __init__(self, store: Store, clock: Clock, writer: QuotaWriter) -> None:
+        self._store, self._clock, self._writer = store, clock, writer
 
     async def find(self, name: str) -> Allocation | None:
-        """Return a row, living or released."""
         return await find(self._store, Allocation, name)
 
-    async def living(self, name: str) -> Allocation:
-        """Return a row that holds something, or raise NotFound."""
-        row = await self._store.get(Allocation, name)
-        if not is_living(row):
+    async def get_active(self, name: str) -> Allocation:
+        """Return an allocation that is not released, or raise NotFound."""
+        allocation = await self._store.get(Allocation, name)
+        if not is_active(allocation):
             raise NotFound("Allocation", name)
-        return row
+        return allocation
 
-    async def present(self, name: str) -> Allocation | None:
-        """Return a row as it is at present, whatever a cache says; raise Conflict if that is behind."""
-        row = await self.find(name)
-        # This changes nothing, and so writes nothing, but it fails unless the version is the present one.
-        return None if row is None else await self._store.update(row)
+    async def find_current(self, name: str) -> Allocation | None:
+        """Return the latest version of an allocation, whatever a cache has. Raises Conflict if the cache is behind."""
+        allocation = await self.find(name)
+        # This writes nothing, but fails unless the version is the latest one.
+        return None if allocation is None else await self._store.update(allocation)
 
     async def confirm(self, name: str, log: Sequence[Record] = ()) -> Allocation:
-        """Let a row stand, and drop the intent under which it was taken, or was to be released."""
-        for _ in range(TRIES):
-            row = await self.living(name)
+        """Confirm an allocation, and remove the intent under which it was reserved or was to be released."""
+        for _ in range(MAX_ATTEMPTS):
+            allocation = await self.get_active(name)
             try:
-                if row.spec.life == "confirmed":
-                    return await self.keep(row, log)
-                row = await self._store.update(confirmed(row), log=log)
+                if allocation.spec.life == "confirmed":
+                    return await self.retain(allocation, log)
+                allocation = await self._store.update(confirmed(allocation), log=log)
             except Conflict:
                 continue
-            await self.clear(row)
-            return row
+            await self.complete_confirmed(allocation)
+            return allocation
         raise Conflict("Allocation", name)
 
-    async def keep(self, row: Allocation, log: Sequence[Record] = ()) -> Allocation:
-        """Return a living row as it is at present, with nothing under way that would release it once it is confirmed.
+    async def retain(self, allocation: Allocation, log: Sequence[Record] = ()) -> Allocation:
+        """Return the latest version of an active allocation, after removal of an intent that would release it.
 
-        Whoever wanted that was never told that it is done, and would be told nothing of it being done later.
-        Raises Conflict if the row has changed.
+        The caller of that release has not had a response. Raises Conflict if the allocation has changed.
         """
-        organization = organization_of(row)
-        intent = find_intent((await self._heads.current(organization, about=row.name)).spec, row.name)
+        organization = organization_of(allocation)
+        intent = find_intent((await self._writer.current(organization, about=allocation.name)).spec, allocation.name)
         if intent is not None and intent.action == "release":
-            row = await self._store.update(kept(row, intent), log=log)
+            allocation = await self._store.update(retained(allocation, intent), log=log)
         else:
-            row = await self._store.update(row)  # this changes nothing, as in `present`
-        if intent is not None and is_confirmed_under(row, intent):
-            await self.settle(organization, intent, intent.holds)
-        return row
+            allocation = await self._store.update(allocation)  # this writes nothing, as in `find_current`
+        if intent is not None and is_confirmed_under(allocation, intent):
+            await self.complete(organization, intent, intent.holds)
+        return allocation
 
-    async def clear(self, row: Allocation) -> None:
-        """Drop the intent under which a row was taken that is confirmed by now."""
-        organization = organization_of(row)
-        intent = await self.open_intent(organization, row.name)
-        if intent is not None and is_confirmed_under(row, intent):
-            await self.settle(organization, intent, intent.holds)
+    async def complete_confirmed(self, allocation: Allocation) -> None:
+        """Remove the intent under which a confirmed allocation was reserved."""
+        organization = organization_of(allocation)
+        intent = await self.open_intent(organization, allocation.name)
+        if intent is not None and is_confirmed_under(allocation, intent):
+            await self.complete(organization, intent, intent.holds)
 
     async def open_intent(self, organization: str, name: str) -> Intent | None:
-        """Return what is under way with a row, as far as is known here."""
-        head = await self._heads.find(organization)
-        return None if head is None else find_intent(head.spec, name)
+        """Return the open intent of an allocation, as the cache has it."""
+        record = await self._writer.find(organization)
+        return None if record is None else find_intent(record.spec, name)
 
     async def is_open(self, organization: str, intent: Intent) -> bool:
-        """Tell whether an intent is in the head at present, whatever a cache says."""
-        head = await self._heads.current(organization, about=intent.allocation)
-        return find_intent(head.spec, intent.allocation) == intent
+        """Return whether the latest version of the record has this intent."""
+        record = await self._writer.current(organization, about=intent.allocation)
+        return find_intent(record.spec, intent.allocation) == intent
 
-    async def settle(self, organization: str, intent: Intent, left: Amounts) -> None:
-        """Drop an intent, after which `left` is counted for its row."""
+    async def complete(self, organization: str, intent: Intent, left: Amounts) -> None:
+        """Remove an intent, and count `left` for its allocation from now on."""
 
-        async def judge(_: Quota) -> tuple[Apply, None]:
-            return lambda spec: settled(spec, intent, left), None
+        async def validate(_: Quota) -> tuple[Apply, None]:
+            return lambda spec: with_intent_completed(spec, intent, left), None
 
-        await self._heads.write(organization, judge, about=intent.allocation)
+        await self._writer.write(organization, validate, about=intent.allocation)
 
-    async def end_open(self, organization: str, name: str) -> None:
-        """End what is under way with a row, because somebody who is there wants something else with it.
+    async def complete_open(self, organization: str, name: str) -> None:
+        """Complete the open intent of an allocation before another change of it.
 
-        What is living stays, though it was not confirmed yet, or was to be released.
+        An active allocation stays, even if it is not confirmed or was to be released.
         """
         intent = await self.open_intent(organization, name)
         if intent is None:
             return
-        row = await self.find(name)
-        if intent.action != "change" and row is not None and is_living(row):
+        allocation = await self.find(name)
+        if intent.action != "change" and allocation is not None and is_active(allocation):
             await self.confirm(name)
         else:
-            await self.close(organization, intent)
+            await self.expire(organization, intent)
 
-    async def close(self, organization: str, intent: Intent) -> None:
-        """End it because its time is over: changes and releases are carried out, and what was taken is taken back.
+    async def expire(self, organization: str, intent: Intent) -> None:
+        """Complete an intent after its deadline: updates and releases are applied, reservations rolled back.
 
-        What was confirmed since stays.
+        An allocation that was confirmed meanwhile stays.
         """
-        row = await self.find(intent.allocation)
+        allocation = await self.find(intent.allocation)
         if await self.is_open(organization, intent):
-            await self.close_from(organization, intent, row)
+            await self.complete_from(organization, intent, allocation)
 
-    async def close_from(
-        self, organization: str, intent: Intent, row: Allocation | None, log: Sequence[Record] = ()
+    async def complete_from(
+        self, organization: str, intent: Intent, allocation: Allocation | None, log: Sequence[Record] = ()
     ) -> None:
-        """Do so from a row that was read before the intent was last seen."""
-        for _ in range(TRIES):
+        """Complete an intent from an allocation that was read before the intent was last seen."""
+        for _ in range(MAX_ATTEMPTS):
             try:
-                left = await self._end_row(organization, intent, row, log)
-                await self.settle(organization, intent, left)
+                left = await self._finish_allocation(organization, intent, allocation, log)
+                await self.complete(organization, intent, left)
             except (AlreadyExists, Conflict, NotFound):
-                row = await self.find(intent.allocation)
+                allocation = await self.find(intent.allocation)
                 if not await self.is_open(organization, intent):
                     return
             else:
                 return
         raise Conflict("Allocation", intent.allocation)
 
-    async def _end_row(
-        self, organization: str, intent: Intent, row: Allocation | None, log: Sequence[Record]
+    async def _finish_allocation(
+        self, organization: str, intent: Intent, allocation: Allocation | None, log: Sequence[Record]
     ) -> Amounts:
-        """Make of a row what its intent comes to, and return what is to be counted for it from then on."""
-        if row is None:
-            await self._store.create(bar(intent, organization, self._clock.now()))
+        """Apply the intent to its allocation, and return the amounts to count for it from now on."""
+        if allocation is None:
+            await self._store.create(tombstone(intent, organization, self._clock.now()))
             return ()
-        if intent.action == "change" and is_living(row):
-            await self._store.update(turned(with_amounts(row, intent.wants), intent.turn), log=log)
+        if intent.action == "change" and is_active(allocation):
+            await self._store.update(with_fencing_token(with_amounts(allocation, intent.wants), intent.turn), log=log)
             return intent.wants
-        if is_confirmed_under(row, intent):
+        if is_confirmed_under(allocation, intent):
             return intent.holds
-        is_held = intent.action == "take" or is_living(row)
-        ended = turned(released(row, self._clock.now()) if is_held else row, intent.turn)
-        if ended != row:
-            await self._store.update(ended, log=log)
+        needs_release = intent.action == "take" or is_active(allocation)
+        finished = with_fencing_token(
+            released(allocation, self._clock.now()) if needs_release else allocation, intent.turn
+        )
+        if finished != allocation:
+            await self._store.update(finished, log=log)
         return ()

@@ -1,11 +1,11 @@
-"""Compares heads with their rows, now and then, and mends a head that is wrong.
+"""Monitor that compares quota records with their allocations, and rebuilds a wrong record.
 
-While a head stays as it is, what its rows and intents come to cannot change: every change of a row that counts has an
-intent in the head. So a head that is read before and after its rows, and is the same, must equal them. One that does
-not, twice at the same version, was written by somebody else, or by a defect of ours: it is told in the log and in a
-metric, and written anew from the rows.
+While a record is unchanged, the sum of its intents and active allocations cannot change, since every change of an
+allocation has an intent in the record. So a record that is the same before and after its allocations were read must
+equal them. One that differs twice in the same version was written by another program, or by a defect: it is logged,
+counted in a metric, and its totals are rebuilt.
 
-An organization with very many rows is looked at less often, so that all looks together take next to nothing.
+An organization with very many allocations is checked less often.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from remuda.identity.kinds.quotas import Allocation, Amounts, Quota, QuotaSpec
 from remuda.identity.quotas.ledger import Ledger
-from remuda.identity.quotas.quota_state import Counted, expected_totals, with_totals
+from remuda.identity.quotas.quota_state import ExpectedTotals, expected_totals, with_totals
 from remuda.identity.quotas.writer import Apply
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.reconcile.leader import Leader
@@ -26,23 +26,23 @@ from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 _PAGE = 25
-_EVERY_S = 300.0
-_ROWS_PER_S = 20.0
-"""So many rows of an organization are looked at, on the average, if it has very many."""
-_EVER = datetime.min.replace(tzinfo=UTC)
+_INTERVAL_S = 300.0
+_ALLOCATIONS_PER_S = 20.0
+"""Average number of allocations that are read per second in a large organization."""
+_ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What a head says and what it should."""
+    """Recorded and expected totals of a quota record."""
 
     version: str
-    said: tuple[Amounts, Mapping[str, Amounts]]
-    due: tuple[Amounts, Mapping[str, Amounts]]
+    recorded: tuple[Amounts, Mapping[str, Amounts]]
+    expected: tuple[Amounts, Mapping[str, Amounts]]
 
 
 class Monitor:
-    """Looks at all heads, if this process leads."""
+    """Checks all quota records while this process leads."""
 
     def __init__(
         self,
@@ -52,49 +52,52 @@ class Monitor:
         clock: Clock,
         leader: Leader,
         metrics: CollectorRegistry,
-        every_s: float = _EVERY_S,
+        interval_s: float = _INTERVAL_S,
     ) -> None:
         self._store, self._ledger = store, ledger
-        self._clock, self._leader, self._every_s = clock, leader, every_s
+        self._clock, self._leader, self._every_s = clock, leader, interval_s
         self._suspected: dict[str, Drift] = {}
-        self._put_off: dict[str, datetime] = {}
-        """When an organization with very many rows is due."""
+        self._not_before: dict[str, datetime] = {}
+        """Time of the next check of a large organization."""
         self._drifting = Gauge(
-            "remuda_quota_drift", "Organizations whose head differs from their rows.", registry=metrics
+            "remuda_quota_drift", "Organizations whose quota record differs from their allocations.", registry=metrics
         )
         self._rebuilt = Counter(
-            "remuda_quota_rebuilds", "Heads that were written anew from their rows.", registry=metrics
+            "remuda_quota_rebuilds", "Quota records whose totals were rebuilt from their allocations.", registry=metrics
         )
 
-    async def keep(self) -> None:
-        """Look for ever: a duty."""
+    async def run(self) -> None:
+        """Check all records at each interval, until the task is cancelled."""
         while True:
             await self._clock.sleep(self._every_s)
             if self._leader.is_leading:
-                await self.look()
+                await self.check_all()
 
-    async def look(self) -> None:
-        """Look once at every head that is due, and mend those that are wrong as they were at the last look."""
+    async def check_all(self) -> None:
+        """Check every record that is due, and rebuild those that are as wrong as at the last check."""
         found: dict[str, Drift] = {}
         async for organization in names(self._store, Quota):
             suspected = self._suspected.get(organization)
-            is_due = self._put_off.get(organization, _EVER) <= self._clock.now()
-            drift = await self._judge(organization, suspected) if is_due else suspected
+            is_due = self._not_before.get(organization, _ALWAYS) <= self._clock.now()
+            drift = await self._check(organization, suspected) if is_due else suspected
             if drift is not None:
                 found[organization] = drift
         self._suspected = found
         self._drifting.set(len(found))
 
-    async def _judge(self, organization: str, suspected: Drift | None) -> Drift | None:
-        """Return how a head differs from its rows, unless it has just been mended."""
-        drift, rows = await compared(self._store, organization)
-        self._put_off.pop(organization, None)
-        if (pause := pause_s(rows, self._every_s)) > self._every_s:
-            self._put_off[organization] = self._clock.now() + timedelta(seconds=pause)
+    async def _check(self, organization: str, suspected: Drift | None) -> Drift | None:
+        """Return the drift of a record, or None if there is none or the record was rebuilt."""
+        drift, allocations = await compare(self._store, organization)
+        self._not_before.pop(organization, None)
+        if (pause := pause_s(allocations, self._every_s)) > self._every_s:
+            self._not_before[organization] = self._clock.now() + timedelta(seconds=pause)
         if drift is None:
             return None
         structlog.get_logger().error(
-            "quota head differs from its rows", organization=organization, said=drift.said, due=drift.due
+            "quota record differs from its allocations",
+            organization=organization,
+            recorded=drift.recorded,
+            expected=drift.expected,
         )
         if suspected != drift:
             return drift
@@ -104,53 +107,53 @@ class Monitor:
 
 
 async def drift_of(store: Store, organization: str) -> Drift | None:
-    """Return how a head differs from its rows; None if it does not, or if it moves too fast to tell."""
-    return (await compared(store, organization))[0]
+    """Return the drift of a record, or None if there is none or the record changed during the comparison."""
+    return (await compare(store, organization))[0]
 
 
-async def compared(store: Store, organization: str) -> tuple[Drift | None, int]:
-    """Return how a head differs from its rows, and how many rows there are."""
+async def compare(store: Store, organization: str) -> tuple[Drift | None, int]:
+    """Return the drift of a record, and the number of its allocations."""
     before, count = await find(store, Quota, organization), 0
     if before is None:
         return None, 0
-    counted = Counted(before.spec)
-    async for row in _living(store, organization):
-        counted.count(row)
+    expected = ExpectedTotals(before.spec)
+    async for allocation in _active(store, organization):
+        expected.add(allocation)
         count += 1
     after = await find(store, Quota, organization)
     if after is None or before.version != after.version:
         return None, count
-    said, due = _said(before.spec), counted.totals()
-    return Drift(before.version, said, due) if said != due else None, count
+    recorded, totals = _recorded_totals(before.spec), expected.totals()
+    return Drift(before.version, recorded, totals) if recorded != totals else None, count
 
 
-def pause_s(rows: int, every_s: float = _EVERY_S) -> float:
-    """Return how long an organization with so many rows is left alone between two looks."""
-    return max(every_s, rows / _ROWS_PER_S)
+def pause_s(allocations: int, interval_s: float = _INTERVAL_S) -> float:
+    """Return the time between two checks of an organization with so many allocations."""
+    return max(interval_s, allocations / _ALLOCATIONS_PER_S)
 
 
 async def rebuild(store: Store, ledger: Ledger, organization: str) -> Quota:
-    """Write the totals of a head anew from its rows and intents."""
+    """Rebuild the totals of a record from its intents and allocations."""
 
-    async def judge(_: Quota) -> tuple[Apply, None]:
-        rows = [row async for row in _living(store, organization)]
-        return lambda spec: with_totals(spec, *expected_totals(spec, rows)), None
+    async def validate(_: Quota) -> tuple[Apply, None]:
+        allocations = [allocation async for allocation in _active(store, organization)]
+        return lambda spec: with_totals(spec, *expected_totals(spec, allocations)), None
 
-    head, _ = await ledger.heads.write(organization, judge, about="totals")
-    return head
-
-
-def _said(spec: QuotaSpec) -> tuple[Amounts, Mapping[str, Amounts]]:
-    whole = tuple(sorted(spec.totals, key=lambda amount: amount.kind))
-    return whole, {each.project: each.totals for each in spec.projects if each.totals}
+    record, _ = await ledger.writer.write(organization, validate, about="totals")
+    return record
 
 
-async def _living(store: Store, organization: str) -> AsyncGenerator[Allocation]:
+def _recorded_totals(spec: QuotaSpec) -> tuple[Amounts, Mapping[str, Amounts]]:
+    total = tuple(sorted(spec.totals, key=lambda amount: amount.kind))
+    return total, {each.project: each.totals for each in spec.projects if each.totals}
+
+
+async def _active(store: Store, organization: str) -> AsyncGenerator[Allocation]:
     after: str | None = None
     while True:
         page = await store.list(Allocation, index=("living", organization), limit=_PAGE, after=after)
-        for row in page.items:
-            yield row
+        for allocation in page.items:
+            yield allocation
         after = page.next
         if after is None:
             return

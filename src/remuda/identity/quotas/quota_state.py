@@ -1,9 +1,9 @@
-"""What can be made of a head, as pure functions: each takes the head as it is and returns it as it is to be.
+"""Pure transitions of a quota record, and arithmetic on amounts.
 
-Whatever is added to the totals is checked against the limits here, in one place, so that a head never comes to hold
-more than it may. What is over a limit already, because an operator lowered the default, may shrink and stay, not grow.
+Every addition to the totals is checked against the limits here. An amount that exceeds its limit already, because an
+operator lowered the default, may stay or shrink, but not grow.
 
-Arithmetic on how much of each kind. Results are in the order of kinds, and nothing of a kind is left out.
+Amounts are sorted by kind, and zero amounts are left out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,80 +24,77 @@ from remuda.identity.kinds.quotas import (
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRejected, RemudaError, Unavailable
 from remuda.resources.conventions import PROJECT
 
-MOST = 2**53 - 1
-"""The largest number that every reader of JSON takes for what it is: more of anything cannot be asked for."""
+MAX_QUANTITY = 2**53 - 1
+"""The largest integer that every JSON parser reads exactly."""
 
 
 def used(amount: Amount) -> int:
-    """Return what counts against a limit: what is in use, and what may come to be."""
+    """Return what counts against a limit: committed and reserved."""
     return amount.committed + amount.reserved
 
 
 def of_kind(amounts: Amounts, kind: str) -> Amount:
-    """Return how much there is of one kind."""
     return next((amount for amount in amounts if amount.kind == kind), Amount(kind=kind))
 
 
 def plus(one: Amounts, other: Amounts) -> Amounts:
-    """Return the sum."""
-    return _joined(one, other, lambda a, b: _amount(a.kind, a.committed + b.committed, a.reserved + b.reserved))
+    return _merged(one, other, lambda a, b: _amount(a.kind, a.committed + b.committed, a.reserved + b.reserved))
 
 
 def minus(one: Amounts, other: Amounts) -> Amounts:
-    """Return the difference. It may be negative, where somebody else wrote: whoever compares has to see that."""
-    return _joined(one, other, lambda a, b: _amount(a.kind, a.committed - b.committed, a.reserved - b.reserved))
+    """Return the difference, which may be negative if the record is wrong."""
+    return _merged(one, other, lambda a, b: _amount(a.kind, a.committed - b.committed, a.reserved - b.reserved))
 
 
 def larger(one: Amounts, other: Amounts) -> Amounts:
-    """Return of each kind whichever counts for more, and if both count the same, that of `other`.
+    """Return, for each kind, the amount that counts for more, and that of `other` if both count the same.
 
-    Not the larger of each number: what is turned from reserved into committed would count twice meanwhile.
+    Not the maximum of each number: what changes from reserved to committed would count twice.
     """
-    return _joined(one, other, lambda a, b: b if used(b) >= used(a) else a)
+    return _merged(one, other, lambda a, b: b if used(b) >= used(a) else a)
 
 
 def _amount(kind: str, committed: int, reserved: int) -> Amount:
     return Amount(kind=kind, committed=committed, reserved=reserved)
 
 
-def _joined(one: Amounts, other: Amounts, join: Callable[[Amount, Amount], Amount]) -> Amounts:
-    ours, theirs = ({amount.kind: amount for amount in amounts} for amounts in (one, other))
-    joined = [
-        join(ours.get(kind, Amount(kind=kind)), theirs.get(kind, Amount(kind=kind)))
-        for kind in sorted(ours.keys() | theirs.keys())
+def _merged(one: Amounts, other: Amounts, merge: Callable[[Amount, Amount], Amount]) -> Amounts:
+    first, second = ({amount.kind: amount for amount in amounts} for amounts in (one, other))
+    merged = [
+        merge(first.get(kind, Amount(kind=kind)), second.get(kind, Amount(kind=kind)))
+        for kind in sorted(first.keys() | second.keys())
     ]
-    return tuple(amount for amount in joined if amount.committed or amount.reserved)
+    return tuple(amount for amount in merged if amount.committed or amount.reserved)
 
 
 Catalogue = Mapping[str, QuotaMetadataSpec]
-"""The kinds of quota that there are, by name."""
+"""The quota kinds, by name."""
 
-MOST_INTENTS = 1000
-"""So many can be open in one head, to keep the document within what every backend stores."""
+MAX_INTENTS = 1000
+"""Limit of the open intents of a quota record, so that every backend can store it."""
 
 
-class OwnerHolds(AlreadyExists):
-    """Raised when what asks for an allocation has one, or is about to; use that one."""
+class OwnerHasAllocation(AlreadyExists):
+    """Raised when the owner of a requested allocation has one, or another request for one is open."""
 
     def __init__(self, owner: str) -> None:
         super().__init__("Allocation", owner)
-        RemudaError.__init__(self, f"{owner} has an allocation, or is getting one: change or release that one.")
+        RemudaError.__init__(self, f"{owner} already has an allocation: update or release it.")
 
 
-class OrganizationGoes(OwnerRejected):
-    """Raised when something is to be held in an organization that is being deleted; ask in another one."""
+class OrganizationDeleting(OwnerRejected):
+    """Raised when quota is requested in an organization that is being deleted."""
 
     def __init__(self, organization: str) -> None:
         super().__init__("Allocation", "", owner=f"Organization {organization}")
         RemudaError.__init__(
             self,
-            f"The organization {organization} is being deleted, so nothing new can be held in it: "
-            "ask for it in another organization.",
+            f"The organization {organization} is being deleted and accepts no allocations: use another organization.",
         )
 
 
 def find_intent(spec: QuotaSpec, allocation: str) -> Intent | None:
-    """Return what is under way with a row."""
+    """Return the open intent of an allocation."""
     for intent in spec.intents:
         if intent.allocation == allocation:
             return intent
@@ -105,128 +102,128 @@ def find_intent(spec: QuotaSpec, allocation: str) -> Intent | None:
 
 
 def project_ledger(spec: QuotaSpec, project: str) -> ProjectLedger:
-    """Return what a head says of a project."""
     return next((each for each in spec.projects if each.project == project), ProjectLedger(project=project))
 
 
 def limits_of(quotas: Limits, catalogue: Catalogue) -> dict[str, int]:
-    """Return how much an organization may have: of each kind that there is, its own limit or else the default."""
+    """Return the limit of each kind in the catalogue: the organization's own, or else the default."""
     own = {limit.kind: limit.quantity for limit in quotas}
     return {kind: own.get(kind, metadata.default) for kind, metadata in catalogue.items()}
 
 
-def charged(spec: QuotaSpec, intent: Intent, counted: Amounts, catalogue: Catalogue) -> QuotaSpec:
-    """Note an intent, and hold what it holds where so far `counted` is counted for its row.
+def with_reservation(spec: QuotaSpec, intent: Intent, counted: Amounts, catalogue: Catalogue) -> QuotaSpec:
+    """Add an intent and reserve its amounts in place of `counted`, which the totals have for its allocation so far.
 
-    Raises Forbidden if that is more than there may be, OwnerHolds if another row is under way for the same owner, and
-    NotFound if the project is closed.
+    Raises Forbidden if that exceeds a limit, OwnerHasAllocation if another allocation of the same owner has an open
+    intent, and NotFound if the project is closed.
     """
     if project_ledger(spec, intent.project).is_closed:
         raise NotFound("Project", intent.project)
     others = [each for each in spec.intents if each.allocation != intent.allocation]
     if intent.owner in [each.owner for each in others]:
-        raise OwnerHolds(intent.owner)
-    if len(others) >= MOST_INTENTS:
-        raise Unavailable(f"{len(others)} allocations of the organization wait to be confirmed: try again in a moment.")
-    moved = _moved(spec, intent.project, more=intent.holds, less=counted)
-    check_room(spec, moved, catalogue, project=intent.project)
+        raise OwnerHasAllocation(intent.owner)
+    if len(others) >= MAX_INTENTS:
+        raise Unavailable(f"{len(others)} changes of the organization's quota are in progress: try again later.")
+    moved = _with_totals_moved(spec, intent.project, more=intent.holds, less=counted)
+    check_limits(spec, moved, catalogue, project=intent.project)
     return replace(moved, intents=(*others, intent))
 
 
-def noted(spec: QuotaSpec, intent: Intent) -> QuotaSpec:
-    """Note an intent, in place of another about its row, while what is counted stays the same."""
+def with_intent(spec: QuotaSpec, intent: Intent) -> QuotaSpec:
+    """Add an intent, or replace that of the same allocation, without a change of the totals."""
     others = [each for each in spec.intents if each.allocation != intent.allocation]
     return replace(spec, intents=(*others, intent))
 
 
-def check_stays(head: Quota) -> None:
-    """Raise OrganizationGoes if a head goes, with its organization."""
-    if head.is_deleting:
-        raise OrganizationGoes(head.name)
+def check_not_deleting(record: Quota) -> None:
+    if record.is_deleting:
+        raise OrganizationDeleting(record.name)
 
 
 def closed(spec: QuotaSpec, project: str) -> QuotaSpec:
-    """Let nothing be held in a project any more. Raises Conflict while something is being taken or changed in it."""
+    """Close a project for new allocations. Raises Conflict while a reservation or an update is open in it."""
     if any(intent.project == project and intent.action != "release" for intent in spec.intents):
         raise Conflict("Project", project)
     return _with_ledger(spec, replace(project_ledger(spec, project), is_closed=True))
 
 
-def forgotten(spec: QuotaSpec, project: str) -> QuotaSpec:
-    """Drop what a head says of a project that is gone, unless something is held in it, which cannot be."""
+def without_project(spec: QuotaSpec, project: str) -> QuotaSpec:
+    """Remove the entry of a deleted project, unless something is counted in it."""
     if project_ledger(spec, project).totals:
         return spec
     return replace(spec, projects=tuple(each for each in spec.projects if each.project != project))
 
 
-def settled(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSpec:
-    """Drop an intent, after which `left` is counted for its row. If it is not there any more, somebody else did."""
+def with_intent_completed(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSpec:
+    """Remove an intent, and count `left` for its allocation from now on. Do nothing if the intent is gone."""
     found = find_intent(spec, intent.allocation)
     if found != intent:
         return spec
-    moved = _moved(spec, intent.project, more=left, less=intent.holds)
+    moved = _with_totals_moved(spec, intent.project, more=left, less=intent.holds)
     return replace(moved, intents=tuple([each for each in spec.intents if each is not found]))
 
 
 def with_limits(spec: QuotaSpec, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
-    """Replace an organization's limits; raises Forbidden if one is lowered below what is used."""
+    """Replace the limits of an organization. Raises Forbidden if one is lowered below its usage."""
     limited = replace(spec, quotas=quotas)
-    check_room(spec, limited, catalogue)
+    check_limits(spec, limited, catalogue)
     return limited
 
 
 def with_project_limits(spec: QuotaSpec, project: str, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
-    """Replace a project's limits, likewise."""
+    """Replace the limits of a project. Raises Forbidden if one is lowered below its usage."""
     limited = _with_ledger(spec, replace(project_ledger(spec, project), quotas=quotas))
-    check_room(spec, limited, catalogue, project=project)
+    check_limits(spec, limited, catalogue, project=project)
     return limited
 
 
-def check_room(before: QuotaSpec, after: QuotaSpec, catalogue: Catalogue, *, project: str | None = None) -> None:
-    """Raise Forbidden if a total grows over its limit, or a limit shrinks below its total; of several, the first.
+def check_limits(before: QuotaSpec, after: QuotaSpec, catalogue: Catalogue, *, project: str | None = None) -> None:
+    """Raise Forbidden for the first total that grows above its limit, or limit that shrinks below its total.
 
-    `project` is the one of which the head says something else than before.
+    `project` is the one whose entry differs.
     """
-    was, now = limits_of(before.quotas, catalogue), limits_of(after.quotas, catalogue)
-    _check(before.totals, after.totals, was, now, what="quota")
+    old_limits, new_limits = limits_of(before.quotas, catalogue), limits_of(after.quotas, catalogue)
+    _check(before.totals, after.totals, old_limits, new_limits, what="quota")
     if project is not None:
         old, new = project_ledger(before, project), project_ledger(after, project)
-        was, now = ({limit.kind: limit.quantity for limit in each.quotas} for each in (old, new))
-        _check(old.totals, new.totals, was, now, what="project quota")
+        old_limits, new_limits = ({limit.kind: limit.quantity for limit in each.quotas} for each in (old, new))
+        _check(old.totals, new.totals, old_limits, new_limits, what="project quota")
 
 
-def _check(old: Amounts, new: Amounts, was: Mapping[str, int], now: Mapping[str, int], *, what: str) -> None:
+def _check(
+    old: Amounts, new: Amounts, old_limits: Mapping[str, int], new_limits: Mapping[str, int], *, what: str
+) -> None:
     for amount in new:
-        total, limit = used(amount), now.get(amount.kind, MOST)
-        is_worse = total > used(of_kind(old, amount.kind)) or limit < was.get(amount.kind, MOST)
-        if total > limit and is_worse:
+        total, limit = used(amount), new_limits.get(amount.kind, MAX_QUANTITY)
+        is_change = total > used(of_kind(old, amount.kind)) or limit < old_limits.get(amount.kind, MAX_QUANTITY)
+        if total > limit and is_change:
             raise Forbidden(f"total {amount.kind} allocation of {total} would exceed {what} limit of {limit}")
 
 
-class Counted:
-    """What the totals of a head must be, of the organization and of each project, by its intents and its living rows.
+class ExpectedTotals:
+    """Totals of an organization and its projects, computed from intents and active allocations.
 
-    Rows are counted one by one, since an organization may have very many.
+    Allocations are added one by one, since an organization may have very many.
     """
 
     def __init__(self, spec: QuotaSpec) -> None:
-        self._under_way = {intent.allocation for intent in spec.intents}
+        self._pending = {intent.allocation for intent in spec.intents}
         self._sums: dict[tuple[str, str], tuple[int, int]] = {}
         for intent in spec.intents:
             self._add(intent.project, intent.holds)
 
-    def count(self, row: Allocation) -> None:
-        if row.spec.life != "released" and row.name not in self._under_way:
-            self._add(row.metadata.labels[PROJECT], row.spec.allocations)
+    def add(self, allocation: Allocation) -> None:
+        if allocation.spec.life != "released" and allocation.name not in self._pending:
+            self._add(allocation.metadata.labels[PROJECT], allocation.spec.allocations)
 
     def totals(self) -> tuple[Amounts, Mapping[str, Amounts]]:
-        whole: Amounts = ()
+        total: Amounts = ()
         projects: dict[str, Amounts] = {}
         for (project, kind), (committed, reserved) in self._sums.items():
             amounts = (Amount(kind=kind, committed=committed, reserved=reserved),)
-            whole = plus(whole, amounts)
+            total = plus(total, amounts)
             projects[project] = plus(projects.get(project, ()), amounts)
-        return whole, {project: amounts for project, amounts in projects.items() if amounts}
+        return total, {project: amounts for project, amounts in projects.items() if amounts}
 
     def _add(self, project: str, amounts: Amounts) -> None:
         for amount in amounts:
@@ -234,31 +231,31 @@ class Counted:
             self._sums[project, amount.kind] = committed + amount.committed, reserved + amount.reserved
 
 
-def expected_totals(spec: QuotaSpec, rows: Iterable[Allocation]) -> tuple[Amounts, Mapping[str, Amounts]]:
-    """Return what the totals must be by the intents and all living rows, which are few."""
-    counted = Counted(spec)
-    for row in rows:
-        counted.count(row)
+def expected_totals(spec: QuotaSpec, allocations: Iterable[Allocation]) -> tuple[Amounts, Mapping[str, Amounts]]:
+    """Return the totals that follow from the intents and all active allocations."""
+    counted = ExpectedTotals(spec)
+    for allocation in allocations:
+        counted.add(allocation)
     return counted.totals()
 
 
-def with_totals(spec: QuotaSpec, whole: Amounts, projects: Mapping[str, Amounts]) -> QuotaSpec:
-    """Return a head with these totals, whatever it said."""
+def with_totals(spec: QuotaSpec, total: Amounts, projects: Mapping[str, Amounts]) -> QuotaSpec:
+    """Replace the totals of the organization and of all projects."""
     named = [each.project for each in spec.projects] + sorted(projects)
-    rebuilt = replace(spec, totals=whole)
+    rebuilt = replace(spec, totals=total)
     for project in dict.fromkeys(named):
         rebuilt = _with_ledger(rebuilt, replace(project_ledger(spec, project), totals=projects.get(project, ())))
     return rebuilt
 
 
-def _moved(spec: QuotaSpec, project: str, *, more: Amounts, less: Amounts) -> QuotaSpec:
+def _with_totals_moved(spec: QuotaSpec, project: str, *, more: Amounts, less: Amounts) -> QuotaSpec:
     ledger = project_ledger(spec, project)
     counted = replace(ledger, totals=minus(plus(ledger.totals, more), less))
     return _with_ledger(replace(spec, totals=minus(plus(spec.totals, more), less)), counted)
 
 
 def _with_ledger(spec: QuotaSpec, ledger: ProjectLedger) -> QuotaSpec:
-    """Return a head with what it is to say of a project; one that says nothing is left out."""
-    kept = tuple(each for each in spec.projects if each.project != ledger.project)
+    """Return the record with this project entry, or without it if the entry is empty."""
+    others = tuple(each for each in spec.projects if each.project != ledger.project)
     is_empty = not ledger.quotas and not ledger.totals and not ledger.is_closed
-    return replace(spec, projects=kept if is_empty else (*kept, ledger))
+    return replace(spec, projects=others if is_empty else (*others, ledger))

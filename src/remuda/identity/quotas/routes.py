@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.identity.names import ORGANIZATION, PROJECT, OrganizationPath, ProjectPath, permission
 from remuda.identity.quotas import rules
 from remuda.identity.quotas import schema as wire
-from remuda.identity.quotas.service import Allocations, Limits
+from remuda.identity.quotas.service import Allocations, QuotaLimits
 
 _ALLOCATION = f"{PROJECT}/allocations/{{allocationID}}"
 
@@ -18,23 +18,23 @@ ROUTES: list[AnyRoute] = [
         permission=permission("quotas", "read"),
         path_type=OrganizationPath,
         response_type=wire.QuotasRead,
-        service=Limits,
-        calls=Limits.of_organization,
+        service=QuotaLimits,
+        calls=QuotaLimits.of_organization,
     ),
     Route(
         method="PUT",
         path=f"{ORGANIZATION}/quotas",
         name="set_quotas",
         summary="Replace the limits of an organization",
-        description="A kind that is left out falls back to its default. A limit below the usage is refused.",
+        description="A kind that is left out falls back to its default. A limit below the usage is rejected.",
         scope="organization",
         permission=permission("quotas", "update"),
         path_type=OrganizationPath,
         body_type=wire.QuotasWrite,
         response_type=wire.QuotasRead,
         is_conditional=True,
-        service=Limits,
-        calls=Limits.set_for_organization,
+        service=QuotaLimits,
+        calls=QuotaLimits.set_for_organization,
     ),
     Route(
         method="GET",
@@ -46,8 +46,8 @@ ROUTES: list[AnyRoute] = [
         permission=permission("quotas", "read"),
         path_type=ProjectPath,
         response_type=wire.QuotasRead,
-        service=Limits,
-        calls=Limits.of_project,
+        service=QuotaLimits,
+        calls=QuotaLimits.of_project,
     ),
     Route(
         method="PUT",
@@ -56,7 +56,7 @@ ROUTES: list[AnyRoute] = [
         summary="Replace the limits of a project",
         description=(
             "A kind that is left out is limited by the organization only, whose limits always hold as well: "
-            "a limit above that one limits nothing. A limit below the project's usage is refused."
+            "a limit above that one limits nothing. A limit below the project's usage is rejected."
         ),
         scope="organization",
         permission=permission("projects", "update"),
@@ -64,15 +64,15 @@ ROUTES: list[AnyRoute] = [
         body_type=wire.QuotasWrite,
         response_type=wire.QuotasRead,
         is_conditional=True,
-        service=Limits,
-        calls=Limits.set_for_project,
+        service=QuotaLimits,
+        calls=QuotaLimits.set_for_project,
     ),
     Route(
         method="GET",
         path=f"{ORGANIZATION}/allocations",
         name="list_usage",
         summary="List the allocations of an organization",
-        description="Those of now; with `at`, or `since` and `until`, those of that time.",
+        description="The present ones; with `at`, or `since` and `until`, those of that time.",
         scope="organization",
         permission=permission("quotas", "read"),
         path_type=OrganizationPath,
@@ -86,10 +86,10 @@ ROUTES: list[AnyRoute] = [
         method="POST",
         path=f"{PROJECT}/allocations",
         name="create_allocation",
-        summary="Make an allocation, if the limits allow it",
+        summary="Create an allocation within the limits",
         description=(
-            "With an Idempotency-Key the allocation is removed unless it is confirmed in time; "
-            "without one it is confirmed when it is made."
+            "With an Idempotency-Key the allocation is released unless it is confirmed in time; "
+            "without one it is confirmed from the start."
         ),
         scope="project",
         permission=permission("allocations", "create"),
@@ -118,11 +118,11 @@ ROUTES: list[AnyRoute] = [
         method="PUT",
         path=_ALLOCATION,
         name="change_allocation",
-        summary="Replace the amounts of an allocation, if the limits allow it",
+        summary="Replace the amounts of an allocation within the limits",
         scope="project",
         permission=permission("allocations", "update"),
         path_type=wire.AllocationPath,
-        query_type=wire.TurnQuery,
+        query_type=wire.FencingQuery,
         body_type=wire.AllocationWrite,
         response_type=wire.AllocationRead,
         is_conditional=True,
@@ -138,7 +138,7 @@ ROUTES: list[AnyRoute] = [
         scope="project",
         permission=permission("allocations", "delete"),
         path_type=wire.AllocationPath,
-        query_type=wire.LastTurnQuery,
+        query_type=wire.ReleaseQuery,
         success=202,
         is_conditional=True,
         service=Allocations,
@@ -148,7 +148,7 @@ ROUTES: list[AnyRoute] = [
         method="POST",
         path=f"{_ALLOCATION}/confirm",
         name="confirm_allocation",
-        summary="Confirm an allocation: the object that it was made for exists",
+        summary="Confirm an allocation: the object that it was created for exists",
         scope="project",
         permission=permission("allocations", "update"),
         path_type=wire.AllocationPath,
@@ -161,12 +161,12 @@ ROUTES: list[AnyRoute] = [
         method="POST",
         path=f"{_ALLOCATION}/renew",
         name="renew_allocation",
-        summary="Make a released allocation again, if the limits allow it",
-        description="It must be confirmed anew.",
+        summary="Renew a released allocation within the limits",
+        description="It must be confirmed again.",
         scope="project",
         permission=permission("allocations", "create"),
         path_type=wire.AllocationPath,
-        query_type=wire.TurnQuery,
+        query_type=wire.FencingQuery,
         response_type=wire.AllocationRead,
         is_conditional=True,
         service=Allocations,

@@ -1,4 +1,4 @@
-"""What quotas and allocations may look like, and how they are read: pure functions between the wire and the store."""
+"""Pure functions of quotas and allocations: validation, and conversion between schema and stored objects."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,8 +12,8 @@ from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Amount, Amounts, Life, Limit, Limits, QuotaSpec
 from remuda.identity.quotas import schema as wire
-from remuda.identity.quotas.allocation_state import turned
-from remuda.identity.quotas.quota_state import MOST, Catalogue, limits_of, of_kind, project_ledger, used
+from remuda.identity.quotas.allocation_state import with_fencing_token
+from remuda.identity.quotas.quota_state import MAX_QUANTITY, Catalogue, limits_of, of_kind, project_ledger, used
 from remuda.kernel.errors import Invalid, PreconditionFailed
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.metadata import (
@@ -31,49 +31,47 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_REMEDY = "use 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
-def check_quotas(wanted: wire.QuotasWrite, catalogue: Catalogue) -> None:
-    """Refuse limits of what nobody knows, and numbers that are none."""
-    _check_once("quotas", [quota.kind for quota in wanted.quotas])
-    for place, quota in enumerate(wanted.quotas):
+def check_quotas(requested: wire.QuotasWrite, catalogue: Catalogue) -> None:
+    """Raise Invalid for unknown kinds and invalid quantities."""
+    _check_once("quotas", [quota.kind for quota in requested.quotas])
+    for number, quota in enumerate(requested.quotas):
         if quota.kind not in catalogue:
             near = get_close_matches(quota.kind, catalogue, n=1, cutoff=0.0)
-            remedy = f"did you mean {near[0]}" if near else "ask the operator to describe it first"
-            raise Invalid(f"quotas[{place}].kind", "is not a kind of quota", remedy=remedy)
-        _check_number(f"quotas[{place}].quantity", quota.quantity)
+            remedy = f"did you mean {near[0]}" if near else "ask the operator to add the kind"
+            raise Invalid(f"quotas[{number}].kind", "is not a kind of quota", remedy=remedy)
+        _check_number(f"quotas[{number}].quantity", quota.quantity)
 
 
-def check_allocation(wanted: wire.AllocationWrite) -> None:
-    """Refuse what cannot be an allocation."""
-    check_tags(wanted.metadata.tags)
-    spec = wanted.spec
+def check_allocation(requested: wire.AllocationWrite) -> None:
+    check_tags(requested.metadata.tags)
+    spec = requested.spec
     _check_label("spec.kind", spec.kind)
     _check_label("spec.id", spec.id)
     if len(spec.allocations) > _MOST_KINDS:
-        raise Invalid("spec.allocations", f"has more than {_MOST_KINDS} kinds", remedy="ask for fewer")
+        raise Invalid("spec.allocations", f"has more than {_MOST_KINDS} kinds", remedy="request fewer")
     _check_once("spec.allocations", [amount.kind for amount in spec.allocations])
-    for place, amount in enumerate(spec.allocations):
-        _check_label(f"spec.allocations[{place}].kind", amount.kind)
-        _check_number(f"spec.allocations[{place}].committed", amount.committed)
-        _check_number(f"spec.allocations[{place}].reserved", amount.reserved)
+    for number, amount in enumerate(spec.allocations):
+        _check_label(f"spec.allocations[{number}].kind", amount.kind)
+        _check_number(f"spec.allocations[{number}].committed", amount.committed)
+        _check_number(f"spec.allocations[{number}].reserved", amount.reserved)
 
 
-def check_same_owner(row: Allocation, wanted: wire.AllocationWrite) -> None:
-    """Refuse to make an allocation another one's: what it is for is who it is."""
-    labels = row.metadata.labels
-    for field, stored, asked in (
-        ("spec.kind", labels[RESOURCE_KIND], wanted.spec.kind),
-        ("spec.id", labels[RESOURCE_ID], wanted.spec.id),
+def check_same_owner(allocation: Allocation, requested: wire.AllocationWrite) -> None:
+    """Raise Invalid if the object that an allocation is for would change."""
+    labels = allocation.metadata.labels
+    for field, stored, requested_value in (
+        ("spec.kind", labels[RESOURCE_KIND], requested.spec.kind),
+        ("spec.id", labels[RESOURCE_ID], requested.spec.id),
     ):
-        if stored != asked:
-            raise Invalid(field, f"is {stored} and cannot change", remedy="release it, and ask for another")
+        if stored != requested_value:
+            raise Invalid(field, f"is {stored} and cannot change", remedy="release it and request another")
 
 
 def check_period(query: wire.UsageQuery) -> None:
-    """Refuse a time that is none."""
     if query.at is not None and (query.since is not None or query.until is not None):
-        raise Invalid("at", "is given beside since or until", remedy="ask for a moment or for a period")
+        raise Invalid("at", "is given beside since or until", remedy="give a moment or a period")
     if query.since is not None and query.until is not None and query.since >= query.until:
-        raise Invalid("until", "is not after since", remedy="let the period end after it begins")
+        raise Invalid("until", "is not after since", remedy="use an end after the start")
 
 
 def _check_once(field: str, kinds: Sequence[str]) -> None:
@@ -90,22 +88,21 @@ def _check_label(field: str, text: str) -> None:
 def _check_number(field: str, number: int) -> None:
     if number < 0:
         raise Invalid(field, "is negative", remedy="use zero or more")
-    if number > MOST:
-        raise Invalid(field, "is too large", remedy=f"use at most {MOST}")
+    if number > MAX_QUANTITY:
+        raise Invalid(field, "is too large", remedy=f"use at most {MAX_QUANTITY}")
 
 
-def stored_limits(wanted: wire.QuotasWrite) -> Limits:
-    ordered = sorted(wanted.quotas, key=lambda quota: quota.kind)
+def stored_limits(requested: wire.QuotasWrite) -> Limits:
+    ordered = sorted(requested.quotas, key=lambda quota: quota.kind)
     return tuple(Limit(kind=quota.kind, quantity=quota.quantity) for quota in ordered)
 
 
 def writable_limits(limits: Limits) -> wire.QuotasWrite:
-    """Return limits as a client would write them."""
     return wire.QuotasWrite(quotas=tuple(wire.QuotaWrite(kind=limit.kind, quantity=limit.quantity) for limit in limits))
 
 
 def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | None = None) -> wire.QuotasRead:
-    """Return what an organization may have and has, of every kind or of some."""
+    """Return the limits and the usage of an organization, for all kinds or some."""
     limits = limits_of(spec.quotas, catalogue)
     return _read(catalogue, lambda kind: limits[kind], spec.totals, only)
 
@@ -113,13 +110,13 @@ def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | 
 def read_project_quotas(
     spec: QuotaSpec, project: str, catalogue: Catalogue, *, only: Iterable[str] | None = None
 ) -> wire.QuotasRead:
-    """Return what a project may have and has. Where it has no limit of its own, its organization's is shown.
+    """Return the limits and the usage of a project. Without a limit of its own, that of its organization is shown.
 
-    Free is what both have left: a project cannot take what its organization has no more.
+    `free` is the smaller remainder of both.
     """
-    ledger, shared = project_ledger(spec, project), limits_of(spec.quotas, catalogue)
-    limits = shared | {limit.kind: limit.quantity for limit in ledger.quotas}
-    read = _read(catalogue, lambda kind: limits[kind], ledger.totals, only)
+    entry, shared = project_ledger(spec, project), limits_of(spec.quotas, catalogue)
+    limits = shared | {limit.kind: limit.quantity for limit in entry.quotas}
+    read = _read(catalogue, lambda kind: limits[kind], entry.totals, only)
     return wire.QuotasRead(
         quotas=tuple(
             replace(quota, free=min(quota.free, shared[quota.kind] - used(of_kind(spec.totals, quota.kind))))
@@ -152,66 +149,71 @@ def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> w
 
 
 def new_allocation(
-    name: str, organization: str, project: str, wanted: wire.AllocationWrite, who: Principal, *, life: Life
+    name: str, organization: str, project: str, requested: wire.AllocationWrite, principal: Principal, *, life: Life
 ) -> Allocation:
-    """Return a new row, before the ledger has made it one of its own."""
     labels = {
         ORGANIZATION: organization,
         PROJECT: project,
-        RESOURCE_KIND: wanted.spec.kind,
-        RESOURCE_ID: wanted.spec.id,
+        RESOURCE_KIND: requested.spec.kind,
+        RESOURCE_ID: requested.spec.id,
     }
-    tags = own_tags(stored_tags(wanted.metadata), who)
-    spec = AllocationSpec(allocations=_amounts(wanted), life=life, tags=tags)
-    return Allocation(metadata=new_metadata(name, wanted.metadata, who, labels=labels), spec=spec)
+    tags = own_tags(stored_tags(requested.metadata), principal)
+    spec = AllocationSpec(allocations=_amounts(requested), life=life, tags=tags)
+    return Allocation(metadata=new_metadata(name, requested.metadata, principal, labels=labels), spec=spec)
 
 
-def check_turn(row: Allocation, turn: int | None) -> None:
-    """Refuse what was made up before the last turn."""
-    if turn is not None and turn < row.spec.turn:
-        raise PreconditionFailed("Allocation", row.name, precondition="turn")
+def check_fencing_token(allocation: Allocation, turn: int | None) -> None:
+    """Raise PreconditionFailed if the allocation was changed with a later fencing token."""
+    if turn is not None and turn < allocation.spec.turn:
+        raise PreconditionFailed("Allocation", allocation.name, precondition="turn")
 
 
-def changed_allocation(
-    row: Allocation, wanted: wire.AllocationWrite, who: Principal, now: datetime, *, turn: int | None = None
+def updated_allocation(
+    allocation: Allocation,
+    requested: wire.AllocationWrite,
+    principal: Principal,
+    now: datetime,
+    *,
+    turn: int | None = None,
 ) -> Allocation:
-    """Return a row with everything replaced that a client may change, in this turn or a later one."""
-    tags = replaced_tags(row.spec.tags, stored_tags(wanted.metadata), who)
-    spec = replace(row.spec, allocations=_amounts(wanted), tags=tags)
-    metadata = changed_metadata(row.metadata, wanted.metadata, who.subject, now)
-    return turned(replace(row, metadata=metadata, spec=spec), turn or 0)
+    """Return an allocation with all writable fields replaced."""
+    tags = replaced_tags(allocation.spec.tags, stored_tags(requested.metadata), principal)
+    spec = replace(allocation.spec, allocations=_amounts(requested), tags=tags)
+    metadata = changed_metadata(allocation.metadata, requested.metadata, principal.subject, now)
+    return with_fencing_token(replace(allocation, metadata=metadata, spec=spec), turn or 0)
 
 
-def _amounts(wanted: wire.AllocationWrite) -> Amounts:
-    ordered = sorted(wanted.spec.allocations, key=lambda amount: amount.kind)
+def _amounts(requested: wire.AllocationWrite) -> Amounts:
+    ordered = sorted(requested.spec.allocations, key=lambda amount: amount.kind)
     return tuple(Amount(kind=each.kind, committed=each.committed, reserved=each.reserved) for each in ordered)
 
 
-def writable_allocation(row: Allocation) -> wire.AllocationWrite:
-    """Return the part of a row that a client may change."""
-    return wire.AllocationWrite(metadata=writable_metadata(row.metadata, row.spec.tags), spec=_spec(row))
+def writable_allocation(allocation: Allocation) -> wire.AllocationWrite:
+    return wire.AllocationWrite(
+        metadata=writable_metadata(allocation.metadata, allocation.spec.tags), spec=_spec(allocation)
+    )
 
 
-def _spec(row: Allocation) -> wire.AllocationSpecWire:
-    labels = row.metadata.labels
+def _spec(allocation: Allocation) -> wire.AllocationSpecWire:
+    labels = allocation.metadata.labels
     return wire.AllocationSpecWire(
         kind=labels[RESOURCE_KIND],
         id=labels[RESOURCE_ID],
         allocations=tuple(
             wire.AmountWire(kind=amount.kind, committed=amount.committed, reserved=amount.reserved)
-            for amount in row.spec.allocations
+            for amount in allocation.spec.allocations
         ),
     )
 
 
-def _read_allocation(row: Allocation) -> wire.AllocationRead:
-    spec = row.spec
+def _read_allocation(allocation: Allocation) -> wire.AllocationRead:
+    spec = allocation.spec
     return wire.AllocationRead(
-        metadata=read_project_metadata(row.metadata, spec.tags),
-        spec=_spec(row),
+        metadata=read_project_metadata(allocation.metadata, spec.tags),
+        spec=_spec(allocation),
         status=wire.AllocationStatusRead(life=spec.life, started=spec.started, ended=spec.ended),
     )
 
 
 ALLOCATION_VIEW = etag_view(_read_allocation, writable_allocation)
-"""Renders an allocation."""
+"""View of an allocation, with its ETag."""

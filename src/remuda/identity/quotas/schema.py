@@ -1,4 +1,4 @@
-"""What clients send and read about quotas and allocations."""
+"""Schemas of quotas and allocations."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -6,49 +6,60 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
-from remuda.identity.quotas.quota_state import MOST
+from remuda.identity.quotas.quota_state import MAX_QUANTITY
+from remuda.kernel.ids import derived_id
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
+
+_ALLOCATIONS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
+
+
+def allocation_id(subject: str, operation: str) -> str:
+    """Return the id of the allocation that a caller creates with this idempotency key.
+
+    A service derives the key from its operation, so it finds the allocation again without having stored the id.
+    """
+    return derived_id(_ALLOCATIONS, msgspec.json.encode((subject, operation)).decode())
 
 
 class QuotaWrite(Wire, frozen=True):
-    """How much of a kind there may be."""
+    """Limit of a kind."""
 
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
     quantity: int
 
 
 class QuotasWrite(Wire, frozen=True):
-    """All limits; a kind that is left out has none of its own."""
+    """All limits; a kind that is left out has no limit of its own."""
 
     quotas: tuple[QuotaWrite, ...]
 
 
 class QuotaRead(Wire, frozen=True, omit_defaults=False):
-    """How much of a kind there may be, and how much of that is used."""
+    """Limit of a kind and its usage."""
 
     kind: str
     quantity: int
-    used: Annotated[int, msgspec.Meta(description="What is committed and what is reserved.")]
-    free: Annotated[int, msgspec.Meta(description="What is left of the quantity.")]
+    used: Annotated[int, msgspec.Meta(description="Committed and reserved.")]
+    free: Annotated[int, msgspec.Meta(description="Rest of the quantity.")]
     committed: Annotated[int, msgspec.Meta(description="In use.")]
-    reserved: Annotated[int, msgspec.Meta(description="Kept for what may come to be used.")]
+    reserved: Annotated[int, msgspec.Meta(description="Reserved for future use.")]
     display_name: str
     description: str
-    default: Annotated[int, msgspec.Meta(description="What everybody has to begin with.")]
+    default: Annotated[int, msgspec.Meta(description="Default limit of an organization.")]
     format: Annotated[
         Literal["decimal", "binary"],
-        msgspec.Meta(description="How to show numbers: in thousands, or in powers of 1024."),
+        msgspec.Meta(description="Display format: thousands, or powers of 1024."),
     ]
 
 
 class QuotasRead(Wire, frozen=True):
-    """The kinds of quota, in the order of their names."""
+    """Quota kinds, by name."""
 
     quotas: tuple[QuotaRead, ...]
 
 
 class AmountWire(Wire, frozen=True, omit_defaults=False):
-    """How much of a kind."""
+    """Amount of a kind."""
 
     kind: str
     committed: int
@@ -56,33 +67,33 @@ class AmountWire(Wire, frozen=True, omit_defaults=False):
 
 
 class AllocationSpecWire(Wire, frozen=True, omit_defaults=False):
-    """What an allocation is for, and what it holds."""
+    """Owner and amounts of an allocation."""
 
-    kind: Annotated[str, msgspec.Meta(description="What it is for: plural and group.")]
-    id: Annotated[str, msgspec.Meta(description="What it is for: its id.")]
+    kind: Annotated[str, msgspec.Meta(description="Type of the owner: plural and group.")]
+    id: Annotated[str, msgspec.Meta(description="Id of the owner.")]
     allocations: tuple[AmountWire, ...]
 
 
 class AllocationWrite(Wire, frozen=True):
-    """An allocation as it is asked for."""
+    """Requested allocation."""
 
     metadata: MetadataWrite
     spec: AllocationSpecWire
 
 
 class AllocationStatusRead(Wire, frozen=True):
-    """How an allocation stands."""
+    """State of an allocation."""
 
     life: Annotated[
         Literal["unconfirmed", "confirmed", "released"],
-        msgspec.Meta(description="An unconfirmed one is taken back after a while; a released one holds nothing."),
+        msgspec.Meta(description="An unconfirmed one is released after a deadline; a released one uses no quota."),
     ]
     started: datetime | None = None
     ended: datetime | None = None
 
 
 class AllocationRead(Wire, frozen=True):
-    """An allocation."""
+    """Allocation."""
 
     metadata: ProjectMetadataRead
     spec: AllocationSpecWire
@@ -94,38 +105,38 @@ class AllocationPath(
     frozen=True,
     rename={"organization": "organizationID", "project": "projectID", "allocation": "allocationID"},
 ):
-    """An allocation."""
+    """Path of an allocation."""
 
     organization: Id
     project: Id
     allocation: Id
 
 
-Turn = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
-_CHANGED = "Of what it is for, as its service counts them: if it was changed or ended in a later one, 412."
-_ENDED = "Of what it is for, as its service counts them: who renews it in an earlier one is answered 412."
+FencingToken = Annotated[int, msgspec.Meta(ge=0, le=MAX_QUANTITY)]
+_CHANGED = "Fencing token of the owner. If the allocation was changed or released with a later one, 412."
+_ENDED = "Fencing token of the owner. A renewal with an earlier one fails with 412."
 
 
-class TurnQuery(Parameters, frozen=True):
-    """When a change was made up."""
+class FencingQuery(Parameters, frozen=True):
+    """Fencing token of a change."""
 
-    turn: Annotated[Turn, msgspec.Meta(description=_CHANGED)] | None = None
+    turn: Annotated[FencingToken, msgspec.Meta(description=_CHANGED)] | None = None
 
 
-class LastTurnQuery(Parameters, frozen=True):
-    """Since when an allocation is not needed."""
+class ReleaseQuery(Parameters, frozen=True):
+    """Fencing token of a release."""
 
-    turn: Annotated[Turn, msgspec.Meta(description=_ENDED)] | None = None
+    turn: Annotated[FencingToken, msgspec.Meta(description=_ENDED)] | None = None
 
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class UsageQuery(ListQuery, frozen=True, rename={"continue_": "continue", "project": "projectID"}):
-    """Which usage: what is held now, or what was held at or during a time."""
+    """Filter of the usage: the present one, or that of a moment or a period."""
 
-    project: Annotated[Id, msgspec.Meta(description="Only what this project uses.")] | None = None
-    kind: Annotated[str, msgspec.Meta(description="Only what uses something of this kind.")] | None = None
-    at: Annotated[Moment, msgspec.Meta(description="What was held at this time.")] | None = None
-    since: Annotated[Moment, msgspec.Meta(description="What was held at any time after this.")] | None = None
-    until: Annotated[Moment, msgspec.Meta(description="What was held at any time before this.")] | None = None
+    project: Annotated[Id, msgspec.Meta(description="Only allocations of this project.")] | None = None
+    kind: Annotated[str, msgspec.Meta(description="Only allocations with an amount of this kind.")] | None = None
+    at: Annotated[Moment, msgspec.Meta(description="Allocations at this time.")] | None = None
+    since: Annotated[Moment, msgspec.Meta(description="Allocations at any time after this.")] | None = None
+    until: Annotated[Moment, msgspec.Meta(description="Allocations at any time before this.")] | None = None

@@ -4,7 +4,7 @@ Every method takes the context of the call, checks the caller's permissions itse
 
 An allocation is named after its operation: the caller's Idempotency-Key, or else the request. A caller that sent a key
 has recorded it, comes back with it and confirms the allocation. A caller that sent none does not know of confirming, so
-its allocation is confirmed when it is made. For clients a released allocation does not exist: reading it responds 404,
+its allocation is confirmed from the start. For clients a released allocation does not exist: reading it responds 404,
 but releasing it again succeeds, it can be renewed, and it stays in the usage, even after its project and its
 organization were deleted.
 
@@ -28,7 +28,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.names import permission
 from remuda.identity.quotas import rules
 from remuda.identity.quotas import schema as wire
-from remuda.identity.quotas.allocation_state import allocation_id, charging, is_living, was_held
+from remuda.identity.quotas.allocation_state import is_active, uses_kind, was_active
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import project_ledger
 from remuda.kernel.clock import Clock
@@ -37,15 +37,15 @@ from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
 from remuda.resources.crud import audit_records, check_state, exists, get_in
 from remuda.store.contract import Store
 
-Judge = Callable[[Allocation], bool]
+Filter = Callable[[Allocation], bool]
 
-_NONE_IN_PARTICULAR = ""
-"""No project's id: a right that holds there holds in all of the organization."""
+_ANY_PROJECT = ""
+"""No project's id: a permission that applies there applies in all projects of the organization."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocations:
-    """The service of allocations."""
+    """Service of allocations."""
 
     store: Store
     clock: Clock
@@ -54,43 +54,42 @@ class Allocations:
     async def allocate(
         self, context: Context, organization: str, project: str, body: wire.AllocationWrite
     ) -> Allocation:
-        """Make an allocation, if the limits allow it."""
+        """Create an allocation within the limits."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         await get_in(self.store, Project, project, organization)
         rules.check_allocation(body)
-        row = rules.new_allocation(
-            allocation_id(context.principal.subject, context.key or context.operation),
+        found = rules.new_allocation(
+            wire.allocation_id(context.principal.subject, context.key or context.operation),
             organization,
             project,
             body,
             context.principal,
             life="confirmed" if context.key is None else "unconfirmed",
         )
-        return await self.ledger.take(row, log=audit_records(context, ALLOCATION.plural, row))
+        return await self.ledger.reserve(found, log=audit_records(context, ALLOCATION.plural, found))
 
     async def get(
         self, context: Context, organization: str, project: str, allocation: str
     ) -> Viewed[wire.AllocationRead]:
-        """Return an allocation that was not released."""
         allow_in_project(context.principal, permission("allocations", "read"), organization, project)
-        return Viewed(rules.ALLOCATION_VIEW, await self._living(organization, project, allocation))
+        return Viewed(rules.ALLOCATION_VIEW, await self._find_active(organization, project, allocation))
 
     async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
-        """Confirm an allocation: the object that it was made for exists."""
+        """Confirm an allocation: the object that it was created for exists."""
         allow_in_project(context.principal, permission("allocations", "update"), organization, project)
-        row = await self._living(organization, project, allocation)
-        return await self.ledger.confirm(row.name, log=audit_records(context, ALLOCATION.plural, row))
+        found = await self._find_active(organization, project, allocation)
+        return await self.ledger.confirm(found.name, log=audit_records(context, ALLOCATION.plural, found))
 
     async def renew(
         self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
     ) -> Allocation:
-        """Renew a released allocation, if the limits allow it. It must be confirmed anew. `turn` as in `change`."""
+        """Renew a released allocation within the limits. It must be confirmed again. `turn` as in `change`."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
-        row = await self._row(organization, project, allocation)
+        found = await self._find(organization, project, allocation)
         return await self.ledger.renew(
-            row.name,
-            check=lambda row: _check(context, row, turn),
-            log=audit_records(context, ALLOCATION.plural, row),
+            found.name,
+            check=lambda found: _check(context, found, turn),
+            log=audit_records(context, ALLOCATION.plural, found),
         )
 
     async def change(
@@ -103,105 +102,105 @@ class Allocations:
         *,
         turn: int | None = None,
     ) -> Allocation:
-        """Replace the amounts, if the limits allow it and no change of a later turn was made."""
-        who, now = context.principal, self.clock.now()
-        allow_in_project(who, permission("allocations", "update"), organization, project)
-        row = await self._living(organization, project, allocation)
+        """Replace the amounts within the limits, unless the allocation was changed with a later fencing token."""
+        principal, now = context.principal, self.clock.now()
+        allow_in_project(principal, permission("allocations", "update"), organization, project)
+        found = await self._find_active(organization, project, allocation)
         rules.check_allocation(body)
-        rules.check_same_owner(row, body)
-        return await self.ledger.change(
-            row.name,
-            lambda row: rules.changed_allocation(row, body, who, now, turn=turn),
-            check=lambda row: _check(context, row, turn),
-            log=audit_records(context, ALLOCATION.plural, row),
+        rules.check_same_owner(found, body)
+        return await self.ledger.update(
+            found.name,
+            lambda found: rules.updated_allocation(found, body, principal, now, turn=turn),
+            check=lambda found: _check(context, found, turn),
+            log=audit_records(context, ALLOCATION.plural, found),
         )
 
     async def release(
         self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
     ) -> None:
-        """Release an allocation, even one that was begun and never made. Releasing it twice succeeds.
+        """Release an allocation, even one that was reserved and never created. Releasing it twice succeeds.
 
-        With a `turn`, it is not renewed in an earlier one.
+        It cannot be renewed with a fencing token before `turn`.
         """
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
         try:
-            row = await self._row(organization, project, allocation)
+            found = await self._find(organization, project, allocation)
         except NotFound:
-            if not await self.ledger.take_back(organization, project, allocation):
+            if not await self.ledger.roll_back(organization, project, allocation):
                 raise
-            row = await self._row(organization, project, allocation)
+            found = await self._find(organization, project, allocation)
         await self.ledger.release(
-            row.name,
+            found.name,
             turn=turn or 0,
-            check=lambda row: check_state(context, row, rules.writable_allocation(row)),
-            log=audit_records(context, ALLOCATION.plural, row) if is_living(row) else (),
+            check=lambda found: check_state(context, found, rules.writable_allocation(found)),
+            log=audit_records(context, ALLOCATION.plural, found) if is_active(found) else (),
         )
 
     async def usage(
         self, context: Context, organization: str, query: wire.UsageQuery
     ) -> Collection[Allocation, list[wire.AllocationRead]]:
-        """Return the allocations that the caller may see: those of now, or of a time in the past."""
+        """Return the allocations that the caller may see: the present ones, or those of a time in the past."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
         await self._check_known(organization)
-        # The rows of a project stay in the usage after it was deleted, so there is no check that it exists.
+        # Usage of a project stays readable after its deletion, so there is no check that it exists.
         labels = {ORGANIZATION: organization} | ({} if query.project is None else {PROJECT: query.project})
         since, until = (query.since, query.until) if query.at is None else (query.at, query.at)
         is_past = since is not None or until is not None
-        of_past = None if query.kind is None else ("charge", charge_value(organization, query.kind))
-        is_asked_for = (lambda row: was_held(row, since, until)) if is_past else charging(query.kind)
+        kind_index = None if query.kind is None else ("charge", charge_value(organization, query.kind))
+        matches = (lambda found: was_active(found, since, until)) if is_past else uses_kind(query.kind)
         return Collection(
             store=self.store,
             kind=Allocation,
             view=rules.ALLOCATION_VIEW,
             labels=labels,
-            index=of_past if is_past else ("living", query.project or organization),
-            visible=_shown(context.principal, organization, is_asked_for),
+            index=kind_index if is_past else ("living", query.project or organization),
+            visible=_visible(context.principal, organization, matches),
         )
 
     async def _check_known(self, organization: str) -> None:
-        """Raise NotFound unless an organization exists or existed: its usage stays readable after it was deleted."""
+        """Raise NotFound unless an organization exists or existed: its usage stays readable after its deletion."""
         if await exists(self.store, Organization, organization):
             return
         used = await self.store.list_names(Allocation, labels={ORGANIZATION: organization}, limit=1)
         if not used.items:
             raise NotFound("Organization", organization)
 
-    async def _row(self, organization: str, project: str, allocation: str) -> Allocation:
-        row = await get_in(self.store, Allocation, allocation, organization)
-        if project_of(row) != project:
+    async def _find(self, organization: str, project: str, allocation: str) -> Allocation:
+        found = await get_in(self.store, Allocation, allocation, organization)
+        if project_of(found) != project:
             raise NotFound("Allocation", allocation)
-        return row
+        return found
 
-    async def _living(self, organization: str, project: str, allocation: str) -> Allocation:
-        row = await self._row(organization, project, allocation)
-        if not is_living(row):
+    async def _find_active(self, organization: str, project: str, allocation: str) -> Allocation:
+        found = await self._find(organization, project, allocation)
+        if not is_active(found):
             raise NotFound("Allocation", allocation)
-        return row
+        return found
 
 
-def _check(context: Context, row: Allocation, turn: int | None) -> None:
-    """Raise PreconditionFailed unless a row is what the caller has read, and was not changed in a later turn."""
-    check_state(context, row, rules.writable_allocation(row))
-    rules.check_turn(row, turn)
+def _check(context: Context, found: Allocation, turn: int | None) -> None:
+    """Raise PreconditionFailed unless If-Match holds and the allocation has no later fencing token."""
+    check_state(context, found, rules.writable_allocation(found))
+    rules.check_fencing_token(found, turn)
 
 
-def _shown(principal: Principal, organization: str, is_asked_for: Judge | None) -> Judge | None:
-    """Return the filter of rows; None where all are shown, so that the list can be read from the cache."""
-    right = permission("projects", "read")
-    if is_allowed_in_project(principal, right, organization, _NONE_IN_PARTICULAR):
-        return is_asked_for
+def _visible(principal: Principal, organization: str, matches: Filter | None) -> Filter | None:
+    """Return the filter of allocations; None if all are visible, so that the list can be read from the cache."""
+    read_projects = permission("projects", "read")
+    if is_allowed_in_project(principal, read_projects, organization, _ANY_PROJECT):
+        return matches
 
-    def is_shown(row: Allocation) -> bool:
-        is_readable = is_allowed_in_project(principal, right, organization, project_of(row))
-        return is_readable and (is_asked_for is None or is_asked_for(row))
+    def is_visible(found: Allocation) -> bool:
+        is_readable = is_allowed_in_project(principal, read_projects, organization, project_of(found))
+        return is_readable and (matches is None or matches(found))
 
-    return is_shown
+    return is_visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The service of limits. Responses are tagged with the limits, and not with their usage."""
+class QuotaLimits:
+    """Service of limits. The ETag covers the limits, not their usage."""
 
     store: Store
     ledger: Ledger
@@ -209,7 +208,7 @@ class Limits:
     async def of_organization(self, context: Context, organization: str) -> Rendered[wire.QuotasRead]:
         """Return the limits of an organization and their usage."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
-        spec = await self._head(organization)
+        spec = await self._spec(organization)
         quotas = rules.read_quotas(spec, await self.ledger.kinds.all())
         return _rendered(quotas, _etag(organization, spec.quotas))
 
@@ -221,21 +220,21 @@ class Limits:
         await self.store.get(Organization, organization)
         catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in body.quotas]
         rules.check_quotas(body, catalogue)
-        head = await self.ledger.set_limits(
+        record = await self.ledger.set_limits(
             organization,
             None,
             rules.stored_limits(body),
-            check=lambda head: _check_limits(context, head, head.spec.quotas),
+            check=lambda record: _check_limits(context, record, record.spec.quotas),
             log=context.audit(QUOTA.plural, organization, organization=organization),
         )
-        return _rendered(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(organization, head.spec.quotas))
+        return _rendered(rules.read_quotas(record.spec, catalogue, only=kinds), _etag(organization, record.spec.quotas))
 
     async def of_project(self, context: Context, organization: str, project: str) -> Rendered[wire.QuotasRead]:
         """Return the limits of a project and their usage. The caller must be allowed to read the project, too."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         allow_in_project(context.principal, permission("projects", "read"), organization, project)
         await get_in(self.store, Project, project, organization)
-        spec = await self._head(organization)
+        spec = await self._spec(organization)
         quotas = rules.read_project_quotas(spec, project, await self.ledger.kinds.all())
         return _rendered(quotas, _etag(organization, project_ledger(spec, project).quotas))
 
@@ -244,28 +243,28 @@ class Limits:
     ) -> Rendered[wire.QuotasRead]:
         """Replace the limits of a project. A kind that is left out is limited by its organization only.
 
-        This needs the permission to update all projects of the organization. A limit above the organization's is stored
-        and limits nothing until the organization's is raised.
+        This needs the permission to update all projects of the organization. A limit above the organization's is
+        stored, but has no effect until the organization's is raised.
         """
         allow_in_organization(context.principal, permission("projects", "update"), organization)
         await get_in(self.store, Project, project, organization)
         catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in body.quotas]
         rules.check_quotas(body, catalogue)
-        head = await self.ledger.set_limits(
+        record = await self.ledger.set_limits(
             organization,
             project,
             rules.stored_limits(body),
-            check=lambda head: _check_limits(context, head, project_ledger(head.spec, project).quotas),
+            check=lambda record: _check_limits(context, record, project_ledger(record.spec, project).quotas),
             log=context.audit(QUOTA.plural, organization, organization=organization),
         )
-        quotas = rules.read_project_quotas(head.spec, project, catalogue, only=kinds)
-        return _rendered(quotas, _etag(organization, project_ledger(head.spec, project).quotas))
+        quotas = rules.read_project_quotas(record.spec, project, catalogue, only=kinds)
+        return _rendered(quotas, _etag(organization, project_ledger(record.spec, project).quotas))
 
-    async def _head(self, organization: str) -> QuotaSpec:
-        """Return the quota of an organization, or an empty one where none was written yet."""
-        head = await self.ledger.heads.find(organization)
-        if head is not None:
-            return head.spec
+    async def _spec(self, organization: str) -> QuotaSpec:
+        """Return the quota record of an organization, or an empty one before its first write."""
+        record = await self.ledger.writer.find(organization)
+        if record is not None:
+            return record.spec
         await self.store.get(Organization, organization)
         return QuotaSpec()
 
@@ -275,9 +274,9 @@ def _rendered(quotas: wire.QuotasRead, etag: str) -> Rendered[wire.QuotasRead]:
 
 
 def _etag(organization: str, limits: StoredLimits) -> str:
-    """Return the tag of limits. It names the organization, since a stored quota exists only after a first write."""
+    """Return the ETag of limits. It includes the organization, since the record exists only after its first write."""
     return etag_of(organization, rules.writable_limits(limits))
 
 
-def _check_limits(context: Context, head: Quota, limits: StoredLimits) -> None:
-    check_if_match(context, _etag(head.name, limits), kind="Quota", name=head.name)
+def _check_limits(context: Context, record: Quota, limits: StoredLimits) -> None:
+    check_if_match(context, _etag(record.name, limits), kind="Quota", name=record.name)

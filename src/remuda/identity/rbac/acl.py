@@ -1,21 +1,16 @@
-"""Access lists: what somebody may do, and where.
+"""Access lists: the permissions of a user, service account or service, from stored groups and configured bindings.
 
-A user whom the configuration binds to roles has what those allow everywhere, and nothing besides. Anybody else has, in
-each organization with an active membership, what the roles of its groups allow in organizations, and in each project
-that lists one of those groups what that group's roles allow in projects. A service account is the same with its one
-organization. A service has what its role allows everywhere.
+A user with bindings in the configuration has the global permissions of the bound roles, and no others. Any other user
+has, in each organization with an active membership, the organization permissions of its groups' roles, and in each
+project that lists one of these groups the project permissions of that group's roles. A service account is the same in
+its one organization. A service has the global permissions of its role.
 
-The cost is that of the subject's own memberships, groups and projects, however many others there are. What was read is
-told besides, so that whoever keeps a list knows when it is good no more.
+The cost depends on the subject's own memberships, groups and projects only. An access list comes with the dependencies
+that it was computed from, so that caches know when it is stale.
 
-Roles that the configuration gives: to administrators, to users and groups of an issuer, and to services.
-
-Whoever is bound has exactly what the bound roles allow everywhere, whatever groups here say. A binding names its
-issuer, so an external issuer cannot make somebody an administrator of ours, nor the other way round. What is bound to
-everybody of an issuer (`*`) only reads. What is bound to a group of an issuer never writes to who may do what: that
-group is in somebody else's hands.
-
-A configuration that asks for more is refused, with a sentence that names the place and the remedy (`Invalid`).
+A binding names its issuer, so that an external issuer cannot create administrators. Roles bound to all users of an
+issuer (`*`) grant reads only. Roles bound to a group of an issuer cannot grant writes to users, groups and roles, since
+the issuer controls the group. A configuration that asks for more is rejected (Invalid).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +29,7 @@ from remuda.identity.kinds.users import (
     subject_member,
     user_member,
 )
-from remuda.identity.rbac.roles import BUILT_IN, PLATFORM_ADMINISTRATOR, RoleBook, role_id
+from remuda.identity.rbac.roles import BUILT_IN, PLATFORM_ADMINISTRATOR, RoleIndex, role_id
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.kernel.errors import Invalid, Unauthenticated
 from remuda.kernel.text import folded
@@ -43,138 +38,137 @@ from remuda.resources.crud import exists
 from remuda.store.contract import Dependency, Store, indexed, labelled, named
 from remuda.store.objects import Resource, ResourceT
 
-_EVERYBODY = "*"
-_WHO_MAY_WHAT = frozenset(
+_ALL_USERS = "*"
+_ACCESS_ENDPOINTS = frozenset(
     f"identity:{resource}" for resource in ("users", "groups", "roles", "serviceaccounts", "oauth2providers")
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """The ids of the roles that a user is bound to, by how."""
+class BoundRoles:
+    """Ids of the roles that are bound to a user, by kind of binding."""
 
     by_name: frozenset[str] = frozenset()
-    to_everybody: frozenset[str] = frozenset()
+    to_all_users: frozenset[str] = frozenset()
     by_group: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.by_name or self.to_everybody or self.by_group)
+        return bool(self.by_name or self.to_all_users or self.by_group)
 
 
 class Bindings:
-    """The bindings of a configuration, checked for all that can be told without looking at stored roles."""
+    """Bindings of the configuration, validated as far as possible without stored roles."""
 
     def __init__(self, settings: IdentitySettings) -> None:
         self._ours = frozenset({"", LOCAL_ISSUER, settings.issuer})
         self._roles: dict[str, str] = {}
-        """Where each role is named that a binding or a system account uses."""
+        """Configuration key at which each used role is named first."""
         self._users: dict[tuple[str, str], frozenset[str]] = {}
         self._groups: dict[tuple[str, str], frozenset[str]] = {}
         self._group_roles: dict[str, str] = {}
         self._systems: dict[str, str] = {}
-        self._take_administrators(settings)
-        self._take_users(settings)
-        self._take_groups(settings)
-        self._take_systems(settings)
+        self._add_administrators(settings)
+        self._add_users(settings)
+        self._add_groups(settings)
+        self._add_systems(settings)
 
-    def of_user(self, subject: str, issuer: str, groups: Sequence[str]) -> Bound:
-        """Return what a user is bound to, as a user of an issuer (ours has the empty name) and of its groups."""
-        by = self._issuer(issuer)
-        nothing: frozenset[str] = frozenset()
-        return Bound(
-            by_name=self._users.get((by, folded(subject.strip())), nothing),
-            to_everybody=self._users.get((by, _EVERYBODY), nothing),
-            by_group=nothing.union(*(self._groups.get((by, group), nothing) for group in groups)),
+    def of_user(self, subject: str, issuer: str, groups: Sequence[str]) -> BoundRoles:
+        """Return the roles bound to a user of an issuer (empty for our own) with these groups."""
+        issuer_key = self._issuer(issuer)
+        no_roles: frozenset[str] = frozenset()
+        return BoundRoles(
+            by_name=self._users.get((issuer_key, folded(subject.strip())), no_roles),
+            to_all_users=self._users.get((issuer_key, _ALL_USERS), no_roles),
+            by_group=no_roles.union(*(self._groups.get((issuer_key, group), no_roles) for group in groups)),
         )
 
     def of_system(self, name: str) -> str | None:
-        """Return the id of the role that a service has, if it is one of those that are configured."""
+        """Return the id of the role of a configured service."""
         return self._systems.get(name)
 
     def is_ours(self, issuer: str) -> bool:
-        """Tell whether an issuer is this system itself."""
         return issuer in self._ours
 
     @property
     def roles(self) -> Iterable[tuple[str, str]]:
-        """The names of all roles that are used, and where the configuration first names each."""
+        """Names of all used roles, with the configuration key that names each first."""
         return self._roles.items()
 
     @property
     def group_roles(self) -> Iterable[tuple[str, str]]:
-        """The same of those that groups of an issuer have."""
+        """Names of the roles bound to groups of issuers, with their configuration keys."""
         return self._group_roles.items()
 
-    def _take_administrators(self, settings: IdentitySettings) -> None:
+    def _add_administrators(self, settings: IdentitySettings) -> None:
         for number, subject in enumerate(settings.platform_administrators):
-            place = f"platform_administrators[{number}]"
-            _check_subject(place, subject)
-            if subject == _EVERYBODY:
-                raise Invalid(place, "is everybody", remedy="name each administrator by an e-mail address")
-            self._bind_user("", subject, [PLATFORM_ADMINISTRATOR], place)
+            key_path = f"platform_administrators[{number}]"
+            _check_subject(key_path, subject)
+            if subject == _ALL_USERS:
+                raise Invalid(key_path, "matches all users", remedy="name each administrator by an e-mail address")
+            self._bind_user("", subject, [PLATFORM_ADMINISTRATOR], key_path)
 
-    def _take_users(self, settings: IdentitySettings) -> None:
+    def _add_users(self, settings: IdentitySettings) -> None:
         for number, binding in enumerate(settings.role_bindings):
-            place = f"role_bindings[{number}]"
-            self._check_issuer(f"{place}.issuer", binding.issuer)
-            _check_subject(f"{place}.subject", binding.subject)
-            if binding.subject == _EVERYBODY and binding.issuer in self._ours:
-                remedy = "name each user, or the external issuer whose users are all meant"
-                raise Invalid(f"{place}.subject", "is everybody of our own issuer", remedy=remedy)
-            self._bind_user(binding.issuer, binding.subject, binding.roles, f"{place}.roles")
+            key_path = f"role_bindings[{number}]"
+            self._check_issuer(f"{key_path}.issuer", binding.issuer)
+            _check_subject(f"{key_path}.subject", binding.subject)
+            if binding.subject == _ALL_USERS and binding.issuer in self._ours:
+                remedy = "name each user, or an external issuer"
+                raise Invalid(f"{key_path}.subject", "matches all users of our own issuer", remedy=remedy)
+            self._bind_user(binding.issuer, binding.subject, binding.roles, f"{key_path}.roles")
 
-    def _take_groups(self, settings: IdentitySettings) -> None:
+    def _add_groups(self, settings: IdentitySettings) -> None:
         for number, binding in enumerate(settings.group_bindings):
-            place = f"group_bindings[{number}]"
-            self._check_issuer(f"{place}.issuer", binding.issuer)
+            key_path = f"group_bindings[{number}]"
+            self._check_issuer(f"{key_path}.issuer", binding.issuer)
             if binding.issuer in self._ours:
-                remedy = "name an external issuer: groups of ours have their roles in their organization"
-                raise Invalid(f"{place}.issuer", "is our own", remedy=remedy)
-            if binding.group.strip() != binding.group or binding.group in {"", _EVERYBODY}:
+                remedy = "name an external issuer: local groups get their roles in their organization"
+                raise Invalid(f"{key_path}.issuer", "is our own", remedy=remedy)
+            if binding.group.strip() != binding.group or binding.group in {"", _ALL_USERS}:
                 remedy = "name one group exactly as the issuer writes it"
-                raise Invalid(f"{place}.group", "is not the name of one group", remedy=remedy)
+                raise Invalid(f"{key_path}.group", "is not the name of one group", remedy=remedy)
             key = (binding.issuer, binding.group)
-            self._groups[key] = self._groups.get(key, frozenset()) | self._named(binding.roles, f"{place}.roles")
+            self._groups[key] = self._groups.get(key, frozenset()) | self._named(binding.roles, f"{key_path}.roles")
             for role in binding.roles:
-                self._group_roles.setdefault(role, f"{place}.roles")
+                self._group_roles.setdefault(role, f"{key_path}.roles")
                 if role in BUILT_IN:
-                    check_group_role(f"{place}.roles", role, BUILT_IN[role])
+                    check_group_role(f"{key_path}.roles", role, BUILT_IN[role])
 
-    def _take_systems(self, settings: IdentitySettings) -> None:
+    def _add_systems(self, settings: IdentitySettings) -> None:
         for name, account in settings.system_accounts.items():
             (self._systems[name],) = self._named([account.role], f"system_accounts.{name}.role")
 
-    def _bind_user(self, issuer: str, subject: str, roles: Sequence[str], place: str) -> None:
+    def _bind_user(self, issuer: str, subject: str, roles: Sequence[str], key_path: str) -> None:
         key = (self._issuer(issuer), subject)
-        self._users[key] = self._users.get(key, frozenset()) | self._named(roles, place)
+        self._users[key] = self._users.get(key, frozenset()) | self._named(roles, key_path)
 
-    def _named(self, roles: Sequence[str], place: str) -> frozenset[str]:
+    def _named(self, roles: Sequence[str], key_path: str) -> frozenset[str]:
         if not roles or not all(roles):
-            raise Invalid(place, "names no role", remedy="name one, such as platform-reader")
+            raise Invalid(key_path, "names no role", remedy="name one, such as platform-reader")
         for role in roles:
-            self._roles.setdefault(role, place)
+            self._roles.setdefault(role, key_path)
         return frozenset(map(role_id, roles))
 
     def _issuer(self, issuer: str) -> str:
         return "" if issuer in self._ours else issuer
 
-    def _check_issuer(self, place: str, issuer: str) -> None:
+    def _check_issuer(self, key_path: str, issuer: str) -> None:
         parts = urlsplit(issuer)
         if issuer not in self._ours and not (parts.scheme in {"http", "https"} and parts.netloc):
-            remedy = f"write {LOCAL_ISSUER} for our own, or the URL of another as its tokens have it"
-            raise Invalid(place, "is no issuer", remedy=remedy)
+            remedy = f"write {LOCAL_ISSUER} for our own, or the URL in the tokens of another"
+            raise Invalid(key_path, "is not an issuer", remedy=remedy)
 
 
 def is_for_groups(permission: Permission) -> bool:
-    """Tell whether a group that is in somebody else's hands may have this right."""
-    return permission.verb == "read" or permission.endpoint not in _WHO_MAY_WHAT
+    """Return whether a group of an external issuer may have this permission."""
+    return permission.verb == "read" or permission.endpoint not in _ACCESS_ENDPOINTS
 
 
-def check_group_role(place: str, role: str, spec: RoleSpec) -> None:
-    """Refuse to bind a group of another issuer to a role that writes to who may do what."""
+def check_group_role(key_path: str, role: str, spec: RoleSpec) -> None:
+    """Raise Invalid if a role bound to a group of an issuer can write users, groups or roles."""
     for endpoint in _endpoints_beyond_groups(spec):
         remedy = "choose a role that only reads there, or bind users one by one"
-        raise Invalid(place, f"gives a group the role {role}, which writes {endpoint}", remedy=remedy)
+        raise Invalid(key_path, f"binds a group to the role {role}, which writes {endpoint}", remedy=remedy)
 
 
 def _endpoints_beyond_groups(spec: RoleSpec) -> Iterator[str]:
@@ -183,104 +177,103 @@ def _endpoints_beyond_groups(spec: RoleSpec) -> Iterator[str]:
             yield grant.name
 
 
-def _check_subject(place: str, subject: str) -> None:
+def _check_subject(key_path: str, subject: str) -> None:
     if not subject or subject != subject.strip():
-        raise Invalid(place, "is empty or has blanks around it", remedy="write one e-mail address")
+        raise Invalid(key_path, "is empty or has surrounding spaces", remedy="write one e-mail address")
     if subject != subject.lower():
-        raise Invalid(place, "has capital letters", remedy="write it in lower case")
+        raise Invalid(key_path, "has capital letters", remedy="write it in lower case")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What somebody may do, and where they are a member."""
+class ResolvedAccess:
+    """Access list of a subject, with its organizations."""
 
     access: AccessList
-    made_from: tuple[Dependency, ...] = field(compare=False, repr=False)
-    """What was read to know this, beside the subject itself."""
+    dependencies: tuple[Dependency, ...] = field(compare=False, repr=False)
+    """Objects that were read to compute it, beside the subject itself."""
     organizations: tuple[str, ...] = ()
 
-    def only_in(self, organization: str) -> "Standing":
-        """Return how somebody stands for whom one organization alone vouches: there as ever, elsewhere as nobody."""
+    def restricted_to(self, organization: str) -> "ResolvedAccess":
+        """Return the access of a user whom the provider of one organization authenticated: only there."""
         inside = self.access.organizations.get(organization)
         access = AccessList(organizations={} if inside is None else {organization: inside})
         return replace(self, access=access, organizations=tuple(filter(organization.__eq__, self.organizations)))
 
 
 class _Reads:
-    """Reads, and remembers what was read. Roles are always: they are few, and seldom change."""
+    """Reads of the store, recorded as dependencies. Roles are always one: they are few and seldom change."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._parts: dict[Dependency, None] = {Role: None}
+        self._dependencies: dict[Dependency, None] = {Role: None}
 
     @property
-    def parts(self) -> tuple[Dependency, ...]:
-        return tuple(self._parts)
+    def dependencies(self) -> tuple[Dependency, ...]:
+        return tuple(self._dependencies)
 
-    async def is_there(self, kind: type[ResourceT], name: str) -> bool:
-        self._parts[named(kind, name)] = None
+    async def record_existence(self, kind: type[ResourceT], name: str) -> bool:
+        self._dependencies[named(kind, name)] = None
         return await exists(self._store, kind, name)
 
     async def labelled(self, kind: type[ResourceT], key: str, value: str) -> Sequence[ResourceT]:
-        self._parts[labelled(kind, key, value)] = None
+        self._dependencies[labelled(kind, key, value)] = None
         return (await self._store.list(kind, labels={key: value})).items
 
     async def indexed(self, kind: type[ResourceT], index: str, value: str) -> Sequence[ResourceT]:
-        self._parts[indexed(kind, index, value)] = None
+        self._dependencies[indexed(kind, index, value)] = None
         return (await self._store.list(kind, index=(index, value))).items
 
 
 class AccessLists:
-    """Works access lists out from what is stored and from what the configuration binds."""
+    """Computation of access lists from stored objects and configured bindings."""
 
     def __init__(self, store: Store, bindings: Bindings) -> None:
-        self._store, self._bindings, self._roles = store, bindings, RoleBook(store)
+        self._store, self._bindings, self._roles = store, bindings, RoleIndex(store)
 
-    async def of_user(self, user: User, issuer: str, groups: Sequence[str]) -> Standing:
-        """Return how a user stands, as one of an issuer and its groups."""
+    async def of_user(self, user: User, issuer: str, groups: Sequence[str]) -> ResolvedAccess:
         reads = _Reads(self._store)
         memberships = await _memberships(reads, user)
         organizations = tuple(map(organization_of, memberships))
         bound = self._bindings.of_user(user.spec.subject, issuer, groups)
         if bound:
-            return Standing(AccessList(everywhere=await self._bound(bound)), reads.parts, organizations)
+            return ResolvedAccess(AccessList(everywhere=await self._bound(bound)), reads.dependencies, organizations)
         inside = {
             organization_of(each): await self._inside(reads, organization_of(each), self._members(user, each, issuer))
             for each in memberships
         }
         access = AccessList(organizations={name: found for name, (_, found) in inside.items()})
-        return Standing(access, reads.parts, organizations)
+        return ResolvedAccess(access, reads.dependencies, organizations)
 
-    async def of_outsider(self, subject: str, issuer: str, groups: Sequence[str]) -> Standing:
-        """Return how somebody stands whom only an issuer knows."""
+    async def of_outsider(self, subject: str, issuer: str, groups: Sequence[str]) -> ResolvedAccess:
+        """Return the access of a user whom only an external issuer knows."""
         bound = self._bindings.of_user(subject, issuer, groups)
-        return Standing(AccessList(everywhere=await self._bound(bound)), (Role,))
+        return ResolvedAccess(AccessList(everywhere=await self._bound(bound)), (Role,))
 
-    async def of_account(self, account: ServiceAccount) -> Standing:
-        """Return how a service account stands. One without any group has no rights at all, not even to be told so."""
+    async def of_account(self, account: ServiceAccount) -> ResolvedAccess:
+        """Return the access of a service account. Without any group it has no permissions at all."""
         organization, reads = organization_of(account), _Reads(self._store)
-        if not await reads.is_there(Organization, organization):
-            return Standing(AccessList(), reads.parts)
+        if not await reads.record_existence(Organization, organization):
+            return ResolvedAccess(AccessList(), reads.dependencies)
         is_in_a_group, found = await self._inside(reads, organization, [account_member(account.name)])
         access = AccessList(organizations={organization: found}) if is_in_a_group else AccessList()
-        return Standing(access, reads.parts, (organization,))
+        return ResolvedAccess(access, reads.dependencies, (organization,))
 
-    async def of_system(self, name: str) -> Standing:
+    async def of_system(self, name: str) -> ResolvedAccess:
         role = self._bindings.of_system(name)
         if role is None:
             raise Unauthenticated("service is not known")
         everywhere = (await self._roles.of(frozenset({role}))).everywhere
-        return Standing(AccessList(everywhere=everywhere), (Role,))
+        return ResolvedAccess(AccessList(everywhere=everywhere), (Role,))
 
     def _members(self, user: User, membership: OrganizationUser, issuer: str) -> list[str]:
-        """Return as what a user is in groups: by membership, and as one of another issuer also by that one's word."""
+        """Return the index values of a user in groups: the membership and, for another issuer, also the subject."""
         if self._bindings.is_ours(issuer):
             return [user_member(membership.name)]
         return [user_member(membership.name), subject_member(issuer, user.spec.subject)]
 
-    async def _bound(self, bound: Bound) -> frozenset[Permission]:
+    async def _bound(self, bound: BoundRoles) -> frozenset[Permission]:
         by_name, to_everybody, by_group = [
-            (await self._roles.of(roles)).everywhere for roles in (bound.by_name, bound.to_everybody, bound.by_group)
+            (await self._roles.of(roles)).everywhere for roles in (bound.by_name, bound.to_all_users, bound.by_group)
         ]
         read = frozenset(each for each in to_everybody if each.verb == "read")
         return by_name | read | frozenset(filter(is_for_groups, by_group))
@@ -288,31 +281,31 @@ class AccessLists:
     async def _inside(
         self, reads: _Reads, organization: str, members: Sequence[str]
     ) -> tuple[bool, OrganizationAccess]:
-        """Return whether a member is in any group of an organization, and what it may do there."""
+        """Return whether a member is in any group of an organization, and its permissions there."""
         groups = await _groups(reads, organization, members)
-        held = frozenset(role for group in groups for role in group.spec.role_ids)
-        permissions = (await self._roles.of(held)).organization
+        role_ids = frozenset(role for group in groups for role in group.spec.role_ids)
+        permissions = (await self._roles.of(role_ids)).organization
         return bool(groups), OrganizationAccess(permissions, await self._projects(reads, organization, groups))
 
     async def _projects(
         self, reads: _Reads, organization: str, groups: Sequence[Group]
     ) -> dict[str, frozenset[Permission]]:
-        held: dict[str, frozenset[str]] = {}
+        role_ids: dict[str, frozenset[str]] = {}
         for group in groups:
             roles = frozenset(group.spec.role_ids)
             if not (await self._roles.of(roles)).project:
                 continue
             for project in await reads.indexed(Project, "group", group.name):
                 if _is_in(project, organization):
-                    held[project.name] = held.get(project.name, frozenset()) | roles
-        return {project: (await self._roles.of(roles)).project for project, roles in held.items()}
+                    role_ids[project.name] = role_ids.get(project.name, frozenset()) | roles
+        return {project: (await self._roles.of(roles)).project for project, roles in role_ids.items()}
 
 
 async def _memberships(reads: _Reads, user: User) -> list[OrganizationUser]:
     found = await reads.labelled(OrganizationUser, USER, user.name)
     active = [each for each in found if each.spec.state == "active" and not each.is_deleting]
-    there = [each for each in active if await reads.is_there(Organization, organization_of(each))]
-    return sorted(there, key=organization_of)
+    existing = [each for each in active if await reads.record_existence(Organization, organization_of(each))]
+    return sorted(existing, key=organization_of)
 
 
 async def _groups(reads: _Reads, organization: str, members: Sequence[str]) -> list[Group]:

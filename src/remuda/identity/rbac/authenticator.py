@@ -1,17 +1,12 @@
-"""Who stands behind a request, where identity runs in the same process.
+"""Authenticator in the process of identity, for bearer tokens and client certificates.
 
-A bearer token is whoever it was made for, for as long as everything behind it stands: `Bearers` tells, by reading what
-is stored. A client certificate is the service whose name it has. A service acts for the one that it claims to: with
-its own rights or, impersonating, with what both may do. A service that carries somebody's bearer token besides its
-certificate has that one's rights, and adds no more than its word on whose account that is.
+A bearer token identifies its subject while everything that it depends on is valid (`Bearers`). A client certificate
+identifies the service with its common name; the proxy has verified its signature. A service may name an actor: it acts
+with its own permissions or, impersonating, with the intersection of both. A service that sends a user's bearer token
+with its certificate has that user's permissions, and only adds payer and audit information.
 
-Who was told once is remembered until their credentials end or anything changes that the answer was made from: then the
-next request reads again. So the usual request costs neither a read nor a signature, and what is revoked is refused
-at once.
-
-Client certificates: whose name is in one, and when it holds.
-
-That it was signed by somebody we trust has been verified by the proxy that passes it on.
+Principals are cached until their credentials expire or a dependency changes, so the usual request needs neither a read
+nor a signature check, and a revoked token is rejected at once.
 """
 
 import hashlib
@@ -26,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
-from remuda.identity.rbac.acl import Standing
+from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.bearer import Bearers
@@ -41,21 +36,21 @@ _NOT_VALID = "certificate is not valid"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What matters of one."""
+    """Client certificate."""
 
     name: str
-    """Its common name."""
+    """Common name."""
     begins: datetime
     ends: datetime
 
     def check(self, now: datetime) -> None:
-        """Raise Unauthenticated unless it holds now."""
+        """Raise Unauthenticated unless the certificate is valid now."""
         if not self.begins <= now < self.ends:
             raise Unauthenticated("certificate has expired or is not yet valid")
 
 
 def read_certificate(pem: str) -> Certificate:
-    """Return what a certificate says, or raise Unauthenticated if it is none, or names nobody or several."""
+    """Parse a PEM certificate, or raise Unauthenticated if it is invalid or has not exactly one common name."""
     try:
         certificate = load_pem_x509_certificate(pem.encode())
         names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
@@ -67,116 +62,115 @@ def read_certificate(pem: str) -> Certificate:
     return Certificate(names[0].value, begins, ends)
 
 
-_REMEMBERED = 8192
+_CACHE_SIZE = 8192
 
 
 class IdentityAuthenticator:
-    """The authentication port of identity itself, and of every service in the same process."""
+    """Authenticator of identity and of every service in the same process."""
 
     def __init__(self, *, store: Store, bearers: Bearers, permissions: Permissions, clock: Clock) -> None:
-        self._store, self._bearers, self._rights, self._clock = store, bearers, permissions, clock
-        self._kept: DerivedCache[Hashable, Principal] = DerivedCache(store, _REMEMBERED)
+        self._store, self._bearers, self._permissions, self._clock = store, bearers, permissions, clock
+        self._cache: DerivedCache[Hashable, Principal] = DerivedCache(store, _CACHE_SIZE)
 
     async def authenticate(self, credentials: RequestCredentials) -> Principal:
-        """Return who shows these credentials, or raise Unauthenticated."""
+        """Return the principal of credentials, or raise Unauthenticated."""
         key = credentials_key(credentials)
-        kept = self._kept.find(key) or self._of_token(credentials)
-        if kept is not None and (kept.expires is None or self._clock.now() < kept.expires):
-            return kept
-        stamp, made_from = self._store.change_counter(), list[Dependency]()
-        principal = await self._principal(credentials, made_from)
-        counting = counting_for(principal, credentials)
-        if counting.claim is None:
-            key = credentials_key(counting)
-        self._kept.put(key, made_from, stamp, principal)
+        cached = self._cache.find(key) or self._cached_for_token(credentials)
+        if cached is not None and (cached.expires is None or self._clock.now() < cached.expires):
+            return cached
+        counter, dependencies = self._store.change_counter(), list[Dependency]()
+        principal = await self._principal(credentials, dependencies)
+        effective = effective_credentials(principal, credentials)
+        if effective.claim is None:
+            key = credentials_key(effective)
+        self._cache.put(key, dependencies, counter, principal)
         return principal
 
     def knows(self, credentials: RequestCredentials) -> bool:
-        """Tell whether the token was let in lately, or a proxy vouches for a certificate alone."""
+        """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
         token = credentials.token
-        return token is None or token_hash(token) in self._kept or self._bearers.tokens.has_verified(token)
+        return token is None or token_hash(token) in self._cache or self._bearers.tokens.has_verified(token)
 
-    def _of_token(self, credentials: RequestCredentials) -> Principal | None:
-        """Return who was told of the token alone, where nothing else counts beside it."""
+    def _cached_for_token(self, credentials: RequestCredentials) -> Principal | None:
+        """Return the cached principal of a token that has no other credentials beside it."""
         if credentials.token is None or credentials.certificate is not None:
             return None
-        shown = self._kept.find(token_hash(credentials.token))
-        return None if shown is None or shown.type == "system" else shown
+        bearer = self._cache.find(token_hash(credentials.token))
+        return None if bearer is None or bearer.type == "system" else bearer
 
-    async def _principal(self, credentials: RequestCredentials, made_from: list[Dependency]) -> Principal:
-        """Return who shows credentials, and add what that was made from."""
+    async def _principal(self, credentials: RequestCredentials, dependencies: list[Dependency]) -> Principal:
+        """Return the principal of credentials, and add its dependencies."""
         certificate = credentials.certificate
-        service = None if certificate is None else await self._certified(certificate, made_from)
+        service = None if certificate is None else await self._certified_service(certificate, dependencies)
         if credentials.token is None:
             assert service is not None, "credentials are a token, a certificate, or both"
-            return await self._acting(service, credentials, made_from)
-        shown = await self._shown(credentials.token, made_from)
-        credentials = counting_for(shown, credentials)
-        if shown.type == "system":
-            return await self._acting(shown, credentials, made_from)
-        return shown if service is None else await self._carried(shown, service, credentials, made_from)
+            return await self._acting_service(service, credentials, dependencies)
+        bearer = await self._bearer(credentials.token, dependencies)
+        credentials = effective_credentials(bearer, credentials)
+        if bearer.type == "system":
+            return await self._acting_service(bearer, credentials, dependencies)
+        return bearer if service is None else await self._forwarded_bearer(bearer, service, credentials, dependencies)
 
-    async def _shown(self, token: str, made_from: list[Dependency]) -> Principal:
+    async def _bearer(self, token: str, dependencies: list[Dependency]) -> Principal:
         bearer = await self._bearers.identify(token)
-        standing = await self._rights.of_bearer(bearer)
-        made_from += (*bearer.rests_on, *standing.made_from)
+        resolved = await self._permissions.of_bearer(bearer)
+        dependencies += (*bearer.rests_on, *resolved.dependencies)
         return Principal(
             subject=bearer.subject,
             type=bearer.type,
-            access=standing.access,
-            organizations=standing.organizations,
+            access=resolved.access,
+            organizations=resolved.organizations,
             expires=bearer.expires,
             service=f"operator {bearer.operator}" if bearer.operator else None,
             issuer="" if bearer.issuer == LOCAL_ISSUER else bearer.issuer,
             member_of_only=bearer.organization or None,
         )
 
-    async def _certified(self, pem: str, made_from: list[Dependency]) -> Principal:
-        """Return which service's certificate it is."""
+    async def _certified_service(self, pem: str, dependencies: list[Dependency]) -> Principal:
         certificate = read_certificate(pem)
         certificate.check(self._clock.now())
-        if certificate.name not in self._rights.settings.system_accounts:
+        if certificate.name not in self._permissions.settings.system_accounts:
             raise Unauthenticated("certificate is not known")
-        standing = await self._rights.of_system(certificate.name)
-        made_from += standing.made_from
-        return Principal(subject=certificate.name, type="system", access=standing.access, expires=certificate.ends)
+        resolved = await self._permissions.of_system(certificate.name)
+        dependencies += resolved.dependencies
+        return Principal(subject=certificate.name, type="system", access=resolved.access, expires=certificate.ends)
 
-    async def _acting(
-        self, service: Principal, credentials: RequestCredentials, made_from: list[Dependency]
+    async def _acting_service(
+        self, service: Principal, credentials: RequestCredentials, dependencies: list[Dependency]
     ) -> Principal:
-        """Return a service as the one that it acts for has it; for nobody else, if it names nobody."""
-        impersonated = await self._impersonated(credentials, made_from)
+        """Return a service with the actor of its claim, if there is one."""
+        impersonated = await self._impersonated(credentials, dependencies)
         return (
             service if credentials.claim is None else acting_for(service, credentials.claim, impersonated=impersonated)
         )
 
-    async def _carried(
-        self, shown: Principal, service: Principal, credentials: RequestCredentials, made_from: list[Dependency]
+    async def _forwarded_bearer(
+        self, bearer: Principal, service: Principal, credentials: RequestCredentials, dependencies: list[Dependency]
     ) -> Principal:
-        """Return whose token it is, as the service that carries it says who pays and who is audited."""
+        """Return the bearer of a token that a service forwards, with payer and audit information of its claim."""
         assert credentials.claim is not None, "a certificate comes with a claim"
-        impersonated = await self._impersonated(credentials, made_from)
-        return presented_by(shown, service, credentials.claim, impersonated=impersonated)
+        impersonated = await self._impersonated(credentials, dependencies)
+        return presented_by(bearer, service, credentials.claim, impersonated=impersonated)
 
-    async def _impersonated(self, credentials: RequestCredentials, made_from: list[Dependency]) -> AccessList | None:
-        """Return what the one may do who is impersonated, if anybody is, in the organizations that the claim names."""
+    async def _impersonated(self, credentials: RequestCredentials, dependencies: list[Dependency]) -> AccessList | None:
+        """Return the permissions of the impersonated actor, in the organizations that the claim names."""
         claim = check_impersonation(credentials)
         if claim is None:
             return None
-        standing = await self._actor(claim)
-        made_from += (_actor_of(claim), *standing.made_from)
-        access = (standing.only_in(claim.member_of_only) if claim.member_of_only else standing).access
+        resolved = await self._actor(claim)
+        dependencies += (_actor_of(claim), *resolved.dependencies)
+        access = (resolved.restricted_to(claim.member_of_only) if claim.member_of_only else resolved).access
         if not claim.organizations:
             return access
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}
         return replace(access, organizations=named)
 
-    async def _actor(self, claim: PrincipalClaim) -> Standing:
+    async def _actor(self, claim: PrincipalClaim) -> ResolvedAccess:
         try:
             if claim.type == "user":
                 user = await self._store.get(User, user_id(claim.actor))
-                return await self._rights.of_user(user, issuer=claim.issuer)
-            return await self._rights.of_account(await self._store.get(ServiceAccount, claim.actor))
+                return await self._permissions.of_user(user, issuer=claim.issuer)
+            return await self._permissions.of_account(await self._store.get(ServiceAccount, claim.actor))
         except NotFound:
             raise Unauthenticated("the actor in X-Principal is not known") from None
 
@@ -186,7 +180,7 @@ def _actor_of(claim: PrincipalClaim) -> Dependency:
 
 
 def check_impersonation(credentials: RequestCredentials) -> PrincipalClaim | None:
-    """Return the claim by which somebody is impersonated, if anybody is, or raise Malformed if it can be nobody."""
+    """Return the claim of an impersonation, or raise Malformed if it has no valid actor."""
     if not credentials.impersonate:
         return None
     claim = credentials.claim
@@ -195,12 +189,13 @@ def check_impersonation(credentials: RequestCredentials) -> PrincipalClaim | Non
     return claim
 
 
-def counting_for(shown: Principal, credentials: RequestCredentials) -> RequestCredentials:
-    """Return the part of credentials that counts, given whose they are: only a service acts for others.
+def effective_credentials(bearer: Principal, credentials: RequestCredentials) -> RequestCredentials:
+    """Return the part of credentials that applies to this principal: only a service acts for others.
 
-    A service whose claim makes no sense is refused (Malformed): without it, it would act with all of its own rights.
+    A service with an invalid claim is rejected (Malformed), since without it, it would act with all its own
+    permissions.
     """
-    if shown.type != "system" and credentials.certificate is None:
+    if bearer.type != "system" and credentials.certificate is None:
         return RequestCredentials(token=credentials.token)
     if credentials.fault:
         raise Malformed(credentials.fault)
@@ -208,7 +203,7 @@ def counting_for(shown: Principal, credentials: RequestCredentials) -> RequestCr
 
 
 def credentials_key(credentials: RequestCredentials) -> Hashable:
-    """Return what tells credentials apart, without holding any of their secrets, and small whatever they hold."""
+    """Return a small cache key of credentials without their secrets."""
     token = "" if credentials.token is None else token_hash(credentials.token)
     if (
         credentials.claim is None

@@ -1,15 +1,14 @@
-"""Who stands behind a request, where identity runs in another process.
+"""Authenticator in another process than identity.
 
-A token's signature is checked here by identity's public keys, so that garbage never leaves this process, and its id is
-looked up in the revocation feed. What its holder may do is asked of identity with the holder's own credentials, and
-kept for 2 s: that is how long a right that was taken away can outlive its end here. A token that was revoked is refused
-as soon as the feed tells. When the feed is older than 10 s, or identity does not answer, nobody is let in (503).
+A token is verified here with identity's public keys, and looked up in the revocation feed. The permissions of its
+bearer are requested from identity with the bearer's own credentials, and cached for 2 s: so long a revoked permission
+can remain effective here. When the feed is stale or identity does not respond, no caller is authenticated (503).
 
-Whose tokens are believed besides identity's own, and by which keys, it alone knows. So a token of another issuer is
-identity's to judge, and so is whose it is: that, too, is asked for and kept.
+Only identity knows the external issuers and their keys, so the subject of a token of another issuer is requested from
+identity, too, and cached.
 
-A client certificate is handed on as a proxy does, so identity believes it if this process is one of its configured
-proxies; a service token needs no such thing.
+A client certificate is forwarded as a proxy does, so identity accepts it if this process is one of its configured
+proxies; a service token does not need that.
 """
 
 import asyncio
@@ -29,8 +28,8 @@ from remuda.http.authentication import RequestCredentials, acting_for, presented
 from remuda.http.remote_errors import error_from
 from remuda.http.transport import read_response
 from remuda.identity.ports import Fetch
-from remuda.identity.rbac.authenticator import Certificate, counting_for, credentials_key, read_certificate
-from remuda.identity.rbac.revocation_feed import IdentitySilent, PublicKeys, RevocationFeed
+from remuda.identity.rbac.authenticator import Certificate, credentials_key, effective_credentials, read_certificate
+from remuda.identity.rbac.revocation_feed import IdentityUnavailable, PublicKeys, RevocationFeed
 from remuda.identity.rbac.routes import ACL
 from remuda.identity.rbac.schema import access_of
 from remuda.identity.tokens.jwt import (
@@ -50,10 +49,10 @@ from remuda.identity.tokens.service import Verified
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, Unauthenticated, Unavailable
 
-RIGHTS_HOLD_S = 2.0
-"""How long an answer of identity is believed."""
+CACHE_S = 2.0
+"""Time for which a response of identity is cached."""
 
-_REMEMBERED = 8192
+_CACHE_SIZE = 8192
 _OK = 200
 _TYPES: Mapping[TokenType, AccountType] = {"fed": "user", "op": "user", "sa": "service", "svc": "system"}
 
@@ -71,59 +70,59 @@ class _Userinfo(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _CachedPrincipal:
     principal: Principal
     until: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _Request:
     task: asyncio.Task[Principal]
     began: float
 
 
 class RemoteAuthenticator:
-    """The authentication port of a service in a process of its own."""
+    """Authenticator of a service in another process than identity."""
 
     def __init__(
         self, *, issuer: str, fetch: Fetch, feed: RevocationFeed, clock: Clock, server: str | None = None
     ) -> None:
-        """Take identity's URL as its tokens have it, and where it is reached from here if that is elsewhere."""
+        """Take identity's issuer URL, and its URL from here if that differs."""
         self._issuer, self._server = issuer, (server or issuer).rstrip("/")
         self._audience = urlsplit(issuer).hostname or ""
         self._fetch, self._feed, self._clock = fetch, feed, clock
         self._keys = PublicKeys(f"{self._server}/oauth2/v2/jwks", fetch=fetch, clock=clock)
-        self._verified = Verified(_REMEMBERED)
-        self._told: OrderedDict[Hashable, _Told] = OrderedDict()
-        self._asking: dict[Hashable, _Asking] = {}
+        self._verified = Verified(_CACHE_SIZE)
+        self._cache: OrderedDict[Hashable, _CachedPrincipal] = OrderedDict()
+        self._requests: dict[Hashable, _Request] = {}
 
     async def authenticate(self, credentials: RequestCredentials) -> Principal:
-        """Return who shows these credentials, or raise Unauthenticated, or IdentitySilent if nobody can tell."""
+        """Return the principal of credentials, or raise Unauthenticated or IdentityUnavailable."""
         self._feed.check()
-        shown = await self._shown(credentials)
-        credentials = counting_for(shown, credentials)
+        bearer = await self._bearer(credentials)
+        credentials = effective_credentials(bearer, credentials)
         key = credentials_key(credentials)
-        told = self._told.get(key)
-        if told is None or self._clock.monotonic() >= told.until:
-            return await self._ask_once(key, credentials, shown)
-        self._told.move_to_end(key)
-        return told.principal
+        cached = self._cache.get(key)
+        if cached is None or self._clock.monotonic() >= cached.until:
+            return await self._request_once(key, credentials, bearer)
+        self._cache.move_to_end(key)
+        return cached.principal
 
     def knows(self, credentials: RequestCredentials) -> bool:
-        """Tell whether the token was verified or let in lately, or a proxy vouches for a certificate alone."""
+        """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
         token = credentials.token
-        return token is None or self._found(token) is not None or token_hash(token) in self._told
+        return token is None or self._cached_claims(token) is not None or token_hash(token) in self._cache
 
-    async def _shown(self, credentials: RequestCredentials) -> Principal:
-        """Return whose credentials they are, as far as that can be told here: not what that one may do."""
+    async def _bearer(self, credentials: RequestCredentials) -> Principal:
+        """Return the subject of credentials, as far as known here, without its permissions."""
         if credentials.token is None:
             assert credentials.certificate is not None, "credentials are a token, a certificate, or both"
             certificate = read_certificate(credentials.certificate)
             certificate.check(self._clock.now())
             return _service(certificate)
-        peeked = self._peek(credentials.token)
-        if peeked is not None:
-            return self._stranger(peeked)
+        foreign = self._foreign_claims(credentials.token)
+        if foreign is not None:
+            return self._foreign_bearer(foreign)
         claims = await self._verify(credentials.token)
         operator = f"operator {claims.act}" if claims.act else None
         vouched_by = claims.oid if claims.typ == "fed" and claims.oid else None
@@ -135,27 +134,27 @@ class RemoteAuthenticator:
             member_of_only=vouched_by,
         )
 
-    def _found(self, token: str) -> Claims | None:
-        return self._verified.find(token, self._keys.stamp)
+    def _cached_claims(self, token: str) -> Claims | None:
+        return self._verified.find(token, self._keys.version)
 
-    def _peek(self, token: str) -> Peeked | None:
-        """Return what the token of another issuer says of itself; None if it is one of ours, or none at all."""
-        peeked = peek(token) if self._found(token) is None else None
-        return None if peeked is None or peeked.issuer in {self._issuer, PASSPORT_ISSUER} else peeked
+    def _foreign_claims(self, token: str) -> Peeked | None:
+        """Return the unverified claims of a token of another issuer; None if it is ours or malformed."""
+        claims = peek(token) if self._cached_claims(token) is None else None
+        return None if claims is None or claims.issuer in {self._issuer, PASSPORT_ISSUER} else claims
 
-    def _stranger(self, peeked: Peeked) -> Principal:
-        """Return somebody of another issuer, without a name: that it holds, and whose it is, identity has to say."""
+    def _foreign_bearer(self, claims: Peeked) -> Principal:
+        """Return a principal without a subject for a token of another issuer, which identity has to verify."""
         now = self._clock.now()
-        if peeked.ends <= now.timestamp():
+        if claims.ends <= now.timestamp():
             raise Unauthenticated("token is invalid or has expired")
-        ends = datetime.fromtimestamp(min(peeked.ends, (now + BELIEVED).timestamp()), UTC)
-        return Principal(subject="", type="user", issuer=peeked.issuer, expires=ends)
+        ends = datetime.fromtimestamp(min(claims.ends, (now + BELIEVED).timestamp()), UTC)
+        return Principal(subject="", type="user", issuer=claims.issuer, expires=ends)
 
     async def _verify(self, token: str) -> Claims:
-        claims = self._found(token)
+        claims = self._cached_claims(token)
         if claims is None:
             claims = await read(token, ACCESS, self._keys.find)
-            self._verified.keep(token, claims, self._keys.stamp)
+            self._verified.keep(token, claims, self._keys.version)
         if claims.iss != self._issuer or self._audience not in claims.aud:
             raise Unauthenticated(NOT_VALID)
         if not claims.nbf <= self._clock.now().timestamp() < claims.exp:
@@ -164,57 +163,61 @@ class RemoteAuthenticator:
             raise Unauthenticated("token is revoked: log in again, or get another one")
         return claims
 
-    async def _ask_once(self, key: Hashable, credentials: RequestCredentials, shown: Principal) -> Principal:
-        """Ask identity, once for all requests that wait for the same answer, unless that was asked for too long ago."""
+    async def _request_once(self, key: Hashable, credentials: RequestCredentials, bearer: Principal) -> Principal:
+        """Send one request for all callers that wait for the same response, unless it was sent too long ago."""
         now = self._clock.monotonic()
-        asking = self._asking.get(key)
-        if asking is None or now - asking.began >= RIGHTS_HOLD_S:
-            asking = self._asking[key] = _Asking(asyncio.create_task(self._ask(key, credentials, shown, now)), now)
-            asking.task.add_done_callback(partial(self._asked, key))
-        return await asyncio.shield(asking.task)
+        request = self._requests.get(key)
+        if request is None or now - request.began >= CACHE_S:
+            request = self._requests[key] = _Request(
+                asyncio.create_task(self._request(key, credentials, bearer, now)), now
+            )
+            request.task.add_done_callback(partial(self._finished, key))
+        return await asyncio.shield(request.task)
 
-    def _asked(self, key: Hashable, task: asyncio.Task[Principal]) -> None:
-        if (asking := self._asking.get(key)) is not None and asking.task is task:
-            del self._asking[key]
+    def _finished(self, key: Hashable, task: asyncio.Task[Principal]) -> None:
+        if (request := self._requests.get(key)) is not None and request.task is task:
+            del self._requests[key]
         if not task.cancelled():
-            task.exception()  # whoever waits is told; if nobody waits any more, nobody need be
+            task.exception()  # waiting callers get it; without one it is not needed
 
-    async def _ask(self, key: Hashable, credentials: RequestCredentials, shown: Principal, now: float) -> Principal:
+    async def _request(
+        self, key: Hashable, credentials: RequestCredentials, bearer: Principal, now: float
+    ) -> Principal:
         access = access_of(await self._get(ACL.path, _headers(credentials), ACL.response_type))
         organizations = tuple(access.organizations)
-        if not shown.subject:
-            bearer = _headers(RequestCredentials(token=credentials.token))
-            who = await self._get("/oauth2/v2/userinfo", bearer, _Userinfo)
-            shown, organizations = replace(shown, subject=who.sub), who.authz.org_ids
-        principal = _principal(replace(shown, access=access, organizations=organizations), credentials)
-        self._told[key] = _Told(principal, now + RIGHTS_HOLD_S)
-        self._told.move_to_end(key)
-        if len(self._told) > _REMEMBERED:
-            self._told.popitem(last=False)
+        if not bearer.subject:
+            headers = _headers(RequestCredentials(token=credentials.token))
+            userinfo = await self._get("/oauth2/v2/userinfo", headers, _Userinfo)
+            bearer, organizations = replace(bearer, subject=userinfo.sub), userinfo.authz.org_ids
+        principal = _principal(replace(bearer, access=access, organizations=organizations), credentials)
+        self._cache[key] = _CachedPrincipal(principal, now + CACHE_S)
+        self._cache.move_to_end(key)
+        if len(self._cache) > _CACHE_SIZE:
+            self._cache.popitem(last=False)
         return principal
 
     async def _get(self, path: str, headers: Mapping[str, str], kind: type[T]) -> T:
         try:
-            answer = await self._fetch("GET", f"{self._server}{path}", dict(headers), None)
+            response = await self._fetch("GET", f"{self._server}{path}", dict(headers), None)
         except Unavailable:
-            raise IdentitySilent("identity does not answer") from None
-        if answer.status == _OK:
-            return read_response(answer.body, kind, server=self._server)
-        error = error_from(answer.status, {}, answer.body, server=self._server)
+            raise IdentityUnavailable("identity does not respond") from None
+        if response.status == _OK:
+            return read_response(response.body, kind, server=self._server)
+        error = error_from(response.status, {}, response.body, server=self._server)
         if isinstance(error, Unauthenticated | Malformed):
             raise error
-        raise IdentitySilent(f"identity answered {answer.status}")
+        raise IdentityUnavailable(f"identity responded {response.status}")
 
 
-def _principal(shown: Principal, credentials: RequestCredentials) -> Principal:
-    """Return who acts for whom. The rights are as identity told them, which has looked at the claim too."""
+def _principal(bearer: Principal, credentials: RequestCredentials) -> Principal:
+    """Return the principal with its actor. Identity computed the permissions with the same claim."""
     if credentials.claim is None:
-        return shown
-    if shown.type == "system":
-        return acting_for(shown, credentials.claim)
+        return bearer
+    if bearer.type == "system":
+        return acting_for(bearer, credentials.claim)
     if credentials.certificate is None:
-        return shown
-    return presented_by(shown, _service(read_certificate(credentials.certificate)), credentials.claim)
+        return bearer
+    return presented_by(bearer, _service(read_certificate(credentials.certificate)), credentials.claim)
 
 
 def _service(certificate: Certificate) -> Principal:
@@ -222,7 +225,6 @@ def _service(certificate: Certificate) -> Principal:
 
 
 def _headers(credentials: RequestCredentials) -> Mapping[str, str]:
-    """Return credentials as they came."""
     headers = {"Accept": "application/json"}
     if credentials.token is not None:
         headers["Authorization"] = f"Bearer {credentials.token}"

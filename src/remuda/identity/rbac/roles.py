@@ -1,18 +1,11 @@
-"""The roles that every system has, and how they come into the store.
+"""Built-in roles, the permissions that roles grant, and the check of who may grant a role.
 
-`BUILT_IN` is the whole table: what a role allows everywhere, in an organization, and in a project. Roles that allow
-something everywhere are protected: the configuration gives them, nobody lists them or puts them into a group.
+`BUILT_IN` lists what each role allows globally, in an organization and in a project. Roles with global permissions are
+protected: they are bound by the configuration, and are neither listed nor assigned to groups.
 
-`seed_roles` runs at every start. It writes a built-in role that is missing or is not what this release says, and
-nothing else, so that several processes may start at once and an operator's own roles stay as they are.
-
-Stored roles as sets of rights.
-
-Who may give which role: nobody gives more than they have.
-
-What a role allows everywhere must be held everywhere; what it allows in an organization, there; and what it allows in
-projects, in the organization or in some project of it. The last is enough because a role takes effect in a project
-only through a group that the project lists, and both the group and that list need rights of their own to change.
+A caller grants only permissions that they have: global ones globally, those of an organization there, and those of
+projects in the organization or in some project of it. The last is sufficient, because a role takes effect in a project
+only through a group that the project lists, and changing either needs a permission of its own.
 """
 
 import hashlib
@@ -32,13 +25,13 @@ from remuda.store.derived import DerivedCache
 from remuda.store.objects import Metadata
 
 PLATFORM_ADMINISTRATOR = "platform-administrator"
-"""The role of those whom the configuration names as administrators of everything."""
+"""Role of the administrators that the configuration names."""
 
 _VERBS: Mapping[str, Verb] = {"C": "create", "R": "read", "U": "update", "D": "delete"}
 
 
 def role_id(name: str) -> str:
-    """Return the id of a role, which depends on its name alone: existing installations derive it the same way."""
+    """Return the id of a role, derived from its name as existing installations do."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     return f"f{digest[1:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
@@ -99,7 +92,7 @@ _PLATFORM_READER = """
     R     kubernetes:regions kubernetes:flavors kubernetes:images kubernetes:clustermanagers
     R     compute:regions compute:flavors compute:images
     R     storage:objectstorageclasses storage:objectstorageendpoints
-"""  # Reads that show credentials are left out, as are those that nobody serves.
+"""  # Without reads that show credentials, and without endpoints that do not exist.
 _REGION_SERVICE = """
     CRUD  identity:allocations
     R     identity:projects
@@ -158,11 +151,11 @@ BUILT_IN: Mapping[str, RoleSpec] = {
     "compute-service": _protected(_COMPUTE_SERVICE),
     "storage-service": _protected(_STORAGE_SERVICE),
 }
-"""The roles that are always there, by their names."""
+"""Built-in roles by name."""
 
 
 async def seed_roles(store: Store) -> None:
-    """Make the built-in roles in the store what they are here."""
+    """Create or correct the built-in roles. Other roles are not changed, and several processes may start at once."""
     for role in _built_in():
         await seed(store, role, partial(_as_built_in, role))
 
@@ -172,9 +165,9 @@ def _built_in() -> Iterator[Role]:
         yield Role(metadata=Metadata(name=role_id(name), labels={NAME: name}), spec=spec)
 
 
-def _as_built_in(wanted: Role, found: Role) -> Role:
-    labels = {**found.metadata.labels, **wanted.metadata.labels}
-    spec = replace(found.spec, protected=wanted.spec.protected, scopes=wanted.spec.scopes)
+def _as_built_in(requested: Role, found: Role) -> Role:
+    labels = {**found.metadata.labels, **requested.metadata.labels}
+    spec = replace(found.spec, protected=requested.spec.protected, scopes=requested.spec.scopes)
     return replace(found, metadata=replace(found.metadata, labels=labels), spec=spec)
 
 
@@ -183,63 +176,65 @@ _ROLES = (Role,)
 
 
 @dataclass(frozen=True, slots=True)
-class RoleRights:
-    """What roles allow together, by where."""
+class RolePermissions:
+    """Permissions of one or more roles, by scope."""
 
     everywhere: frozenset[Permission] = frozenset()
     organization: frozenset[Permission] = frozenset()
     project: frozenset[Permission] = frozenset()
 
 
-def rights_of(spec: RoleSpec) -> RoleRights:
+def permissions_of(spec: RoleSpec) -> RolePermissions:
     scopes = spec.scopes
-    return RoleRights(_permissions(scopes.everywhere), _permissions(scopes.organization), _permissions(scopes.project))
+    return RolePermissions(
+        _permissions(scopes.everywhere), _permissions(scopes.organization), _permissions(scopes.project)
+    )
 
 
 def _permissions(grants: Iterable[Grant]) -> frozenset[Permission]:
     return frozenset(Permission(grant.name, verb) for grant in grants for verb in grant.operations)
 
 
-class RoleBook:
-    """What any combination of roles allows, worked out once for all who have it until some role changes.
+class RoleIndex:
+    """Cache of the permissions of each combination of roles, valid until a role changes.
 
-    A role that is not there allows nothing: who has others keeps those.
+    A role that does not exist grants nothing.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: DerivedCache[frozenset[str], RoleRights] = DerivedCache(store, _COMBINATIONS)
+        self._cache: DerivedCache[frozenset[str], RolePermissions] = DerivedCache(store, _COMBINATIONS)
 
-    async def of(self, roles: frozenset[str]) -> RoleRights:
-        """Return what these roles, by their ids, allow together."""
-        kept = self._kept.find(roles)
-        if kept is None:
-            stamp = self._store.change_counter()
-            kept = _together([await self._one(role) for role in roles])
-            self._kept.put(roles, _ROLES, stamp, kept)
-        return kept
+    async def of(self, roles: frozenset[str]) -> RolePermissions:
+        """Return the permissions of roles, by their ids."""
+        found = self._cache.find(roles)
+        if found is None:
+            counter = self._store.change_counter()
+            found = _union([await self._permissions(role) for role in roles])
+            self._cache.put(roles, _ROLES, counter, found)
+        return found
 
-    async def _one(self, role: str) -> RoleRights:
+    async def _permissions(self, role: str) -> RolePermissions:
         try:
-            return rights_of((await self._store.get(Role, role)).spec)
+            return permissions_of((await self._store.get(Role, role)).spec)
         except NotFound:
-            return RoleRights()
+            return RolePermissions()
 
 
-def _together(several: Iterable[RoleRights]) -> RoleRights:
-    whole = RoleRights()
-    for each in several:
-        whole = RoleRights(
-            whole.everywhere | each.everywhere, whole.organization | each.organization, whole.project | each.project
+def _union(roles: Iterable[RolePermissions]) -> RolePermissions:
+    total = RolePermissions()
+    for each in roles:
+        total = RolePermissions(
+            total.everywhere | each.everywhere, total.organization | each.organization, total.project | each.project
         )
-    return whole
+    return total
 
 
-_NOWHERE = OrganizationAccess()
+_NO_ACCESS = OrganizationAccess()
 
 
 def check_grant(principal: Principal, role: Role, organization: str) -> None:
-    """Raise Forbidden unless this principal may put the role into a group of the organization."""
+    """Raise Forbidden unless the principal may assign the role to a group of the organization."""
     if role.spec.protected:
         raise Forbidden("requested role is protected")
     if not is_grantable(principal, role, organization):
@@ -247,14 +242,14 @@ def check_grant(principal: Principal, role: Role, organization: str) -> None:
 
 
 def is_grantable(principal: Principal, role: Role, organization: str) -> bool:
-    """Tell whether this principal may put the role into a group of the organization."""
-    wanted, access = rights_of(role.spec), principal.access
-    inside = access.organizations.get(organization, _NOWHERE)
+    """Return whether the principal may assign the role to a group of the organization."""
+    requested, access = permissions_of(role.spec), principal.access
+    inside = access.organizations.get(organization, _NO_ACCESS)
     in_organization = access.everywhere | inside.permissions
     in_some_project = in_organization.union(*inside.projects.values())
     return (
         not role.spec.protected
-        and wanted.everywhere <= access.everywhere
-        and wanted.organization <= in_organization
-        and wanted.project <= in_some_project
+        and requested.everywhere <= access.everywhere
+        and requested.organization <= in_organization
+        and requested.project <= in_some_project
     )

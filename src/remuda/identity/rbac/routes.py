@@ -9,21 +9,21 @@ ACL: Route[Permissions, Nothing, Nothing, Nothing, AclRead] = Route(
     method="GET",
     path="/api/v1/acl",
     name="get_acl",
-    summary="Read what you may do",
+    summary="Read your permissions",
     scope="authenticated",
     response_type=AclRead,
     service=Permissions,
     calls=Permissions.acl,
 )
-"""What the caller may do; services in other processes ask it for each of their callers."""
+"""Permissions of the caller; services in other processes read them for each of their callers."""
 
 REVOCATIONS: Route[Permissions, Nothing, ListQuery, Nothing, list[RevocationRead]] = Route(
     method="GET",
     path="/api/v1/revocations",
     name="list_revocations",
-    summary="Follow what is revoked",
-    description="For services that check tokens themselves: ids of tokens and sessions that are over before their time."
-    " It needs a right that the role of every service has everywhere.",
+    summary="List or watch revocations",
+    description="For services that verify tokens themselves: ids of tokens and sessions that were revoked before they "
+    "expired. It needs a global permission that the role of every service has.",
     scope="everywhere",
     permission=READ_REVOCATIONS,
     query_type=ListQuery,
@@ -31,7 +31,7 @@ REVOCATIONS: Route[Permissions, Nothing, ListQuery, Nothing, list[RevocationRead
     service=Permissions,
     calls=Permissions.revocations,
 )
-"""What was revoked; services in other processes watch it."""
+"""Revocations, which services in other processes watch."""
 
 
 ROUTES: list[AnyRoute] = [
@@ -52,7 +52,7 @@ ROUTES: list[AnyRoute] = [
         method="GET",
         path=f"{ORGANIZATION}/acl",
         name="get_organization_acl",
-        summary="Read what you may do, and in one organization",
+        summary="Read your permissions, with those in one organization",
         scope="authenticated",
         path_type=OrganizationPath,
         response_type=AclRead,

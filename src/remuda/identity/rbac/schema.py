@@ -1,4 +1,4 @@
-"""What clients read about rights."""
+"""Schemas of roles, access lists and revocations."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -14,29 +14,29 @@ from remuda.resources.schema import MetadataRead
 
 
 class RoleRead(Wire, frozen=True):
-    """A role."""
+    """Role."""
 
     metadata: MetadataRead
     grantable: bool
-    """The caller may put it into a group."""
+    """Whether the caller may assign it to a group."""
 
 
 class AclEndpoint(Wire, frozen=True):
-    """What may be done to one endpoint."""
+    """Permitted operations of an endpoint."""
 
     name: str
     operations: tuple[Verb, ...]
 
 
 class AclProject(Wire, frozen=True):
-    """What may be done in one project."""
+    """Permissions in a project."""
 
     id: str
     endpoints: tuple[AclEndpoint, ...]
 
 
 class AclOrganization(Wire, frozen=True):
-    """What may be done in one organization, and beyond that in its projects."""
+    """Permissions in an organization, and additional ones in its projects."""
 
     id: str
     endpoints: tuple[AclEndpoint, ...] = ()
@@ -44,7 +44,7 @@ class AclOrganization(Wire, frozen=True):
 
 
 class AclRead(Wire, frozen=True, rename={"everywhere": "global"}):
-    """What the caller may do. `organization` and `projects` tell of the organization in the path once more."""
+    """Permissions of the caller. `organization` and `projects` repeat those of the organization in the path."""
 
     everywhere: tuple[AclEndpoint, ...] = ()
     organizations: tuple[AclOrganization, ...] = ()
@@ -53,21 +53,20 @@ class AclRead(Wire, frozen=True, rename={"everywhere": "global"}):
 
 
 class RevocationRead(Wire, frozen=True):
-    """Something that is not to be believed any more."""
+    """Revoked token or session."""
 
     id: str
-    """The id of a token (`jti`) or of a session (`sid`)."""
+    """Id of a token (`jti`) or of a session (`sid`)."""
     expires: datetime
-    """When no token of that id can be alive any more."""
+    """Time after which no token with this id is valid anyway."""
 
 
 def read_role(role: Role, *, grantable: bool) -> RoleRead:
-    """Return a role as a caller reads it."""
     return RoleRead(metadata=read_metadata(role.metadata, role.spec.tags), grantable=grantable)
 
 
 def read_acl(access: AccessList, organization: str | None = None) -> AclRead:
-    """Return an access list as its holder reads it; what it says of `organization`, if anything, is told twice."""
+    """Return the response for an access list, in which the entry of `organization` is repeated."""
     organizations = {name: _organization(name, found) for name, found in sorted(access.organizations.items())}
     scoped = organizations.get(organization) if organization is not None else None
     return AclRead(
@@ -79,7 +78,6 @@ def read_acl(access: AccessList, organization: str | None = None) -> AclRead:
 
 
 def access_of(acl: AclRead) -> AccessList:
-    """Return the access list that was read."""
     return AccessList(
         everywhere=_permissions(acl.everywhere),
         organizations={
@@ -113,5 +111,5 @@ def _permissions(endpoints: Iterable[AclEndpoint]) -> frozenset[Permission]:
 
 
 def revocation_view(revocation: Revocation) -> bytes:
-    assert revocation.spec.expires is not None, "a revocation says how long it matters"
+    assert revocation.spec.expires is not None, "every revocation expires"
     return msgspec.json.encode(RevocationRead(id=revocation.spec.revoked, expires=revocation.spec.expires))

@@ -1,11 +1,11 @@
-"""What makes organizations and projects provisioned, and lets them go.
+"""Controllers of organizations and projects.
 
-Neither needs anything made for it, so both are provisioned by the first look at them, and stay so whatever is changed;
-only an organization whose domain somebody else has is not what it wishes to be.
+Neither needs any resources, so both are provisioned by the first reconcile and stay so; only an organization whose
+domain another organization owns is not.
 
-A project goes when no other service refers to it, which the lifecycle sees by its finalizers, and no quota row names
-it, and none can any more: a row that is still alive stands for something that was made there. An organization owns
-everything in it and goes last. Both say in their conditions what they wait for.
+A project is removed when it has no references, which the lifecycle checks by its finalizers, no active allocation, and
+no way to get one. An organization owns everything in it and is removed last. The conditions of both name what they wait
+for.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import Allocation
-from remuda.identity.kinds.tenancy import IN_CARE, Domain, Organization, Project
-from remuda.identity.quotas.writer import Closing, Combiner
-from remuda.identity.tenancy.domains import claim, domains_of, give_up
+from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, Domain, Organization, Project
+from remuda.identity.quotas.writer import ProjectCloser, QuotaWriter
+from remuda.identity.tenancy.domains import claim, domains_of, release
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.text import folded
@@ -24,83 +24,83 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome, any_children
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
-from remuda.reconcile.sources import KeyFunction, Source, through
+from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import conventions as labels
 from remuda.resources.crud import describe_references, find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-_NAMED = 3
-"""How many of those that something waits for are named."""
-_A_MOMENT_S = 1.0
+_MAX_NAMED = 3
+"""Number of blockers that a message names."""
+_RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationController:
-    """Gives organizations the domains they wish for, and says what keeps them."""
+    """Claims the domains of organizations, and describes what blocks their removal."""
 
     store: Store
     clock: Clock
 
     async def provision(self, organization: Organization, run: ReconcileContext) -> Outcome[Organization]:
-        """See that an organization has its domain and no other: first it gives up what it does not want any more."""
-        wanted, held = organization.spec.domain, await domains_of(self.store, organization)
-        unwanted = [domain for domain in held if domain.spec.domain != wanted]
-        if unwanted:
-            await give_up(self.store, unwanted[0])
+        """Claim the desired domain, after the release of any other."""
+        desired, owned = organization.spec.domain, await domains_of(self.store, organization)
+        surplus = [domain for domain in owned if domain.spec.domain != desired]
+        if surplus:
+            await release(self.store, surplus[0])
             run.acted = True
             run.requeue_after(0)
-        elif wanted and not held:
-            run.acted = await claim(self.store, organization, wanted)
+        elif desired and not owned:
+            run.acted = await claim(self.store, organization, desired)
             if not run.acted:
-                return Outcome(Blocked("DomainTaken", f"another organization has the domain {wanted}"), organization)
-        return Outcome(Done(), _healthy(organization, self.clock))
+                return Outcome(Blocked("DomainTaken", f"another organization owns the domain {desired}"), organization)
+        return Outcome(Done(), _with_healthy(organization, self.clock))
 
     async def deprovision(self, organization: Organization, run: ReconcileContext) -> Result:  # noqa: ARG002  the signature of a step
-        """Do nothing: what it owns is gone already, or it would not be asked."""
+        """Do nothing: everything that the organization owned is removed."""
         return Done()
 
     async def waits_for(self, organization: Organization) -> str:
-        """Say which projects are still there, and why."""
+        """Describe the projects that still exist."""
         projects = (await self.store.list(Project, labels={labels.ORGANIZATION: organization.name})).items
         if not projects:
             return await any_children(organization)
-        return f"waiting for {_listed('project', map(_standing, projects[:_NAMED]), len(projects))}"
+        return f"waiting for {_listed('project', map(_describe_project, projects[:_MAX_NAMED]), len(projects))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectController:
-    """Keeps a project for as long as a quota row names it."""
+    """Blocks the removal of a project while it has active allocations."""
 
     store: Store
     clock: Clock
-    closing: Closing
+    closer: ProjectCloser
 
     async def provision(self, project: Project, run: ReconcileContext) -> Outcome[Project]:  # noqa: ARG002  the signature of a step
-        """Say that all is well: a project needs nothing."""
-        return Outcome(Done(), _healthy(project, self.clock))
+        """Report that the project is healthy: it needs no resources."""
+        return Outcome(Done(), _with_healthy(project, self.clock))
 
     async def deprovision(self, project: Project, run: ReconcileContext) -> Result:
-        """Let a project go unless rows that are alive name it."""
-        living = ("living", project.name)
-        rows = (await self.store.list(Allocation, index=living, limit=_NAMED)).items
-        if not rows:
-            if await self.closing.close(labels.organization_of(project), project.name):
+        """Close the project unless it has active allocations."""
+        active_index = ("living", project.name)
+        allocations = (await self.store.list(Allocation, index=active_index, limit=_MAX_NAMED)).items
+        if not allocations:
+            if await self.closer.close(labels.organization_of(project), project.name):
                 return Done()
-            run.requeue_after(_A_MOMENT_S)  # what is being taken is a row soon, or never: only the head can tell
-            return Blocked("InUse", "in use by an allocation that is being taken")
-        count = len((await self.store.list_names(Allocation, index=living)).items)
-        return Blocked("InUse", f"in use by what it still pays for, {_listed('thing', map(_owner, rows), count)}")
+            run.requeue_after(_RETRY_S)  # an open reservation becomes an allocation soon, or never
+            return Blocked("InUse", "in use by an allocation that is being reserved")
+        count = len((await self.store.list_names(Allocation, index=active_index)).items)
+        return Blocked("InUse", f"in use by allocations of {_listed('object', map(_owner, allocations), count)}")
 
 
-def drivers(
-    ports: ReconcilePorts, heads: Combiner, *, settings: ControllerSettings | None = None
+def controllers(
+    ports: ReconcilePorts, writer: QuotaWriter, *, settings: ControllerSettings | None = None
 ) -> Sequence[Controller]:
-    """Return the controllers of organizations and projects; through `heads` they close a project's quota."""
+    """Return the controllers of organizations and projects; `writer` closes the quota of a project."""
     store = ports.store
     organizations = OrganizationController(store=store, clock=ports.clock)
-    projects = ProjectController(store=store, clock=ports.clock, closing=Closing(store, heads))
+    projects = ProjectController(store=store, clock=ports.clock, closer=ProjectCloser(store, writer))
     return (
         Controller(
             "organizations",
@@ -109,7 +109,7 @@ def drivers(
                 provision=organizations.provision,
                 deprovision=organizations.deprovision,
                 waits_for=organizations.waits_for,
-                finalizer=IN_CARE,
+                finalizer=CONTROLLER_FINALIZER,
                 ports=ports,
             ),
             kind=Organization,
@@ -117,7 +117,7 @@ def drivers(
             sources=(
                 Source(Organization),
                 Source(Domain, keys=through(store, Organization, "domain", lambda domain: folded(domain.spec.domain))),
-                Source(Project, when=_standing, keys=_if_marked(store, Organization, labels.organization_of)),
+                Source(Project, when=_describe_project, keys=_if_deleting(store, Organization, labels.organization_of)),
             ),
             settings=settings,
         ),
@@ -127,8 +127,8 @@ def drivers(
                 Project,
                 provision=projects.provision,
                 deprovision=projects.deprovision,
-                describe=_kept_by,
-                finalizer=IN_CARE,
+                describe=_describe_blockers,
+                finalizer=CONTROLLER_FINALIZER,
                 ports=ports,
             ),
             kind=Project,
@@ -137,8 +137,8 @@ def drivers(
                 Source(Project),
                 Source(
                     Allocation,
-                    when=lambda row: row.spec.life,
-                    keys=_if_marked(store, Project, labels.project_of),
+                    when=lambda allocation: allocation.spec.life,
+                    keys=_if_deleting(store, Project, labels.project_of),
                 ),
             ),
             settings=settings,
@@ -146,8 +146,8 @@ def drivers(
     )
 
 
-def _if_marked(store: Store, kind: type[Resource], name_of: Callable[[ResourceT], str]) -> KeyFunction[ResourceT]:
-    """Map an object to what it belongs to, if that waits to go: else nothing about it can have changed."""
+def _if_deleting(store: Store, kind: type[Resource], name_of: Callable[[ResourceT], str]) -> KeyMapper[ResourceT]:
+    """Map an object to its owner, if that is deleting: otherwise nothing can have changed for it."""
 
     async def keys(resource: ResourceT) -> Iterable[str]:
         found = await find(store, kind, name_of(resource))
@@ -156,7 +156,7 @@ def _if_marked(store: Store, kind: type[Resource], name_of: Callable[[ResourceT]
     return keys
 
 
-def _healthy(resource: ResourceT, clock: Clock) -> ResourceT:
+def _with_healthy(resource: ResourceT, clock: Clock) -> ResourceT:
     status = resource.status  # type: ignore[attr-defined]  # both kinds have the same one
     healthy = Condition(
         type="Healthy",
@@ -168,28 +168,28 @@ def _healthy(resource: ResourceT, clock: Clock) -> ResourceT:
     return replace(resource, status=replace(status, conditions=set_condition(status.conditions, healthy)))
 
 
-def _standing(project: Project) -> str:
-    """Say which project it is, and why it is not gone."""
+def _describe_project(project: Project) -> str:
+    """Return the name of a project, and why it still exists."""
     available = find_condition(project.status.conditions, AVAILABLE)
     why = available.message if available is not None and available.status == "False" else "being removed"
     return f"{project.metadata.labels[labels.NAME]} ({project.name}), {why}"
 
 
-def _kept_by(references: Sequence[str]) -> str:
-    """Say what is in a project that is to go, and who can do something if it stays."""
+def _describe_blockers(references: Sequence[str]) -> str:
+    """Describe the references of a deleting project, and the remedy."""
     return (
-        f"{describe_references(references)}: what is there goes by itself; if it does not, "
-        "it says itself what keeps it, and an operator can let go of it"
+        f"{describe_references(references)}, deleted first; if one stays, its own conditions name the cause, and an "
+        "operator can remove its reference"
     )
 
 
-def _owner(row: Allocation) -> str:
+def _owner(allocation: Allocation) -> str:
     return describe_references(
-        [f"{row.metadata.labels[labels.RESOURCE_KIND]}/{row.metadata.labels[labels.RESOURCE_ID]}"]
+        [f"{allocation.metadata.labels[labels.RESOURCE_KIND]}/{allocation.metadata.labels[labels.RESOURCE_ID]}"]
     )
 
 
-def _listed(what: str, first: Iterable[str], count: int) -> str:
-    """Return how many there are, and the first of them: `2 projects: a; b`."""
-    plural, more = "" if count == 1 else "s", "; and more" if count > _NAMED else ""
-    return f"{count} {what}{plural}: {'; '.join(first)}{more}"
+def _listed(what: str, items: Iterable[str], count: int) -> str:
+    """Return a number and the first items: `2 projects: a; b`."""
+    plural, more = "" if count == 1 else "s", "; and more" if count > _MAX_NAMED else ""
+    return f"{count} {what}{plural}: {'; '.join(items)}{more}"

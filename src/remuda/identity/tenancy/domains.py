@@ -1,9 +1,8 @@
-"""Who has a domain.
+"""Ownership of domains.
 
-An organization that wishes for a domain has it when the `Domain` object of that name is its own. There can be one such
-object, so of two who wish for it at once one gets it, and the other is told by its conditions: nobody can log people of
-a domain in at a provider of their own while somebody else has that domain. The controller of organizations makes these
-objects, and removes those that are no longer wished for.
+An organization owns a domain when the `Domain` object of that name is its own. There can be only one such object, so of
+two concurrent requests one succeeds, and the other organization reports it in its conditions. The controller of
+organizations creates and removes these objects.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from remuda.store.objects import Metadata
 
 
 async def organization_of_domain(store: Store, domain: str) -> Organization | None:
-    """Return the organization that has a domain, if one has it and still wants it."""
+    """Return the organization that owns a domain and still requests it."""
     try:
         owner = labels.organization_of(await store.get(Domain, domain_id(domain)))
         found = await store.get(Organization, owner)
@@ -29,12 +28,12 @@ async def organization_of_domain(store: Store, domain: str) -> Organization | No
 
 
 async def domains_of(store: Store, organization: Organization) -> Sequence[Domain]:
-    """Return what an organization has, wanted or not."""
+    """Return the domains that an organization owns, desired or not."""
     return (await store.list(Domain, labels={labels.ORGANIZATION: organization.name})).items
 
 
 async def claim(store: Store, organization: Organization, domain: str) -> bool:
-    """Get a domain for an organization, and tell whether it has it now."""
+    """Claim a domain for an organization, and return whether it owns it now."""
     metadata = Metadata(
         name=domain_id(domain),
         labels={labels.ORGANIZATION: organization.name},
@@ -43,18 +42,17 @@ async def claim(store: Store, organization: Organization, domain: str) -> bool:
     try:
         await store.create(Domain(metadata=metadata, spec=DomainSpec(domain=domain)))
     except AlreadyExists:
-        return await _has(store, organization, domain)
+        return await _is_owner(store, organization, domain)
     except OwnerRejected:
-        raise Conflict(ORGANIZATION.name, organization.name) from None  # it was marked since it was read
+        raise Conflict(ORGANIZATION.name, organization.name) from None  # its deletion was requested meanwhile
     return True
 
 
-async def give_up(store: Store, domain: Domain) -> None:
-    """Let a domain go."""
-    with suppress(NotFound):  # another process that believes to lead was faster
+async def release(store: Store, domain: Domain) -> None:
+    with suppress(NotFound):  # another process that believes to lead has done it
         await store.delete(Domain, domain.name, uid=domain.uid)
 
 
-async def _has(store: Store, organization: Organization, domain: str) -> bool:
-    # If it was given up just now, that wakes those who wait for it.
+async def _is_owner(store: Store, organization: Organization, domain: str) -> bool:
+    # If it is released just now, the event of that enqueues the waiting organizations.
     return await find_in(store, Domain, domain_id(domain), organization.name) is not None

@@ -12,7 +12,7 @@ from remuda.identity.names import (
 )
 from remuda.identity.tenancy import schema as wire
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW, PROVIDER_VIEW
-from remuda.identity.tenancy.service import Organizations, Projects, Providers, Version
+from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects, ServiceVersion
 from remuda.resources.service_info import version_route
 
 _REFERENCE = f"{PROJECT}/references/{{reference}}"
@@ -30,7 +30,7 @@ ROUTES: list[AnyRoute] = [
         response_type=list[wire.OrganizationRead],
         errors=(404,),
         service=Organizations,
-        calls=Organizations.list_seen,
+        calls=Organizations.list_visible,
     ),
     Route(
         method="POST",
@@ -194,12 +194,12 @@ ROUTES: list[AnyRoute] = [
         method="GET",
         path="/api/v1/oauth2providers",
         name="list_platform_providers",
-        summary="List the OAuth2 providers of the whole system",
+        summary="List the global OAuth2 providers",
         scope="authenticated",
         query_type=ListQuery,
         response_type=list[wire.ProviderRead],
-        service=Providers,
-        calls=Providers.list_platform,
+        service=OrganizationProviders,
+        calls=OrganizationProviders.list_platform,
     ),
     Route(
         method="GET",
@@ -211,8 +211,8 @@ ROUTES: list[AnyRoute] = [
         path_type=OrganizationPath,
         query_type=ListQuery,
         response_type=list[wire.ProviderRead],
-        service=Providers,
-        calls=Providers.list_in,
+        service=OrganizationProviders,
+        calls=OrganizationProviders.list_in,
     ),
     Route(
         method="POST",
@@ -225,8 +225,8 @@ ROUTES: list[AnyRoute] = [
         body_type=wire.ProviderWrite,
         response_type=wire.ProviderRead,
         success=201,
-        service=Providers,
-        calls=Providers.create,
+        service=OrganizationProviders,
+        calls=OrganizationProviders.create,
         view=PROVIDER_VIEW,
     ),
     Route(
@@ -239,8 +239,8 @@ ROUTES: list[AnyRoute] = [
         path_type=wire.ProviderPath,
         body_type=wire.ProviderWrite,
         is_conditional=True,
-        service=Providers,
-        calls=Providers.update,
+        service=OrganizationProviders,
+        calls=OrganizationProviders.update,
     ),
     Route(
         method="DELETE",
@@ -251,8 +251,8 @@ ROUTES: list[AnyRoute] = [
         permission=permission("oauth2providers", "delete"),
         path_type=wire.ProviderPath,
         is_conditional=True,
-        service=Providers,
-        calls=Providers.delete,
+        service=OrganizationProviders,
+        calls=OrganizationProviders.delete,
     ),
-    version_route(service=Version, calls=Version.describe),
+    version_route(service=ServiceVersion, calls=ServiceVersion.describe),
 ]

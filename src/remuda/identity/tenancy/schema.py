@@ -1,4 +1,4 @@
-"""What clients send and read of organizations, projects and OAuth2 providers."""
+"""Schemas of organizations, projects and OAuth2 providers."""
 
 from typing import Annotated, Literal
 
@@ -9,29 +9,29 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataRead, MetadataWrite, OrganizationMetadataRead
 
 OrganizationType = Literal["adhoc", "domain"]
-"""Whether everybody with an address at a domain logs in at the organization's own provider, or people choose one."""
+"""Whether users with an address in a domain log in at the organization's provider, or users choose a provider."""
 ProviderScope = Literal["global", "organization"]
-"""Whose a provider is: the whole system's, or the organization's."""
+"""Owner of a provider: the system, or the organization."""
 ProviderTypeWire = Literal["google", "microsoft", "github"]
-"""Whose way of doing things a provider follows; left out, it does as the standards say."""
+"""Dialect of a provider; without it, the standards apply."""
 
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
 
 
 class OrganizationSpecWire(Wire, frozen=True):
-    """How the people of an organization log in."""
+    """Login of the users of an organization."""
 
     organization_type: OrganizationType
     domain: Annotated[
         str,
         msgspec.Meta(
             max_length=253,
-            description="Whoever has an address here logs in at the provider. Demanded of the type domain.",
+            description="Users with an address here log in at the provider. Required for the type domain.",
             extra_json_schema={"format": "hostname"},
         ),
     ] = ""
     provider_scope: ProviderScope | None = None
-    provider_id: Annotated[_Text, msgspec.Meta(description="The provider of the domain.")] = msgspec.field(
+    provider_id: Annotated[_Text, msgspec.Meta(description="Provider of the domain.")] = msgspec.field(
         default="", name="providerID"
     )
     google_customer_id: Annotated[_Text, msgspec.Meta(description="For a Google provider.")] = msgspec.field(
@@ -40,90 +40,92 @@ class OrganizationSpecWire(Wire, frozen=True):
 
 
 class OrganizationWrite(Wire, frozen=True):
-    """What clients say of an organization."""
+    """Request for an organization."""
 
     metadata: MetadataWrite
     spec: OrganizationSpecWire
 
 
 class OrganizationRead(Wire, frozen=True):
-    """What clients read of an organization."""
+    """Organization."""
 
     metadata: MetadataRead
     spec: OrganizationSpecWire
 
 
 class ProjectSpecWire(Wire, frozen=True):
-    """Who has rights in a project."""
+    """Groups with permissions in a project."""
 
     group_ids: Annotated[
         tuple[_Text, ...],
-        msgspec.Meta(max_length=500, description="The groups whose roles hold in this project."),
+        msgspec.Meta(max_length=500, description="Groups whose roles apply in this project."),
     ] = msgspec.field(name="groupIDs")
 
 
 class ProjectWrite(Wire, frozen=True):
-    """What clients say of a project."""
+    """Request for a project."""
 
     metadata: MetadataWrite
     spec: ProjectSpecWire
 
 
 class ProjectRead(Wire, frozen=True):
-    """What clients read of a project."""
+    """Project."""
 
     metadata: OrganizationMetadataRead
     spec: ProjectSpecWire
 
 
 class ProviderSpecWire(Wire, frozen=True):
-    """Where an external provider is, and who we are there."""
+    """External provider, and our client there."""
 
-    issuer: Annotated[str, msgspec.Meta(min_length=1, max_length=1024, description="Its URL, with https.")]
+    issuer: Annotated[str, msgspec.Meta(min_length=1, max_length=1024, description="URL, with https.")]
     client_id: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)] = msgspec.field(name="clientID")
     type: ProviderTypeWire | None = None
     client_secret: Secret | None = None
-    """Is sent and never read. Left out, the stored one stays while the issuer does; empty, it is forgotten."""
+    """Write-only. Without it, the stored one stays while the issuer does not change; empty, it is removed."""
 
 
 class ProviderWrite(Wire, frozen=True):
-    """What clients say of a provider."""
+    """Request for a provider."""
 
     metadata: MetadataWrite
     spec: ProviderSpecWire
 
 
 class ProviderRead(Wire, frozen=True):
-    """What clients read of a provider: all but its secret. One of the whole system has an empty organization."""
+    """Provider without its secret. A global one has an empty organization."""
 
     metadata: OrganizationMetadataRead
     spec: ProviderSpecWire
 
 
 class ReferencePath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
-    """Something of another service that needs a project."""
+    """Path of a reference of another service to a project."""
 
     organization: Id
     project: Id
     reference: Annotated[
         str,
         msgspec.Meta(
-            min_length=1, max_length=317, description=f"What needs the project, as plural.group/id. {ENCODED_TWICE}"
+            min_length=1,
+            max_length=317,
+            description=f"Resource that needs the project, as plural.group/id. {ENCODED_TWICE}",
         ),
     ]
 
 
 class ProviderPath(Parameters, frozen=True, rename={"organization": "organizationID", "provider": "providerID"}):
-    """A provider of an organization."""
+    """Path of a provider of an organization."""
 
     organization: Id
     provider: Id
 
 
 class OrganizationQuery(ListQuery, frozen=True, rename={"continue_": "continue"}):
-    """Which organizations to list."""
+    """Filter of organizations."""
 
     email: (
-        Annotated[str, msgspec.Meta(max_length=320, description="Only those that the user with this address is in.")]
+        Annotated[str, msgspec.Meta(max_length=320, description="Only organizations of the user with this address.")]
         | None
     ) = None

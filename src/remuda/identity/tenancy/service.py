@@ -11,8 +11,8 @@ of one organization authenticated sees no other organization.
 Other services protect a project from deletion by references, which are finalizers of the project.
 
 OAuth2 providers belong to the whole system, and every caller may read those, or to an organization. A provider's secret
-can be written and not be read. A provider that the domain of its organization names cannot be removed: deleting it sets
-a mark, and it is removed when the organization names another one or is removed itself.
+can be written and not be read. A provider that the domain of its organization uses cannot be removed: it is deleting
+until the organization uses another one or is removed itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ from remuda.access.principal import Context, Permission, Principal, Verb
 from remuda.http.pagination import Cursors
 from remuda.http.responses import Collection, Rendered, without_etags
 from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
-from remuda.identity.kinds.tenancy import IN_CARE, ORGANIZATION, PROJECT, Organization, Project
+from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, ORGANIZATION, PROJECT, Organization, Project
 from remuda.identity.kinds.users import Group, OrganizationUser, user_id
 from remuda.identity.lookups import find_active_user
 from remuda.identity.names import permission
@@ -67,55 +67,54 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 SERVICE_NAME = "unikorn-identity"
-"""The name of this service; clients compare its beginning."""
+"""Name of this service; clients compare its prefix."""
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """The name and the release of this service."""
+class ServiceVersion:
+    """Name and release of this service."""
 
     release: str
 
     def describe(self) -> VersionRead:
-        """Return the name and the release that runs."""
         return VersionRead(name=SERVICE_NAME, version=self.release)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Organizations:
-    """The service of organizations."""
+    """Service of organizations."""
 
     store: Store
     clock: Clock
 
-    async def list_seen(
+    async def list_visible(
         self, context: Context, query: OrganizationQuery
     ) -> Collection[Organization, list[OrganizationRead]] | Rendered[list[OrganizationRead]]:
-        """Return the organizations that the caller belongs to, or all. Few are read one by one, by their names."""
-        seen = await self._seen_by(context, query.email)
+        """Return the organizations of the caller, or all. A few are read one by one, by name."""
+        visible = await self._visible_to(context, query.email)
         if query.watch and query.email is not None:
             raise Malformed("A list by email cannot be watched: leave watch out, or email.")
-        if query.watch and seen is not None:
+        if query.watch and visible is not None:
             # A stream ends when the access list changes, and a suspended membership is not part of that list.
-            seen &= context.principal.access.organizations.keys()
-        if seen is None or query.watch or query.limit is not None or query.continue_ is not None:
-            visible = None if seen is None else (lambda organization: organization.name in seen)
-            return Collection(store=self.store, kind=Organization, view=rules.ORGANIZATION_VIEW, visible=visible)
-        return await self._few(context, seen)
+            visible &= context.principal.access.organizations.keys()
+        if visible is None or query.watch or query.limit is not None or query.continue_ is not None:
+            is_visible = None if visible is None else (lambda organization: organization.name in visible)
+            return Collection(store=self.store, kind=Organization, view=rules.ORGANIZATION_VIEW, visible=is_visible)
+        return await self._list_by_name(context, visible)
 
-    async def _few(self, context: Context, seen: frozenset[str]) -> Rendered[list[OrganizationRead]]:
-        """Return those with these ids, without deleted ones that a membership still names."""
+    async def _list_by_name(self, context: Context, visible: frozenset[str]) -> Rendered[list[OrganizationRead]]:
+        """Return the organizations with these ids, without deleted ones that a membership still names."""
         version = (await self.store.list_names(Organization, limit=1)).version
         found = []
-        for name in sorted(seen):
+        for name in sorted(visible):
             with suppress(NotFound):
                 found.append(await self.store.get_view(Organization, name, rules.ORGANIZATION_VIEW))
         views = without_etags(rules.ORGANIZATION_VIEW, found)
-        place = Cursors(context.principal.access).write(version)
-        return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": place})
+        cursor = Cursors(context.principal.access).write(version)
+        return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": cursor})
 
-    async def _seen_by(self, context: Context, email: str | None) -> frozenset[str] | None:
-        """Return the ids of those to show: the caller's, or those of the user with this address. None means all."""
+    async def _visible_to(self, context: Context, email: str | None) -> frozenset[str] | None:
+        """Return the ids of the organizations of the caller, or of the user with this address. None means all."""
         principal = context.principal
         if email is None and permission("organizations", "read") in principal.access.everywhere:
             return None
@@ -123,16 +122,16 @@ class Organizations:
             return frozenset(principal.organizations)
         if email is None and principal.type == "system":
             raise NotFound("User", principal.subject)
-        seen = await self._memberships(await self._member(principal, email))
-        return seen if principal.member_of_only is None else seen & {principal.member_of_only}
+        visible = await self._memberships(await self._member(principal, email))
+        return visible if principal.member_of_only is None else visible & {principal.member_of_only}
 
     async def create(self, context: Context, body: OrganizationWrite) -> Organization:
-        """Create an organization. It is named after the request, so that repeating the request makes no second one."""
+        """Create an organization, named after the request, so that repeating the request creates no second one."""
         allow_everywhere(context.principal, permission("organizations", "create"))
         await self._check(context.operation, body)
         organization = rules.new_organization(context.operation, body, context.principal)
         try:
-            return await self.store.create(organization, log=_witnessed(context, organization))
+            return await self.store.create(organization, log=_audit(context, organization))
         except AlreadyExists:  # the same request, whose response was lost
             return await self.store.get(Organization, organization.name)
 
@@ -148,8 +147,8 @@ class Organizations:
             found = await self.store.get(Organization, organization)
             check_state(context, found, rules.writable_organization(found))
             await self._check(organization, body)
-            changed = rules.changed_organization(found, body, context.principal, self.clock.now())
-            await self.store.update(changed, log=_witnessed(context, found))
+            changed = rules.updated_organization(found, body, context.principal, self.clock.now())
+            await self.store.update(changed, log=_audit(context, found))
 
         await retry_on_conflict(change)
 
@@ -160,7 +159,7 @@ class Organizations:
         async def delete() -> None:
             found = await self.store.get(Organization, organization)
             writable = rules.writable_organization(found)
-            await request_deletion(self.store, context, found, writable, _witnessed(context, found))
+            await request_deletion(self.store, context, found, writable, _audit(context, found))
 
         await retry_on_conflict(delete)
 
@@ -180,38 +179,38 @@ class Organizations:
         return frozenset(labels.organization_of(membership) for membership in page.items)
 
     async def _check(self, organization: str, body: OrganizationWrite) -> None:
-        """Raise Invalid if a rule is broken. The controller ensures that a domain has one owner; this is told early."""
+        """Raise Invalid for an invalid request. The controller ensures one owner of a domain; this reports it early."""
         check_tags(body.metadata.tags)
         rules.check_organization(body.spec)
         if body.spec.organization_type == "domain":
             await self._check_provider(organization, body.spec)
             await self._check_domain(organization, folded(body.spec.domain))
 
-    async def _check_provider(self, organization: str, wanted: OrganizationSpecWire) -> None:
-        home = None if wanted.provider_scope == "global" else organization
-        if await find_in(self.store, OAuth2Provider, wanted.provider_id, home) is None:
+    async def _check_provider(self, organization: str, requested: OrganizationSpecWire) -> None:
+        owner = None if requested.provider_scope == "global" else organization
+        if await find_in(self.store, OAuth2Provider, requested.provider_id, owner) is None:
             raise Invalid(
                 "spec.providerID",
-                f"is no provider of the scope {wanted.provider_scope}",
-                remedy="name one that is there",
+                f"is not a provider of the scope {requested.provider_scope}",
+                remedy="name an existing provider",
             )
 
     async def _check_domain(self, organization: str, domain: str) -> None:
         others = (await self.store.list(Organization, index=("domain", domain))).items
         if any(other.name != organization and not other.is_deleting for other in others):
             raise Invalid(
-                "spec.domain", "belongs to another organization", remedy="choose another, or have it given up there"
+                "spec.domain", "belongs to another organization", remedy="choose another, or release it there"
             )
 
 
-def _witnessed(context: Context, organization: Organization) -> Sequence[Record]:
+def _audit(context: Context, organization: Organization) -> Sequence[Record]:
     """Return the audit record of a write: it belongs to the organization itself."""
     return context.audit(ORGANIZATION.plural, organization.name, organization=organization.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projects:
-    """The service of projects."""
+    """Service of projects."""
 
     store: Store
     clock: Clock
@@ -222,28 +221,28 @@ class Projects:
         return Collection(store=self.store, kind=Project, view=rules.PROJECT_VIEW)
 
     async def list_in(self, context: Context, organization: str) -> Collection[Project, list[ProjectRead]]:
-        """Return the projects of an organization that the caller may read. There may be none, which is no error."""
-        right, principal = permission("projects", "read"), context.principal
-        allow_naming_organization(principal, right, organization)
+        """Return the projects of an organization that the caller may read. There may be none, which is not an error."""
+        read_permission, principal = permission("projects", "read"), context.principal
+        allow_naming_organization(principal, read_permission, organization)
         await self.store.get(Organization, organization)
 
-        def visible(project: Project) -> bool:
-            return is_allowed_in_project(principal, right, organization, project.name)
+        def is_visible(project: Project) -> bool:
+            return is_allowed_in_project(principal, read_permission, organization, project.name)
 
         return Collection(
             store=self.store,
             kind=Project,
             view=rules.PROJECT_VIEW,
             labels={labels.ORGANIZATION: organization},
-            visible=None if _is_allowed_in_all(context, right, organization) else visible,
+            visible=None if _is_allowed_in_all(context, read_permission, organization) else is_visible,
         )
 
     async def create(self, context: Context, organization: str, body: ProjectWrite) -> Project:
-        """Create a project. It is named after the request, so that repeating the request makes no second one."""
+        """Create a project, named after the request, so that repeating the request creates no second one."""
         allow_in_organization(context.principal, permission("projects", "create"), organization)
-        home = await self.store.get(Organization, organization)
+        owner = await self.store.get(Organization, organization)
         await self._check(organization, body)
-        project = rules.new_project(context.operation, home, body, context.principal)
+        project = rules.new_project(context.operation, owner, body, context.principal)
         try:
             return await self.store.create(project, log=audit_records(context, PROJECT.plural, project))
         except AlreadyExists:  # the same request, whose response was lost
@@ -259,7 +258,7 @@ class Projects:
             found = await self._project(context, permission("projects", "update"), organization, project)
             check_state(context, found, rules.writable_project(found))
             await self._check(organization, body)
-            changed = rules.changed_project(found, body, context.principal, self.clock.now())
+            changed = rules.updated_project(found, body, context.principal, self.clock.now())
             await self.store.update(changed, log=audit_records(context, PROJECT.plural, found))
 
         await retry_on_conflict(change)
@@ -278,11 +277,11 @@ class Projects:
         """Add a reference of another service, which protects a project from removal."""
 
         async def change() -> None:
-            right = permission("projects/references", "create")
-            found = await self._project(context, right, organization, project)
-            check_reference(reference, own=IN_CARE)
+            read_permission = permission("projects/references", "create")
+            found = await self._project(context, read_permission, organization, project)
+            check_reference(reference, own=CONTROLLER_FINALIZER)
             if found.is_deleting:
-                raise Malformed("the project is being deleted: nothing new can keep it, choose another")
+                raise Malformed("The project is being deleted and accepts no references: use another project.")
             if reference not in found.metadata.finalizers:
                 await self._write_finalizers(context, found, (*found.metadata.finalizers, reference))
 
@@ -292,17 +291,17 @@ class Projects:
         """Remove a reference of another service."""
 
         async def change() -> None:
-            right = permission("projects/references", "delete")
-            found = await self._project(context, right, organization, project)
-            check_reference(reference, own=IN_CARE)
+            read_permission = permission("projects/references", "delete")
+            found = await self._project(context, read_permission, organization, project)
+            check_reference(reference, own=CONTROLLER_FINALIZER)
             if reference in found.metadata.finalizers:
                 kept = tuple(each for each in found.metadata.finalizers if each != reference)
                 await self._write_finalizers(context, found, kept)
 
         await retry_on_conflict(change)
 
-    async def _project(self, context: Context, right: Permission, organization: str, project: str) -> Project:
-        allow_in_project(context.principal, right, organization, project)
+    async def _project(self, context: Context, read_permission: Permission, organization: str, project: str) -> Project:
+        allow_in_project(context.principal, read_permission, organization, project)
         return await get_in(self.store, Project, project, organization)
 
     async def _write_finalizers(self, context: Context, project: Project, finalizers: Sequence[str]) -> None:
@@ -320,24 +319,26 @@ class Projects:
 
     async def _has_group(self, organization: str, group: str) -> bool:
         # Only an id is a valid name of an object.
-        return is_id(group) and await find_in(self.store, Group, group, organization, marked=False) is not None
+        return (
+            is_id(group) and await find_in(self.store, Group, group, organization, include_deleting=False) is not None
+        )
 
 
-def _is_allowed_in_all(context: Context, right: Permission, organization: str) -> bool:
+def _is_allowed_in_all(context: Context, read_permission: Permission, organization: str) -> bool:
     access = context.principal.access
     inside = access.organizations.get(organization)
-    return right in access.everywhere or (inside is not None and right in inside.permissions)
+    return read_permission in access.everywhere or (inside is not None and read_permission in inside.permissions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Providers:
-    """The service of OAuth2 providers."""
+class OrganizationProviders:
+    """Service of OAuth2 providers."""
 
     store: Store
     clock: Clock
 
     def list_platform(self) -> Collection[OAuth2Provider, list[ProviderRead]]:
-        """Return the providers of the whole system at which this service is a client, so that users can log in."""
+        """Return the global providers at which this service is a client, so that users can log in."""
         return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, index=("platform", "login"))
 
     async def list_in(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
@@ -346,10 +347,10 @@ class Providers:
         return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, labels=where)
 
     async def create(self, context: Context, organization: str, body: ProviderWrite) -> OAuth2Provider:
-        """Create a provider. It is named after the request, so that repeating the request makes no second one."""
-        home = await self._home(context, "create", organization)
+        """Create a provider, named after the request, so that repeating the request creates no second one."""
+        owner = await self._home(context, "create", organization)
         _check(body)
-        provider = rules.new_provider(context.operation, home, body, context.principal)
+        provider = rules.new_provider(context.operation, owner, body, context.principal)
         try:
             return await self.store.create(provider, log=audit_records(context, OAUTH2_PROVIDER.plural, provider))
         except AlreadyExists:  # the same request, whose response was lost
@@ -362,7 +363,7 @@ class Providers:
             found = await self._provider(context, "update", organization, provider)
             check_state(context, found, rules.writable_provider(found))
             _check(body)
-            changed = rules.changed_provider(found, body, context.principal, self.clock.now())
+            changed = rules.updated_provider(found, body, context.principal, self.clock.now())
             await self.store.update(changed, log=audit_records(context, OAUTH2_PROVIDER.plural, found))
 
         await retry_on_conflict(change)

@@ -80,7 +80,7 @@ class Bearers:
         return await self._user(claims)
 
     async def _account(self, claims: Claims, token: str) -> Bearer:
-        account = await find(self.store, ServiceAccount, claims.sub, marked=False)
+        account = await find(self.store, ServiceAccount, claims.sub, include_deleting=False)
         if account is None or not is_hash_of(account.spec.access_token, token):
             raise Unauthenticated(NOT_VALID)
         return Bearer(

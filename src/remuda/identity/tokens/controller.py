@@ -123,7 +123,7 @@ class Renewing:
         return Done()
 
 
-def drivers(
+def controllers(
     ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, *, settings: ControllerSettings | None = None
 ) -> Sequence[Controller]:
     """Return the controllers of the rooms tokens and oauth, for the service to start and stop."""

@@ -115,7 +115,7 @@ async def is_founded(store: Store, session: Session, now: datetime) -> bool:
 
 async def is_vouched(store: Store, provider: str) -> bool:
     """Tell whether the provider of a login is still there. With it goes everything that it has vouched for."""
-    return not provider or await exists(store, OAuth2Provider, provider, marked=False)
+    return not provider or await exists(store, OAuth2Provider, provider, include_deleting=False)
 
 
 async def organization_vouching(store: Store, provider: str) -> str:

@@ -19,9 +19,9 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, Subject, User
 from remuda.identity.names import permission
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.users.rules import address, local_subject, membership_of
+from remuda.identity.users.rules import email_address, local_subject, membership_of
 from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
-from remuda.identity.users.service import Grants
+from remuda.identity.users.service import RoleGrants
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.resources import conventions as labels
@@ -40,56 +40,54 @@ from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.contract import Store
 
 
-def check_same_people(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
-    """Refuse user ids and subjects that are not the same people: nobody could tell which of them are meant.
+def check_same_users(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
+    """Raise Malformed if user ids and subjects name different users. A read group can be sent back unchanged.
 
-    `by_subject` are the memberships that the subjects stand for. What a read shows can be sent back as it is.
+    `by_subject` has the memberships of the subjects.
     """
     if spec.user_ids and spec.subjects and set(spec.user_ids) != set(by_subject):
         raise Malformed("cannot provide both subjects and userIDs", [("/spec/subjects", "are not those of userIDs")])
 
 
-def roster(wanted: GroupWrite, users: Mapping[str, str], others: Sequence[SubjectWire]) -> GroupSpec:
-    """Return who is in a group: `users` are subjects by membership, `others` those whom another issuer vouches for.
+def group_members(requested: GroupWrite, users: Mapping[str, str], others: Sequence[SubjectWire]) -> GroupSpec:
+    """Return the members of a group: `users` has subjects by membership, `others` the users of other issuers.
 
-    Nobody's mark stays: from here on the group's members are what this says.
+    Marks of operations are dropped: this request decides the members.
     """
     foreign = {(each.issuer, each.id): Subject(id=each.id, issuer=each.issuer, email=each.email) for each in others}
     return GroupSpec(
-        role_ids=each_once(wanted.spec.role_ids),
-        service_account_ids=each_once(wanted.spec.service_account_ids),
+        role_ids=each_once(requested.spec.role_ids),
+        service_account_ids=each_once(requested.spec.service_account_ids),
         user_ids=tuple(users),
         subjects=(*map(local_subject, users.values()), *foreign.values()),
     )
 
 
-def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, by: Principal) -> Group:
-    """Return a group as it is stored."""
-    metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
+def new_group(name: str, organization: Organization, requested: GroupWrite, spec: GroupSpec, by: Principal) -> Group:
+    metadata = new_metadata(name, requested.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    return Group(metadata=metadata, spec=replace(spec, tags=own_tags(stored_tags(wanted.metadata), by)))
+    return Group(metadata=metadata, spec=replace(spec, tags=own_tags(stored_tags(requested.metadata), by)))
 
 
-def changed_group(group: Group, wanted: GroupWrite, spec: GroupSpec, by: Principal, now: datetime) -> Group:
-    """Return a group with everything replaced that a client may change."""
-    metadata = changed_metadata(group.metadata, wanted.metadata, by.subject, now)
-    tags = replaced_tags(group.spec.tags, stored_tags(wanted.metadata), by)
+def updated_group(group: Group, requested: GroupWrite, spec: GroupSpec, by: Principal, now: datetime) -> Group:
+    """Return a group with all writable fields replaced."""
+    metadata = changed_metadata(group.metadata, requested.metadata, by.subject, now)
+    tags = replaced_tags(group.spec.tags, stored_tags(requested.metadata), by)
     return replace(group, metadata=metadata, spec=replace(spec, tags=tags))
 
 
 def read_group(group: Group, issuer: str) -> GroupRead:
-    """Return a group as clients read it; `issuer` is our own name."""
+    """Return the response for a group; `issuer` is our own."""
     metadata = read_organization_metadata(group.metadata, group.spec.tags)
     return GroupRead(metadata=metadata, spec=_spec_wire(group.spec, issuer))
 
 
 def writable_group(group: Group) -> GroupWrite:
-    """Return the part of a group that a client may change."""
     return GroupWrite(metadata=writable_metadata(group.metadata, group.spec.tags), spec=_spec_wire(group.spec, ""))
 
 
 def group_view(issuer: str) -> EtagView[Group, GroupRead]:
-    """Return how groups are rendered where this is our own name: always the same view, as the store's cache asks."""
+    """Return the view of groups for an issuer. It is always the same object, as the store's cache requires."""
     return _view(issuer)
 
 
@@ -110,23 +108,22 @@ def _spec_wire(spec: GroupSpec, issuer: str) -> GroupSpecWire:
 
 
 GROUPS = "groups"
-"""The endpoint, as paths and rights have it."""
+"""Endpoint in paths and permissions."""
 
 _NO_USER = "names no user of this organization"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The service of groups."""
+    """Service of groups."""
 
     store: Store
     clock: Clock
     settings: IdentitySettings
-    grants: Grants
+    grants: RoleGrants
 
     @property
     def view(self) -> EtagView[Group, GroupRead]:
-        """How groups are rendered here."""
         return group_view(self.settings.issuer)
 
     async def list(self, context: Context, organization: str) -> ResponseCollection[Group, list[GroupRead]]:
@@ -137,16 +134,16 @@ class Groups:
         )
 
     async def create(self, context: Context, organization: str, body: GroupWrite) -> Viewed[GroupRead]:
-        """Create a group. It is named after the request, so that repeating the request makes no second one."""
+        """Create a group, named after the request, so that repeating the request creates no second one."""
         allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
         found = await self.store.get(Organization, organization)
-        spec = await self._judged(context, organization, body)
+        spec = await self._validated(context, organization, body)
         group = new_group(context.operation, found, body, spec, context.principal)
         try:
-            made = await self.store.create(group, log=audit_records(context, GROUPS, group))
+            created = await self.store.create(group, log=audit_records(context, GROUPS, group))
         except AlreadyExists:  # the same request, whose response was lost
-            made = await self.store.get(Group, group.name)
-        return Viewed(self.view, made)
+            created = await self.store.get(Group, group.name)
+        return Viewed(self.view, created)
 
     async def get(self, context: Context, organization: str, group: str) -> Viewed[GroupRead]:
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
@@ -159,8 +156,8 @@ class Groups:
         async def change() -> None:
             found = await self._group(organization, group)
             check_state(context, found, writable_group(found))
-            spec = await self._judged(context, organization, body)
-            changed = changed_group(found, body, spec, context.principal, self.clock.now())
+            spec = await self._validated(context, organization, body)
+            changed = updated_group(found, body, spec, context.principal, self.clock.now())
             await self.store.update(changed, log=audit_records(context, GROUPS, found))
 
         await retry_on_conflict(change)
@@ -180,29 +177,29 @@ class Groups:
 
     async def _group(self, organization: str, group: str) -> Group:
         await self.store.get(Organization, organization)
-        return await get_in(self.store, Group, group, organization, marked=False)
+        return await get_in(self.store, Group, group, organization, include_deleting=False)
 
-    async def _judged(self, context: Context, organization: str, wanted: GroupWrite) -> GroupSpec:
-        """Return what is wanted of a group as it is stored, if the caller may want it."""
-        check_tags(wanted.metadata.tags)
-        await self.grants.check_grantable(context.principal, each_once(wanted.spec.role_ids), organization)
-        spec = wanted.spec
+    async def _validated(self, context: Context, organization: str, requested: GroupWrite) -> GroupSpec:
+        """Return the requested spec as it is stored, if the caller may request it."""
+        check_tags(requested.metadata.tags)
+        await self.grants.check_grantable(context.principal, each_once(requested.spec.role_ids), organization)
+        spec = requested.spec
         for number, account in enumerate(each_once(spec.service_account_ids)):
             if number % SLICE == SLICE - 1:
                 await yield_to_loop()
             await self._check_account(organization, account)
         users = await self._users(organization, spec)
-        return roster(wanted, users, [each for each in spec.subjects if not self._is_ours(each)])
+        return group_members(requested, users, [each for each in spec.subjects if not self._is_ours(each)])
 
     async def _users(self, organization: str, spec: GroupSpecWire) -> dict[str, str]:
-        """Return the users of ours whom a request names, in one way or the other: their subjects, by membership."""
+        """Return the local users that a request names by id or subject: their subjects, by membership."""
         local = [
-            address(each.id, f"/spec/subjects/{number}/id")
+            email_address(each.id, f"/spec/subjects/{number}/id")
             for number, each in enumerate(spec.subjects)
             if self._is_ours(each)
         ]
         by_subject = {membership_of(organization, subject): subject for subject in local}
-        check_same_people(spec, by_subject)
+        check_same_users(spec, by_subject)
         users: dict[str, str] = {}
         for number, user in enumerate(each_once([*spec.user_ids, *by_subject])):
             if number % SLICE == SLICE - 1:
@@ -216,13 +213,13 @@ class Groups:
         return users
 
     async def _subject(self, organization: str, user: str) -> str | None:
-        """Return what a user of this organization logs in as, if there is such a user."""
+        """Return the subject of a user of this organization."""
         membership = await find_in(self.store, OrganizationUser, user, organization)
         found = None if membership is None else await find(self.store, User, membership.metadata.labels[USER])
         return None if found is None else found.spec.subject
 
     async def _check_account(self, organization: str, account: str) -> None:
-        if await find_in(self.store, ServiceAccount, account, organization, marked=False) is None:
+        if await find_in(self.store, ServiceAccount, account, organization, include_deleting=False) is None:
             raise Malformed(
                 f"service account ID {account} does not exist",
                 [("/spec/serviceAccountIDs", "names no service account of this organization")],

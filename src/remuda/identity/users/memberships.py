@@ -1,17 +1,13 @@
-"""A member's groups are made exactly those that are wanted, one group after the other, so that it can be taken back.
+"""Group memberships of users and service accounts, and the locks of operations that change them.
 
-Each group that is changed keeps a mark with the operation's id, in the same write. Undoing goes by those marks alone:
-what somebody else has said of the group's members since, which removes the mark, stays.
+Each changed group keeps a mark with the operation's id, in the same write. A rollback reverts by these marks only: a
+later change of the members by another caller removes the mark, and stays.
 
-Claims: an operation that changes a user or a service account together with its groups has it in hand meanwhile.
+A claim locks a user or a service account for an operation, so that a second one on the same object is rejected. It
+needs no unlocking, since it ends with its operation.
 
-So of two such operations on one object the second is refused rather than mixed with the first. Nothing has to be let
-go: a claim ends with its operation, however that ends.
-
-A global user is made by the first operation that needs it, and is not taken back while another one needs it too.
-
-Two organizations may make the same person a user at the same moment. So whoever comes while nobody is done yet writes
-itself down beside the maker, and of all those the last one to be undone removes the user. Once one of them is done,
+A global user is created by the first operation that needs it. Operations of other organizations that need it before the
+first is done add themselves to its makers, and the last of them to be rolled back removes the user. Once one is done,
 the user stays.
 """
 
@@ -22,8 +18,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.users import KEEPS_ACCOUNT, Claim, Group, Mark, OrganizationUser, ServiceAccount, User
-from remuda.identity.users.rules import Member, claimed, is_in, marked, restored, reverted
+from remuda.identity.kinds.users import TOKENS_FINALIZER, Claim, Group, Mark, OrganizationUser, ServiceAccount, User
+from remuda.identity.users.rules import Member, changed_by, is_in, locked_by, restored, reverted
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound
 from remuda.operations.kinds import Operation, attempt_id
 from remuda.resources.crud import KeyedLock, find, find_in
@@ -33,7 +29,7 @@ ClaimedT = TypeVar("ClaimedT", OrganizationUser, ServiceAccount)
 
 
 async def is_open(store: Store, operation: str) -> bool:
-    """Tell whether an operation is under way, or still to be undone. One that nobody remembers is long closed."""
+    """Return whether an operation is running or has yet to be rolled back. An unknown one is closed."""
     try:
         return (await store.get(Operation, operation)).is_open
     except NotFound:
@@ -41,51 +37,50 @@ async def is_open(store: Store, operation: str) -> bool:
 
 
 async def is_done(store: Store, operation: str) -> bool:
-    """Tell whether an operation is done, so that nobody will ever undo it."""
+    """Return whether an operation is done, so that it will not be rolled back."""
     try:
         return (await store.get(Operation, operation)).phase == "done"
     except NotFound:
         return True
 
 
-async def is_claimed(store: Store, claim: Claim | None) -> bool:
-    """Tell whether an operation has an object in hand."""
+async def is_locked(store: Store, claim: Claim | None) -> bool:
     return claim is not None and await is_open(store, claim.operation)
 
 
 async def was_done(store: Store, request: str) -> bool:
-    """Tell whether a request, which may come again because its answer was lost, was carried out."""
+    """Return whether a request, which may be repeated because its response was lost, was carried out."""
     for attempt in count(1):
         try:
             if (await store.get(Operation, attempt_id(request, attempt))).phase == "done":
                 return True
         except NotFound:
             return False
-    raise AssertionError("there is an end to attempts")
+    raise AssertionError("attempts are finite")
 
 
-async def take(
+async def lock_and_change(
     store: Store,
     kind: type[ClaimedT],
     name: str,
     operation: str,
     change: Callable[[ClaimedT], ClaimedT] = lambda found: found,
 ) -> ClaimedT:
-    """Change an object and have it in hand; return it as it is then. Raises Conflict while another operation has it."""
+    """Lock an object for an operation and change it. Raises Conflict while another operation has it."""
     while True:
         found = await store.get(kind, name)
         if found.spec.claim is not None and found.spec.claim.operation == operation:
             return found
-        if found.is_deleting or await is_claimed(store, found.spec.claim):
+        if found.is_deleting or await is_locked(store, found.spec.claim):
             raise Conflict(kind.__name__, name)
         try:
-            return await store.update(change(claimed(found, operation)))
+            return await store.update(change(locked_by(found, operation)))
         except Conflict:
             continue
 
 
-async def give_back(store: Store, kind: type[ClaimedT], name: str, operation: str) -> None:
-    """Put an object back as it was before an operation had it in hand; remove it if the operation made it."""
+async def restore(store: Store, kind: type[ClaimedT], name: str, operation: str) -> None:
+    """Restore an object to its state before an operation, or remove it if the operation created it."""
     while True:
         try:
             found = await store.get(kind, name)
@@ -104,61 +99,60 @@ async def give_back(store: Store, kind: type[ClaimedT], name: str, operation: st
 
 
 async def _remove(store: Store, kind: type[ClaimedT], found: ClaimedT) -> None:
-    """Remove an object at once: nobody was told of it, so there is no token of its to revoke."""
-    finalizers = tuple(each for each in found.metadata.finalizers if each != KEEPS_ACCOUNT)
-    freed = await store.update(replace(found, metadata=replace(found.metadata, finalizers=finalizers)))
-    await store.delete(kind, freed.name, uid=freed.uid, version=freed.version)
+    """Remove an object without revoking its token, which no client has received."""
+    finalizers = tuple(each for each in found.metadata.finalizers if each != TOKENS_FINALIZER)
+    unprotected = await store.update(replace(found, metadata=replace(found.metadata, finalizers=finalizers)))
+    await store.delete(kind, unprotected.name, uid=unprotected.uid, version=unprotected.version)
 
 
 async def find_group(store: Store, organization: str, name: str) -> Group:
     """Return a group that a request names, or raise Malformed."""
-    group = await find_in(store, Group, name, organization, marked=False)
+    group = await find_in(store, Group, name, organization, include_deleting=False)
     if group is None:
         raise Malformed(f"group ID {name} does not exist", [("/spec/groupIDs", "names a group that does not exist")])
     return group
 
 
 async def groups_of(store: Store, member: Member) -> Sequence[str]:
-    """Return the groups that a member is in."""
     return (await store.list_names(Group, index=("member", member.value))).items
 
 
-class Joining:
-    """Changes who is in which group."""
+class Memberships:
+    """Changes of the groups of a member."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._turns = store, KeyedLock()
+        self._store, self._locks = store, KeyedLock()
 
-    async def settle(
+    async def update(
         self,
         operation: str,
         member: Member,
-        wanted: Sequence[str],
+        desired: Sequence[str],
         *,
         judged: Mapping[str, tuple[str, ...]],
         is_new: bool = False,
     ) -> None:
-        """Put a member into the wanted groups and no others.
+        """Put a member into the desired groups, and no others.
 
-        `judged` are the roles, by group, that whoever asks may give: into no other group the member comes, and into
-        none whose roles have changed since. A new member is put even into a group that has its id already: that is
-        left over from an earlier member of this id, and somebody may be about to tidy it up.
+        `judged` has the roles, by group, that the caller may grant: the member is added to no other group, and to none
+        whose roles have changed since. A new member is also added to a group that has its id already, which is left
+        from an earlier member of this id and may be about to be cleaned up.
         """
         for name in await groups_of(self._store, member):
-            if name not in wanted:
-                await self._leave(operation, member, name)
-        for name in wanted:
-            await self._join(operation, member, name, judged.get(name), is_new=is_new)
+            if name not in desired:
+                await self._remove(operation, member, name)
+        for name in desired:
+            await self._add(operation, member, name, judged.get(name), is_new=is_new)
 
     async def restore(self, operation: str, member: Member) -> None:
-        """Take back what an operation did to a member's groups."""
+        """Revert the changes of an operation to a member's groups."""
         for name in (await self._store.list_names(Group, index=("operation", operation))).items:
-            await self._take_back(operation, member, name)
+            await self._revert(operation, member, name)
 
-    async def _join(
+    async def _add(
         self, operation: str, member: Member, name: str, roles: tuple[str, ...] | None, *, is_new: bool
     ) -> None:
-        async with self._turns.hold(name):
+        async with self._locks.hold(name):
             while True:
                 group = await find_group(self._store, member.organization, name)
                 if is_in(group, member) and (_has_mark(group, member, operation) or not is_new):
@@ -168,8 +162,8 @@ class Joining:
                 if await self._write(group, member, operation, inside=True):
                     return
 
-    async def _leave(self, operation: str, member: Member, name: str) -> None:
-        async with self._turns.hold(name):
+    async def _remove(self, operation: str, member: Member, name: str) -> None:
+        async with self._locks.hold(name):
             while True:
                 group = await find(self._store, Group, name)
                 if group is None or not is_in(group, member):
@@ -177,8 +171,8 @@ class Joining:
                 if await self._write(group, member, operation, inside=False):
                     return
 
-    async def _take_back(self, operation: str, member: Member, name: str) -> None:
-        async with self._turns.hold(name):
+    async def _revert(self, operation: str, member: Member, name: str) -> None:
+        async with self._locks.hold(name):
             while True:
                 try:
                     group = await self._store.get(Group, name)
@@ -190,18 +184,17 @@ class Joining:
                 return
 
     async def _write(self, group: Group, member: Member, operation: str, *, inside: bool) -> bool:
-        """Tell whether nobody else was faster."""
-        others = [mark for mark in group.spec.marks if mark.member != member.value and await self._counts(mark)]
+        """Write a group, and return whether there was no conflict."""
+        others = [mark for mark in group.spec.marks if mark.member != member.value and await self._is_open(mark)]
         try:
-            await self._store.update(marked(group, member, operation, inside=inside, others=others))
+            await self._store.update(changed_by(group, member, operation, inside=inside, others=others))
         except Conflict:
             return False
         except NotFound:
             return not inside
         return True
 
-    async def _counts(self, mark: Mark) -> bool:
-        """Tell whether a mark may still be needed."""
+    async def _is_open(self, mark: Mark) -> bool:
         return await is_open(self._store, mark.operation)
 
 
@@ -209,8 +202,8 @@ def _has_mark(group: Group, member: Member, operation: str) -> bool:
     return any((mark.member, mark.operation) == (member.value, operation) for mark in group.spec.marks)
 
 
-async def need(store: Store, user: User, operation: str) -> None:
-    """Make a user, or see that nobody takes back the one that is there."""
+async def ensure_user(store: Store, user: User, operation: str) -> None:
+    """Create a user, or ensure that the existing one is not rolled back."""
     while True:
         try:
             found = await store.get(User, user.name)
@@ -226,8 +219,8 @@ async def need(store: Store, user: User, operation: str) -> None:
         return
 
 
-async def need_no_more(store: Store, user: str, operation: str) -> None:
-    """Remove a user that an operation has made, unless somebody else needs it."""
+async def remove_unneeded_user(store: Store, user: str, operation: str) -> None:
+    """Remove a user that an operation created, unless another operation needs it."""
     while True:
         try:
             found = await store.get(User, user)

@@ -1,14 +1,7 @@
-"""What takes more than one effect: to make or change a user or a service account, together with its groups.
+"""Operations that create or update a user or a service account together with its groups.
 
-To delete one takes a single effect and is no operation: an id that nobody has gives no rights in a group, and a
-controller removes it there.
-
-The tray: where steps leave, for whoever runs the operation, what they wrote and the token that goes with it.
-
-Answers are made of that. What is stored may be gone again when it is read, if somebody else removes it in that very
-moment, and whoever asked would be told that there is no such user, of one that it has just made. And a token must not
-be stored at all. Nothing is lost with the memory: an operation whose process dies is undone, and its token was never
-shown to anybody.
+Deleting one is a single write, and not an operation: an unknown id in a group grants nothing, and a controller removes
+it.
 """
 
 from collections.abc import Mapping
@@ -30,7 +23,7 @@ from remuda.identity.kinds.users import (
 )
 from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.users import rules
-from remuda.identity.users.memberships import Joining, give_back, need, need_no_more, take
+from remuda.identity.users.memberships import Memberships, ensure_user, lock_and_change, remove_unneeded_user, restore
 from remuda.identity.users.rules import Member
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRejected, Unavailable
@@ -42,49 +35,52 @@ from remuda.store.contract import Store
 T = TypeVar("T")
 
 
-class Shelf(Generic[T]):
-    """Things of one kind, by the operations that they were made for."""
+class OperationResults(Generic[T]):
+    """Results of one kind, by the operations that produced them, for the caller that runs the operation.
+
+    Responses are rendered from them: a stored object may be deleted again before it is read, and a token must not be
+    stored. Nothing is lost with the process, since an operation whose process crashes is rolled back.
+    """
 
     def __init__(self) -> None:
-        self._things: dict[str, T] = {}
+        self._results: dict[str, T] = {}
 
     def put(self, operation: str, thing: T) -> None:
-        """Leave something."""
-        self._things[operation] = thing
+        self._results[operation] = thing
 
-    def take(self, operation: str | None) -> T | None:
-        """Take it away; there is nothing if the operation was done earlier (None), or elsewhere."""
-        return None if operation is None else self._things.pop(operation, None)
+    def pop(self, operation: str | None) -> T | None:
+        """Remove and return a result; None if the operation was done earlier (None) or in another process."""
+        return None if operation is None else self._results.pop(operation, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Tray:
-    """All of it."""
+class UserResults:
+    """Results of the operations on users and service accounts."""
 
-    memberships: Shelf[OrganizationUser] = field(default_factory=Shelf)
-    accounts: Shelf[ServiceAccount] = field(default_factory=Shelf)
-    tokens: Shelf[Issued] = field(default_factory=Shelf)
+    memberships: OperationResults[OrganizationUser] = field(default_factory=OperationResults)
+    accounts: OperationResults[ServiceAccount] = field(default_factory=OperationResults)
+    tokens: OperationResults[Issued] = field(default_factory=OperationResults)
 
 
 class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is needed to settle the groups of a user or a service account."""
+    """Input of an operation on the groups of a user or a service account."""
 
     member: Member
     by: Requester
     groups: tuple[str, ...] = ()
     judged: Mapping[str, tuple[str, ...]] = {}
-    """The roles of those groups that it is not in yet, which whoever asks may give."""
+    """Roles, by group, of the new groups, which the caller may grant."""
 
 
 class UserWork(MemberWork, frozen=True, kw_only=True, omit_defaults=True):
-    """What is needed to make or change a user of an organization."""
+    """Input to create or update a user of an organization."""
 
     state: UserState
     tags: tuple[Tag, ...] = ()
 
 
 class AccountWork(MemberWork, frozen=True, kw_only=True, omit_defaults=True):
-    """What is needed to make or change a service account."""
+    """Input to create or update a service account."""
 
     metadata: MetadataWrite
 
@@ -93,164 +89,164 @@ WorkT = TypeVar("WorkT", bound=MemberWork)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeoplePorts:
-    """What the steps reach the world through."""
+class UserPorts:
+    """Dependencies of the steps."""
 
     store: Store
     clock: Clock
     tokens: Tokens
-    joining: Joining
-    tray: Tray = field(default_factory=Tray)
+    memberships: Memberships
+    results: UserResults = field(default_factory=UserResults)
 
 
-async def _make_user(ports: PeoplePorts, work: Work[UserWork]) -> None:
-    wanted = work.input
-    user = rules.new_user(wanted.member.subject, wanted.tags, wanted.by.principal, makers=[work.id])
-    await need(ports.store, user, work.id)
+async def _create_user(ports: UserPorts, work: Work[UserWork]) -> None:
+    requested = work.input
+    user = rules.new_user(requested.member.subject, requested.tags, requested.by.principal, makers=[work.id])
+    await ensure_user(ports.store, user, work.id)
 
 
-async def _remove_user(ports: PeoplePorts, work: Work[UserWork]) -> None:
-    await need_no_more(ports.store, user_id(work.input.member.subject), work.id)
+async def _remove_user(ports: UserPorts, work: Work[UserWork]) -> None:
+    await remove_unneeded_user(ports.store, user_id(work.input.member.subject), work.id)
 
 
-async def _make_membership(ports: PeoplePorts, work: Work[UserWork]) -> None:
-    """Make the membership. One that is there keeps its state."""
-    store, wanted = ports.store, work.input
-    organization = await store.get(Organization, wanted.member.organization)
+async def _create_membership(ports: UserPorts, work: Work[UserWork]) -> None:
+    """Create the membership. An existing one keeps its state."""
+    store, requested = ports.store, work.input
+    organization = await store.get(Organization, requested.member.organization)
     claim = Claim(operation=work.id)
-    by = wanted.by.principal
-    made = rules.new_membership(organization, wanted.member.subject, wanted.state, by, claim=claim)
+    by = requested.by.principal
+    new = rules.new_membership(organization, requested.member.subject, requested.state, by, claim=claim)
     try:
-        membership = await store.create(made)
+        membership = await store.create(new)
     except AlreadyExists:
-        membership = await take(store, OrganizationUser, made.name, work.id)
+        membership = await lock_and_change(store, OrganizationUser, new.name, work.id)
     except ReferenceRejected:
-        raise Unavailable("The user is just being removed: try again.") from None
-    ports.tray.memberships.put(work.id, membership)
+        raise Unavailable("The user is being deleted: try again.") from None
+    ports.results.memberships.put(work.id, membership)
 
 
-async def _change_membership(ports: PeoplePorts, work: Work[UserWork]) -> None:
-    wanted, now = work.input, ports.clock.now()
+async def _update_membership(ports: UserPorts, work: Work[UserWork]) -> None:
+    requested, now = work.input, ports.clock.now()
 
     def change(found: OrganizationUser) -> OrganizationUser:
-        return rules.changed_membership(found, wanted.state, wanted.by.subject, now)
+        return rules.updated_membership(found, requested.state, requested.by.subject, now)
 
-    membership = await take(ports.store, OrganizationUser, wanted.member.id, work.id, change)
-    ports.tray.memberships.put(work.id, membership)
-
-
-async def _put_membership_back(ports: PeoplePorts, work: Work[UserWork]) -> None:
-    ports.tray.memberships.take(work.id)
-    await give_back(ports.store, OrganizationUser, work.input.member.id, work.id)
+    membership = await lock_and_change(ports.store, OrganizationUser, requested.member.id, work.id, change)
+    ports.results.memberships.put(work.id, membership)
 
 
-async def _make_account(ports: PeoplePorts, work: Work[AccountWork]) -> None:
-    """Make the account, named after the request, with a token that only this process can show."""
-    store, wanted = ports.store, work.input
-    organization = await store.get(Organization, wanted.member.organization)
-    issued = await ports.tokens.issue_for_account(wanted.member.id, organization.name)
+async def _restore_membership(ports: UserPorts, work: Work[UserWork]) -> None:
+    ports.results.memberships.pop(work.id)
+    await restore(ports.store, OrganizationUser, work.input.member.id, work.id)
+
+
+async def _create_account(ports: UserPorts, work: Work[AccountWork]) -> None:
+    """Create the account, named after the request, with a token that only this process can return."""
+    store, requested = ports.store, work.input
+    organization = await store.get(Organization, requested.member.organization)
+    issued = await ports.tokens.issue_for_account(requested.member.id, organization.name)
     claim = Claim(operation=work.id)
-    by = wanted.by.principal
-    made = rules.new_account(wanted.member.id, organization, wanted.metadata, issued, by, claim=claim)
+    by = requested.by.principal
+    new = rules.new_account(requested.member.id, organization, requested.metadata, issued, by, claim=claim)
     try:
-        account = await store.create(made)
+        account = await store.create(new)
     except AlreadyExists:
-        if (await store.get(ServiceAccount, made.name)).spec.claim != claim:
+        if (await store.get(ServiceAccount, new.name)).spec.claim != claim:
             raise
     else:
-        ports.tray.accounts.put(work.id, account)
-        ports.tray.tokens.put(work.id, issued)
+        ports.results.accounts.put(work.id, account)
+        ports.results.tokens.put(work.id, issued)
 
 
-async def _put_account_back(ports: PeoplePorts, work: Work[AccountWork]) -> None:
-    ports.tray.accounts.take(work.id)
-    ports.tray.tokens.take(work.id)
-    await give_back(ports.store, ServiceAccount, work.input.member.id, work.id)
+async def _restore_account(ports: UserPorts, work: Work[AccountWork]) -> None:
+    ports.results.accounts.pop(work.id)
+    ports.results.tokens.pop(work.id)
+    await restore(ports.store, ServiceAccount, work.input.member.id, work.id)
 
 
-async def _change_account(ports: PeoplePorts, work: Work[AccountWork]) -> None:
-    wanted, now = work.input, ports.clock.now()
+async def _update_account(ports: UserPorts, work: Work[AccountWork]) -> None:
+    requested, now = work.input, ports.clock.now()
 
     def change(found: ServiceAccount) -> ServiceAccount:
-        return rules.changed_account(found, wanted.metadata, wanted.by.principal, now)
+        return rules.updated_account(found, requested.metadata, requested.by.principal, now)
 
-    account = await take(ports.store, ServiceAccount, wanted.member.id, work.id, change)
-    ports.tray.accounts.put(work.id, account)
-
-
-async def _settle_groups(ports: PeoplePorts, work: Work[WorkT]) -> None:
-    wanted = work.input
-    await ports.joining.settle(work.id, wanted.member, wanted.groups, judged=wanted.judged)
+    account = await lock_and_change(ports.store, ServiceAccount, requested.member.id, work.id, change)
+    ports.results.accounts.put(work.id, account)
 
 
-async def _settle_new_groups(ports: PeoplePorts, work: Work[UserWork]) -> None:
-    wanted = work.input
+async def _update_groups(ports: UserPorts, work: Work[WorkT]) -> None:
+    requested = work.input
+    await ports.memberships.update(work.id, requested.member, requested.groups, judged=requested.judged)
+
+
+async def _set_initial_groups(ports: UserPorts, work: Work[UserWork]) -> None:
+    requested = work.input
     try:
-        membership = await ports.store.get(OrganizationUser, wanted.member.id)
+        membership = await ports.store.get(OrganizationUser, requested.member.id)
         is_new = membership.spec.claim == Claim(operation=work.id)
-    except NotFound:  # somebody has removed it meanwhile
+    except NotFound:  # it was deleted meanwhile
         is_new = False
-    await ports.joining.settle(work.id, wanted.member, wanted.groups, judged=wanted.judged, is_new=is_new)
+    await ports.memberships.update(work.id, requested.member, requested.groups, judged=requested.judged, is_new=is_new)
 
 
-async def _restore_groups(ports: PeoplePorts, work: Work[WorkT]) -> None:
-    await ports.joining.restore(work.id, work.input.member)
+async def _restore_groups(ports: UserPorts, work: Work[WorkT]) -> None:
+    await ports.memberships.restore(work.id, work.input.member)
 
 
-def _user(wanted: UserWork) -> tuple[str, str]:
-    return ORGANIZATION_USER.qualified, wanted.member.id
+def _user(requested: UserWork) -> tuple[str, str]:
+    return ORGANIZATION_USER.qualified, requested.member.id
 
 
-def _account(wanted: AccountWork) -> tuple[str, str]:
-    return SERVICE_ACCOUNT.qualified, wanted.member.id
+def _account(requested: AccountWork) -> tuple[str, str]:
+    return SERVICE_ACCOUNT.qualified, requested.member.id
 
 
-CREATE_USER: Saga[PeoplePorts, UserWork] = Saga(
+CREATE_USER: Saga[UserPorts, UserWork] = Saga(
     name="user.create",
     input_type=UserWork,
     subject=_user,
     steps=(
-        Step(name="make-user", do=_make_user, undo=_remove_user),
-        Step(name="make-membership", do=_make_membership, undo=_put_membership_back),
-        Step(name="settle-groups", do=_settle_new_groups, undo=_restore_groups),
+        Step(name="make-user", do=_create_user, undo=_remove_user),
+        Step(name="make-membership", do=_create_membership, undo=_restore_membership),
+        Step(name="settle-groups", do=_set_initial_groups, undo=_restore_groups),
     ),
 )
-"""Makes a user, if need be, and its membership in an organization, if need be, and settles its groups there."""
+"""Creates a user and its membership in an organization, if they do not exist, and sets its groups there."""
 
-UPDATE_USER: Saga[PeoplePorts, UserWork] = Saga(
+UPDATE_USER: Saga[UserPorts, UserWork] = Saga(
     name="user.update",
     input_type=UserWork,
     subject=_user,
     steps=(
-        Step(name="change-membership", do=_change_membership, undo=_put_membership_back),
-        Step(name="settle-groups", do=_settle_groups, undo=_restore_groups),
+        Step(name="change-membership", do=_update_membership, undo=_restore_membership),
+        Step(name="settle-groups", do=_update_groups, undo=_restore_groups),
     ),
 )
-"""Changes a user's state in an organization, and its groups there."""
+"""Updates the state and the groups of a user in an organization."""
 
-CREATE_ACCOUNT: Saga[PeoplePorts, AccountWork] = Saga(
+CREATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
     name="serviceaccount.create",
     input_type=AccountWork,
     subject=_account,
     steps=(
-        Step(name="make-account", do=_make_account, undo=_put_account_back),
-        Step(name="settle-groups", do=_settle_groups, undo=_restore_groups),
+        Step(name="make-account", do=_create_account, undo=_restore_account),
+        Step(name="settle-groups", do=_update_groups, undo=_restore_groups),
     ),
 )
-"""Makes a service account with its token, and puts it into groups."""
+"""Creates a service account with its token, and adds it to groups."""
 
-UPDATE_ACCOUNT: Saga[PeoplePorts, AccountWork] = Saga(
+UPDATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
     name="serviceaccount.update",
     input_type=AccountWork,
     subject=_account,
     steps=(
-        Step(name="change-account", do=_change_account, undo=_put_account_back),
-        Step(name="settle-groups", do=_settle_groups, undo=_restore_groups),
+        Step(name="change-account", do=_update_account, undo=_restore_account),
+        Step(name="settle-groups", do=_update_groups, undo=_restore_groups),
     ),
 )
-"""Changes what a service account is called, and its groups."""
+"""Updates the metadata and the groups of a service account."""
 
 
-def bound(ports: PeoplePorts) -> list[AnyBoundSaga]:
-    """Return the sagas of this room with what they work on, for `Operations`."""
+def bound(ports: UserPorts) -> list[AnyBoundSaga]:
+    """Return the sagas with their ports."""
     return [BoundSaga(saga, ports) for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)]

@@ -7,7 +7,7 @@ Every method takes the context of the call, checks the caller's permissions itse
 that needs several writes is an operation. A path that names an organization outside the caller's access list responds
 403, whether it exists or not; an id of an object of another organization responds 404.
 
-A caller who puts a user into a group gives them its roles, and needs what changing the group itself needs: the
+A caller who adds a user to a group grants its roles, and needs what changing the group itself needs: the
 permission to grant each of these roles. To leave a user in a group grants nothing.
 """
 
@@ -35,8 +35,8 @@ from remuda.identity.users.sagas import (
     UPDATE_USER,
     AccountWork,
     MemberWork,
-    PeoplePorts,
-    Tray,
+    UserPorts,
+    UserResults,
     UserWork,
 )
 from remuda.identity.users.schema import AccountRead, AccountWrite, UserRead, UserWrite
@@ -54,65 +54,67 @@ from remuda.store.contract import Store
 WorkT = TypeVar("WorkT", bound=MemberWork)
 
 
-class Grants(Protocol):
-    """Knows who may give which roles: `Rights` does."""
+class RoleGrants(Protocol):
+    """Check of who may grant which roles, implemented by `Permissions`."""
 
     async def check_grantable(self, principal: Principal, role_ids: Sequence[str], organization: str) -> None:
-        """Raise unless this principal may give these roles in this organization."""
+        """Raise unless this principal may grant these roles in this organization."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """Runs the operations of users and service accounts."""
+class MemberOperations:
+    """Operations of users and service accounts."""
 
     store: Store
     operations: Operations
-    grants: Grants
-    turns: KeyedLock = field(default_factory=KeyedLock)
+    grants: RoleGrants
+    locks: KeyedLock = field(default_factory=KeyedLock)
 
-    async def run(self, context: Context, plural: str, saga: Saga[PeoplePorts, WorkT], work: WorkT) -> str | None:
-        """Carry a request out and return its operation; None if that was done before, and only its answer was lost."""
+    async def run(self, context: Context, plural: str, saga: Saga[UserPorts, WorkT], work: WorkT) -> str | None:
+        """Run an operation and return its id; None if it was done before and only its response was lost."""
         member = work.member
-        async with self.turns.hold(member.value):
+        async with self.locks.hold(member.value):
             if await was_done(self.store, context.operation):
                 return None
-            judged = await self._judge(context.principal, member, work.groups)
+            validated = await self._validate_groups(context.principal, member, work.groups)
             done = await self.operations.run(
                 saga,
                 id=context.operation,
                 actor=context.principal.actor_name,
-                input=msgspec.structs.replace(work, judged=judged),
+                input=msgspec.structs.replace(work, judged=validated),
                 trace_id=context.trace_id,
                 log=context.audit(plural, member.id, organization=member.organization),
             )
             return done.name
 
-    async def _judge(self, principal: Principal, member: Member, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the roles, by group, of those groups that somebody would come into; raise unless they may be given."""
-        groups = [await find_group(self.store, member.organization, name) for name in wanted]
+    async def _validate_groups(
+        self, principal: Principal, member: Member, requested: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the roles, by group, of the groups to join; raise unless the caller may grant them."""
+        groups = [await find_group(self.store, member.organization, name) for name in requested]
         kind = OrganizationUser if member.subject else ServiceAccount
-        is_new = not await exists(self.store, kind, member.id)  # then nothing that has its id already means this one
-        entered = {group.name: group.spec.role_ids for group in groups if is_new or not is_in(group, member)}
-        if roles := each_once(role for each in entered.values() for role in each):
+        is_new = not await exists(self.store, kind, member.id)  # then groups with its id mean an earlier member
+        joined = {group.name: group.spec.role_ids for group in groups if is_new or not is_in(group, member)}
+        if roles := each_once(role for each in joined.values() for role in each):
             await self.grants.check_grantable(principal, roles, member.organization)
-        return entered
+        return joined
 
 
 USERS = "users"
-"""The endpoint, as paths and rights have it."""
+"""Endpoint in paths and permissions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """The service of the users of organizations."""
+    """Service of the users of organizations."""
 
     store: Store
-    changes: Changes
-    tray: Tray
+    changes: MemberOperations
+    results: UserResults
 
     async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
-        """Return the users of an organization, by subject. A membership without its user is passed over."""
+        """Return the users of an organization, by subject. A membership without its user is skipped."""
         allow_in_organization(context.principal, permission(USERS, "read"), organization)
         await self.store.get(Organization, organization)
         groups = await self._groups(organization)
@@ -128,10 +130,10 @@ class Users:
         return sorted(found, key=lambda user: user.spec.subject)
 
     async def create(self, context: Context, organization: str, body: UserWrite) -> UserRead:
-        """Make a user of an organization. An existing one keeps its state and gets the groups given."""
+        """Create a user of an organization. An existing one keeps its state and gets the groups given."""
         allow_in_organization(context.principal, permission(USERS, "create"), organization)
         await self.store.get(Organization, organization)
-        subject = rules.address(body.spec.subject)
+        subject = rules.email_address(body.spec.subject)
         tags = own_tags(_tags(body), context.principal)
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
         work = UserWork(
@@ -141,7 +143,7 @@ class Users:
             state=body.spec.state,
             tags=tags,
         )
-        return await self._answer(work, await self.changes.run(context, USERS, CREATE_USER, work))
+        return await self._response(work, await self.changes.run(context, USERS, CREATE_USER, work))
 
     async def update(self, context: Context, organization: str, user: str, body: UserWrite) -> UserRead:
         """Replace the state and the groups of a user. Its subject and its tags stay."""
@@ -155,17 +157,17 @@ class Users:
             groups=each_once(body.spec.group_ids),
             state=body.spec.state,
         )
-        return await self._answer(work, await self.changes.run(context, USERS, UPDATE_USER, work))
+        return await self._response(work, await self.changes.run(context, USERS, UPDATE_USER, work))
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
-        """Delete a membership. It grants nothing any more, and a controller clears it from groups. The user remains."""
+        """Delete a membership. It grants nothing from now on; a controller removes it from groups. The user remains."""
         allow_in_organization(context.principal, permission(USERS, "delete"), organization)
         found = await self._membership(organization, user)
         await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=audit_records(context, USERS, found))
 
-    async def _answer(self, work: UserWork, done: str | None) -> UserRead:
-        """Return the user that an operation wrote; or, if it was done earlier, the user as it is now."""
-        written = self.tray.memberships.take(done)
+    async def _response(self, work: UserWork, done: str | None) -> UserRead:
+        """Return the user that an operation wrote; or, if it was done earlier, its present state."""
+        written = self.results.memberships.pop(done)
         if written is not None:
             user = await self.store.get(User, written.metadata.labels[USER])
             return rules.read_user(written, user, sorted(work.groups))
@@ -184,7 +186,7 @@ class Users:
 
     async def _membership(self, organization: str, user: str) -> OrganizationUser:
         await self.store.get(Organization, organization)
-        found = await find_in(self.store, OrganizationUser, user, organization, marked=False)
+        found = await find_in(self.store, OrganizationUser, user, organization, include_deleting=False)
         if found is None:
             raise NotFound("User", user)
         return found
@@ -198,29 +200,29 @@ class Users:
         return groups
 
 
-def _tags(wanted: UserWrite) -> tuple[Tag, ...]:
-    if wanted.metadata is None:
+def _tags(requested: UserWrite) -> tuple[Tag, ...]:
+    if requested.metadata is None:
         return ()
-    check_tags(wanted.metadata.tags)
-    return stored_tags(wanted.metadata)
+    check_tags(requested.metadata.tags)
+    return stored_tags(requested.metadata)
 
 
 ACCOUNTS = "serviceaccounts"
-"""The endpoint, as paths and rights have it."""
+"""Endpoint in paths and permissions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """The service of service accounts."""
+    """Service of service accounts."""
 
     store: Store
     clock: Clock
-    changes: Changes
+    changes: MemberOperations
     tokens: Tokens
-    tray: Tray
+    results: UserResults
 
     async def list(self, context: Context, organization: str) -> Sequence[AccountRead]:
-        """Return the service accounts of an organization. One of them that may not read them gets itself."""
+        """Return the service accounts of an organization. One of them without the permission gets itself."""
         try:
             allow_in_organization(context.principal, permission(ACCOUNTS, "read"), organization)
         except Forbidden:
@@ -242,10 +244,10 @@ class Accounts:
         member = Member(organization=organization, id=context.operation)
         work = _work(context, member, body)
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
-        made, issued = self.tray.accounts.take(done), self.tray.tokens.take(done)
-        if made is None or issued is None:
+        created, issued = self.results.accounts.pop(done), self.results.tokens.pop(done)
+        if created is None or issued is None:
             raise ResponseNotStored
-        return rules.read_account(made, sorted(work.groups), issued.token)
+        return rules.read_account(created, sorted(work.groups), issued.token)
 
     async def update(self, context: Context, organization: str, account: str, body: AccountWrite) -> AccountRead:
         """Replace the metadata and the groups of a service account. Its token stays."""
@@ -255,7 +257,7 @@ class Accounts:
         replaced_tags(found.spec.tags, stored_tags(body.metadata), context.principal)
         member = Member(organization=organization, id=found.name)
         work = _work(context, member, body)
-        changed = self.tray.accounts.take(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))
+        changed = self.results.accounts.pop(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))
         if changed is not None:
             return rules.read_account(changed, sorted(work.groups))
         try:  # it was done earlier: respond with its present state
@@ -265,16 +267,16 @@ class Accounts:
         return rules.read_account(found, await self._groups_of(found))
 
     async def delete(self, context: Context, organization: str, account: str) -> None:
-        """Delete a service account. Its token is refused from now on; a controller removes it from groups."""
+        """Delete a service account. Its token is rejected from now on; a controller removes it from groups."""
         allow_in_organization(context.principal, permission(ACCOUNTS, "delete"), organization)
         found = await self._account(organization, account)
         await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=audit_records(context, ACCOUNTS, found))
 
     async def rotate(self, context: Context, organization: str, account: str) -> AccountRead:
-        """Replace the token of a service account, and return the new one this once. The old one is refused from now on.
+        """Replace the token of a service account, and return the new one this once. The old one is rejected at once.
 
-        That is one write: the account names its valid token. Services that check tokens without reading the account
-        refuse the old one when the controller has revoked it.
+        That is one write: the account names its valid token. Services that verify tokens without reading the account
+        reject the old one when the controller has revoked it.
         """
         principal = context.principal
         own = await self._own(principal, organization)
@@ -301,7 +303,7 @@ class Accounts:
 
     async def _account(self, organization: str, account: str) -> ServiceAccount:
         await self.store.get(Organization, organization)
-        return await get_in(self.store, ServiceAccount, account, organization, marked=False)
+        return await get_in(self.store, ServiceAccount, account, organization, include_deleting=False)
 
     async def _groups_of(self, account: ServiceAccount) -> Sequence[str]:
         return await groups_of(self.store, Member(organization=organization_of(account), id=account.name))
@@ -315,10 +317,10 @@ class Accounts:
         return groups
 
 
-def _work(context: Context, member: Member, wanted: AccountWrite) -> AccountWork:
+def _work(context: Context, member: Member, requested: AccountWrite) -> AccountWork:
     return AccountWork(
         member=member,
         by=requester_of(context.principal),
-        groups=each_once(wanted.spec.group_ids),
-        metadata=wanted.metadata,
+        groups=each_once(requested.spec.group_ids),
+        metadata=requested.metadata,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from remuda.providers.contract.common import Handle
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class CloudAttachment:
     """A network from which a storage is reachable, and the addresses that the storage has on it."""
 
     network: Handle
-    addresses: AddressRange
+    addresses: CloudAddressRange
     vlan: int | None = None
 
 

@@ -39,7 +39,7 @@ class CloudTenancies(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AddressRange:
+class CloudAddressRange:
     """Addresses from the first to the last, both included."""
 
     first: str
@@ -61,7 +61,7 @@ class CloudNetworkSpec:
     handle: Handle
     prefix: str
     gateway: str
-    pool: AddressRange
+    pool: CloudAddressRange
     """Addresses that the provider's own DHCP may assign; ours are among them."""
     nameservers: tuple[str, ...] = ()
     routes: tuple[CloudRoute, ...] = ()

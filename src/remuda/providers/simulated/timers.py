@@ -79,9 +79,9 @@ class Timers:
             self._timer.cancel()
         self._timer = None
         if self._next < math.inf:
-            self._timer = asyncio.create_task(self._wait_and_settle(), name="cloud timers")
+            self._timer = asyncio.create_task(self._wait_and_apply(), name="cloud timers")
 
-    async def _wait_and_settle(self) -> None:
+    async def _wait_and_apply(self) -> None:
         await self._clock.sleep(max(0.0, self._next - self._storage.now()) + _SLACK_S)
         self._timer = None
         try:

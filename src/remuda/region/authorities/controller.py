@@ -1,4 +1,4 @@
-"""Controller of SSH certificate authorities, which no provider has: it ends what a rolled back create left behind."""
+"""Controller of SSH certificate authorities. Providers do not have them, so that only their admission matters."""
 
 from remuda.quota.reservation import QuotaAdmission
 from remuda.quota.sagas import created_by, operation_source
@@ -16,7 +16,9 @@ async def _do_nothing(_resource: SSHCertificateAuthority, _context: ReconcileCon
     return Done()
 
 
-def driver(ports: ReconcilePorts, identity: IdentityPort, *, settings: ControllerSettings | None = None) -> Controller:
+def controller(
+    ports: ReconcilePorts, identity: IdentityPort, *, settings: ControllerSettings | None = None
+) -> Controller:
     """Return the controller of authorities."""
     return lifecycle_controller(
         "sshcertificateauthorities",

@@ -1,11 +1,9 @@
-"""What may be the public key of an SSH certificate authority.
+"""Rules of SSH certificate authorities: validation of the public key, stored objects and responses.
 
-It is one line as in OpenSSH's `authorized_keys`, without options: `type base64 [comment]`. The key inside is really
-read, and must be of the type that the line says; sshd would pass over a line that is not, and lock everybody out. A
-line without a comment is stored as its key is written canonically; one with a comment is stored as it came, without the
-blanks around it. The words of a refusal are those that clients know, and none repeats what was sent.
-
-Authorities as they are stored and read. What may be their key is in `rules`.
+A public key is one line of OpenSSH's `authorized_keys`, without options: `type base64 [comment]`. It is decoded, and
+its type must be the one that the line says: sshd ignores an invalid line, which would lock out all users. A line
+without a comment is stored in its canonical form, one with a comment as it was sent, trimmed. Error messages are those
+that clients know, and do not repeat the key.
 """
 
 import base64
@@ -29,7 +27,7 @@ from remuda.resources.tags import own_tags
 AUTHORITY_KEY_TYPES = frozenset(
     {"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 )
-"""The types of key that an authority may sign with."""
+"""The supported types of keys."""
 
 _OTHER_TYPES = frozenset(
     {
@@ -55,21 +53,21 @@ class _Line(NamedTuple):
 
 
 def authority_key(text: str) -> str:
-    """Return the key as it is stored, or raise Invalid."""
+    """Return the key in its stored form, or raise Invalid."""
     trimmed = text.strip()
     if not trimmed:
-        raise _refused("public key must be specified")
+        raise _invalid("public key must be specified")
     first, *others = re.split(r"[\r\n]+", trimmed)
     plain = _read(first)
     line = plain or _read_behind_options(first)
     if line is None:
-        raise _refused("public key must be a valid OpenSSH authorized key")
+        raise _invalid("public key must be a valid OpenSSH authorized key")
     if others:
-        raise _refused("public key must contain a single key")
+        raise _invalid("public key must contain a single key")
     if plain is None:
-        raise _refused("public key options are not supported")
+        raise _invalid("public key options are not supported")
     if line.type not in AUTHORITY_KEY_TYPES:
-        raise _refused("public key type is not supported for SSH certificate authorities")
+        raise _invalid("public key type is not supported for SSH certificate authorities")
     return trimmed if line.comment else f"{line.type} {base64.b64encode(line.blob).decode()}"
 
 
@@ -81,8 +79,8 @@ def _read(text: str) -> _Line | None:
         blob = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         return None
-    is_whole = _is_key(kind, encoded) if kind in AUTHORITY_KEY_TYPES else kind in _OTHER_TYPES
-    return _Line(kind, blob, comment) if is_whole and _type_inside(blob) == kind else None
+    is_valid = _is_key(kind, encoded) if kind in AUTHORITY_KEY_TYPES else kind in _OTHER_TYPES
+    return _Line(kind, blob, comment) if is_valid and _type_inside(blob) == kind else None
 
 
 def _read_behind_options(text: str) -> _Line | None:
@@ -103,39 +101,43 @@ def _type_inside(blob: bytes) -> str:
     return blob[_LENGTH_BYTES : _LENGTH_BYTES + length].decode("ascii", "replace")
 
 
-def _refused(sentence: str) -> Invalid:
-    return Invalid("spec.publicKey", sentence)
+def _invalid(message: str) -> Invalid:
+    return Invalid("spec.publicKey", message)
 
 
-def check_new(wanted: AuthorityCreate, by: Principal) -> None:
-    """Refuse what no authority can be, and tags that are not the caller's to give."""
-    authority_key(wanted.spec.public_key)
-    check_tags(wanted.metadata.tags)
-    own_tags(stored_tags(wanted.metadata), by)
+def check_new(requested: AuthorityCreate, by: Principal) -> None:
+    """Raise Invalid for a key that is not possible, or tags that the caller may not set."""
+    authority_key(requested.spec.public_key)
+    check_tags(requested.metadata.tags)
+    own_tags(stored_tags(requested.metadata), by)
 
 
-def new_authority(authority: str, wanted: AuthorityCreate, by: Principal, *, operation: str) -> SSHCertificateAuthority:
-    """Return an authority as it is stored; what is wanted was checked before."""
-    where = {
-        ORGANIZATION: wanted.spec.organization_id,
-        PROJECT: wanted.spec.project_id,
+def new_authority(
+    authority: str, requested: AuthorityCreate, by: Principal, *, operation: str
+) -> SSHCertificateAuthority:
+    """Return the object of a new authority, which was validated before."""
+    scope = {
+        ORGANIZATION: requested.spec.organization_id,
+        PROJECT: requested.spec.project_id,
         API_VERSION: API_V2,
     }
     return SSHCertificateAuthority(
-        metadata=new_metadata(authority, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
+        metadata=new_metadata(authority, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,)),
         spec=SSHCertificateAuthoritySpec(
-            public_key=authority_key(wanted.spec.public_key), operation=operation, tags=stored_tags(wanted.metadata)
+            public_key=authority_key(requested.spec.public_key),
+            operation=operation,
+            tags=stored_tags(requested.metadata),
         ),
     )
 
 
 def writable_authority(authority: SSHCertificateAuthority) -> MetadataWrite:
-    """Return what can tell one state of an authority from another: its key never changes."""
+    """Return the part of an authority that determines its ETag: its key never changes."""
     return writable_metadata(authority.metadata, authority.spec.tags)
 
 
 def read_authority(authority: SSHCertificateAuthority) -> AuthorityRead:
-    """Return an authority as clients read it: it is ready at once, whatever its controller has to say of it."""
+    """Return an authority as the response shows it: always provisioned, whatever its conditions are."""
     return AuthorityRead(
         metadata=read_project_metadata(authority.metadata, authority.spec.tags),
         spec=AuthoritySpecWire(public_key=authority.spec.public_key),
@@ -143,4 +145,4 @@ def read_authority(authority: SSHCertificateAuthority) -> AuthorityRead:
 
 
 AUTHORITY_VIEW = etag_view(read_authority, writable_authority)
-"""An authority as JSON, with its tag."""
+"""An authority as JSON, with its ETag."""

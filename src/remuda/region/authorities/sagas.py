@@ -1,4 +1,4 @@
-"""What takes more than one effect: to make an authority. Its project is told first, so that it cannot go unnoticed."""
+"""Saga that creates an authority. It refers to the project first, so that the project cannot be deleted meanwhile."""
 
 import msgspec
 
@@ -11,18 +11,18 @@ from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 
 
 class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to make an authority."""
+    """The input: an authority to create."""
 
     authority: str
-    """Its id."""
+    """The id of the authority."""
     wanted: AuthorityCreate
     by: Requester
 
 
 def reference_of(operation: str) -> str:
-    """Return by what an authority keeps its project.
+    """Return the reference by which an authority keeps its project.
 
-    It is named after the operation that made it, which has its id, unless an earlier attempt at it was undone.
+    It is named after the create operation, whose id differs from the authority's if an earlier attempt was undone.
     """
     return f"{AUTHORITY.qualified}/{operation}"
 

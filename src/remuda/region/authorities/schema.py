@@ -1,4 +1,4 @@
-"""What clients send and read of SSH certificate authorities."""
+"""Schema of SSH certificate authorities."""
 
 from typing import Annotated
 
@@ -9,20 +9,20 @@ from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 
 class AuthoritySpecWire(Wire, frozen=True):
-    """Whose certificates servers believe."""
+    """The key whose certificates servers accept."""
 
     public_key: Annotated[str, msgspec.Meta(description="One line, as in `authorized_keys`, without options.")]
 
 
 class AuthorityCreateSpec(AuthoritySpecWire, frozen=True, kw_only=True):
-    """What a new authority is to be."""
+    """The spec of a new authority."""
 
     organization_id: Id
     project_id: Id
 
 
 class AuthorityCreate(Wire, frozen=True):
-    """An authority as it is asked for."""
+    """The request to create an authority."""
 
     metadata: MetadataWrite
     spec: AuthorityCreateSpec
@@ -36,6 +36,6 @@ class AuthorityRead(Wire, frozen=True):
 
 
 class AuthorityPath(Parameters, frozen=True, rename={"authority": "sshCertificateAuthorityID"}):
-    """An authority."""
+    """The path of an authority."""
 
     authority: Id

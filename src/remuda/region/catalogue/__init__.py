@@ -1,1 +1,1 @@
-"""The catalogue room: regions and who sees them, what their clouds offer, and the clouds themselves for other rooms."""
+"""Catalogue: regions, their providers, and the flavors and external networks that these offer."""

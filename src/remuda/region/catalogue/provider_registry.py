@@ -1,23 +1,9 @@
-"""Clouds: a region's id becomes the region as it is stored and the provider that does the work in it.
+"""Registry of providers by region id.
 
-**Who sees a region.** One without organizations is everybody's. Any other is seen by whoever may read regions
-everywhere, and by those who have to do with one of its organizations. What is not seen is not there: NotFound. So is a
-region that the configuration has withdrawn (`seeding`), for everybody but those who work on what is in it already.
-
-**Calls.** All calls to one provider go through one `Calls`, whichever room or controller makes them. What is asked all
-the time, and changes seldom, is kept for a moment (`recent`).
-
-What a provider said a moment ago, so that a slow provider does not make every request slow.
-
-An answer is fresh for `fresh_s` and is given out without asking. After that the provider is asked again, once for all
-who wait (single flight). Whoever finds an older answer waits at most `patience_s` from the moment the provider was
-asked, and then takes the older one, up to `stale_s` old; whoever finds none waits for the provider, and is told what it
-says. If the provider cannot say, the older answer counts as fresh once more, so that not every request asks it again.
-
-Whoever has changed something at the provider calls `forget`: nobody is given an answer as fresh that was asked for
-before.
-
-A provider's no, in the words of a client that wanted something of a server: 400, and what to wait for.
+A region without organizations is visible to every caller, any other one to callers with the permission to read regions
+globally and to those of its organizations. A region that is not visible, or that the configuration has withdrawn, is
+NotFound. All calls to a provider go through one `Calls`. Frequent reads are cached for some seconds (`TtlCache`), so
+that a slow provider does not slow down every request.
 """
 
 import asyncio
@@ -41,113 +27,117 @@ from remuda.providers.proxy import proxied, verbs_of
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission
-from remuda.region.ports import Providers
+from remuda.region.ports import ProviderSource
 from remuda.store.contract import Store
 
-AnswerT = TypeVar("AnswerT")
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
-    """How old an answer may be."""
+class TtlSettings:
+    """Ages of cached values."""
 
     fresh_s: float = 10.0
-    """No older one is given out while the provider answers."""
-    patience_s: float = 1.0
-    """Who has an older one waits so long for the provider."""
+    """Age up to which a value is returned without reading."""
+    wait_s: float = 1.0
+    """Time that a reader waits for the provider before it takes a stale value."""
     stale_s: float = 3600.0
-    """No older one is given out at all."""
+    """Age up to which a stale value is returned."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Said(Generic[AnswerT]):
-    answer: AnswerT
+class _Cached(Generic[ValueT]):
+    value: ValueT
     at: float
 
 
-class Recent(Generic[AnswerT]):
-    """One question to a provider, and what it said last."""
+class TtlCache(Generic[ValueT]):
+    """Cache of one read of a provider.
 
-    def __init__(
-        self, ask: Callable[[], Awaitable[AnswerT]], *, clock: Clock, freshness: Freshness | None = None
-    ) -> None:
-        self._ask, self._clock = ask, clock
-        self._freshness = freshness or Freshness()
-        self._said: _Said[AnswerT] | None = None
-        self._ask_after = 0.0
-        self._asking: asyncio.Task[AnswerT] | None = None
-        self._asked_at = 0.0
+    A stale value is read again, once for all who wait (single flight). Readers wait `wait_s` for that and then take the
+    stale value; if there is none, or it is older than `stale_s`, they wait for the provider. After a failed read the
+    stale value counts as fresh again, so that not every request repeats it. After `invalidate`, no value that was read
+    before is returned as fresh.
+    """
 
-    async def read(self) -> AnswerT:
-        """Return what the provider says, or said, or raise what it raises."""
+    def __init__(self, load: Callable[[], Awaitable[ValueT]], *, clock: Clock, ttl: TtlSettings | None = None) -> None:
+        self._load, self._clock = load, clock
+        self._ttl = ttl or TtlSettings()
+        self._cached: _Cached[ValueT] | None = None
+        self._fresh_until = 0.0
+        self._loading: asyncio.Task[ValueT] | None = None
+        self._load_started = 0.0
+
+    async def read(self) -> ValueT:
+        """Return the value, fresh or stale, or raise what the read raised."""
         now = self._clock.monotonic()
-        said = self._said
-        if said is not None and now < self._ask_after:
-            return said.answer
-        asking = self._begin(now)
-        if said is None or now - said.at > self._freshness.stale_s:
-            return await asyncio.shield(asking)
-        await asyncio.wait((asking,), timeout=max(0.0, self._asked_at + self._freshness.patience_s - now))
-        return _outcome(asking, said.answer)
+        cached = self._cached
+        if cached is not None and now < self._fresh_until:
+            return cached.value
+        loading = self._start_load(now)
+        if cached is None or now - cached.at > self._ttl.stale_s:
+            return await asyncio.shield(loading)
+        await asyncio.wait((loading,), timeout=max(0.0, self._load_started + self._ttl.wait_s - now))
+        return _result_or(loading, cached.value)
 
-    def forget(self) -> None:
-        """Ask the provider next time: what it said, and what it is saying, may no longer be so."""
-        self._ask_after = 0.0
-        self._asking = None
+    def invalidate(self) -> None:
+        """Read again next time. The result of a running read is not used as fresh."""
+        self._fresh_until = 0.0
+        self._loading = None
 
-    def _begin(self, now: float) -> asyncio.Task[AnswerT]:
-        if self._asking is None:
-            self._asked_at = now
-            self._asking = asyncio.create_task(self._renew(), name="asking a provider again")
-            self._asking.add_done_callback(self._end)
-        return self._asking
+    def _start_load(self, now: float) -> asyncio.Task[ValueT]:
+        if self._loading is None:
+            self._load_started = now
+            self._loading = asyncio.create_task(self._refresh(), name="refresh of a TTL cache")
+            self._loading.add_done_callback(self._end_load)
+        return self._loading
 
-    async def _renew(self) -> AnswerT:
+    async def _refresh(self) -> ValueT:
         try:
-            answer = await self._ask()
-            if self._is_awaited():
-                self._said = _Said(answer, self._clock.monotonic())
-            return answer
+            value = await self._load()
+            if self._is_current():
+                self._cached = _Cached(value, self._clock.monotonic())
+            return value
         finally:
-            if self._is_awaited():
-                self._ask_after = self._clock.monotonic() + self._freshness.fresh_s
+            if self._is_current():
+                self._fresh_until = self._clock.monotonic() + self._ttl.fresh_s
 
-    def _is_awaited(self) -> bool:
-        """Tell whether the present task asks for what counts, rather than for what was forgotten meanwhile."""
-        return self._asking is asyncio.current_task()
+    def _is_current(self) -> bool:
+        """Tell whether the present task is the load that counts, and was not invalidated."""
+        return self._loading is asyncio.current_task()
 
-    def _end(self, asking: asyncio.Task[AnswerT]) -> None:
-        if self._asking is asking:
-            self._asking = None
-        if not asking.cancelled():
-            asking.exception()  # whoever waited has been told
+    def _end_load(self, loading: asyncio.Task[ValueT]) -> None:
+        if self._loading is loading:
+            self._loading = None
+        if not loading.cancelled():
+            loading.exception()  # readers that waited have raised it
 
 
-def _outcome(asking: asyncio.Task[AnswerT], otherwise: AnswerT) -> AnswerT:
-    if not asking.done():
-        return otherwise
+def _result_or(loading: asyncio.Task[ValueT], stale: ValueT) -> ValueT:
+    if not loading.done():
+        return stale
     try:
-        return asking.result()
+        return loading.result()
     except Unavailable:
-        return otherwise
+        return stale
 
 
 CapabilityT = TypeVar("CapabilityT")
 
 
-_TOLD_S = 30.0  # in case an event was lost
-_OF_IMAGES = Freshness(fresh_s=2.0)  # they change while somebody waits for them
+_RECHECK_WITH_EVENTS_S = 30.0  # in case an event was lost
+_IMAGE_TTL = TtlSettings(fresh_s=2.0)  # clients poll for the state of images
 
 
 def need(capability: CapabilityT | None) -> CapabilityT:
-    """Return what a request needs of a provider (`need(cloud.provider.networks)`), or refuse the request."""
+    """Return a capability of a provider (`need(cloud.provider.networks)`), or raise Malformed if it has none."""
     if capability is None:
         raise Malformed("region is not valid for this endpoint")
     return capability
 
 
 def is_visible(region: Region, principal: Principal) -> bool:
-    """Tell whether a caller may know of a region."""
+    """Tell whether a region is visible to a caller."""
     organizations, access = region.spec.organizations, principal.access
     return (
         not organizations
@@ -157,130 +147,126 @@ def is_visible(region: Region, principal: Principal) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What is kept of a provider for as long as it is the one of its region."""
+class _ProviderState:
+    """State that is kept as long as a region has the same provider."""
 
     origin: Provider
     provider: Provider
     calls: Calls
     absences: AbsenceTracker
     wait_s: float
-    flavors: Recent[Sequence[CloudFlavor]]
-    external_networks: Recent[Sequence[CloudExternalNetwork]] | None
-    images: Recent[Sequence[CloudImage]] | None
+    flavors: TtlCache[Sequence[CloudFlavor]]
+    external_networks: TtlCache[Sequence[CloudExternalNetwork]] | None
+    images: TtlCache[Sequence[CloudImage]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cloud:
-    """A region at work."""
+class RegionProvider:
+    """A region with its provider."""
 
     region: Region
-    work: _Work
+    state: _ProviderState
 
     @property
     def provider(self) -> Provider:
-        """What does the work; every call goes through `calls`."""
-        return self.work.provider
+        """Provider whose calls all go through `calls`."""
+        return self.state.provider
 
     @property
     def calls(self) -> Calls:
-        """All calls to the provider: they tell of what nobody knows what became."""
-        return self.work.calls
+        """Calls to the provider; they know the keys whose outcome is unknown."""
+        return self.state.calls
 
     @property
     def absences(self) -> AbsenceTracker:
-        """Since when things are not where they should be."""
-        return self.work.absences
+        return self.state.absences
 
     @property
     def wait_s(self) -> float:
-        """When to look again at what is under way: seldom, if the provider tells by itself how it goes on."""
-        return self.work.wait_s
+        """Requeue delay for a resource that the provider is changing; long if the provider sends events."""
+        return self.state.wait_s
 
     async def flavors(self) -> Sequence[CloudFlavor]:
-        """Return the flavors on offer, as they were a moment ago."""
-        return await self.work.flavors.read()
+        return await self.state.flavors.read()
 
-    async def flavors_now(self) -> Sequence[CloudFlavor]:
-        """Return the flavors on offer, and how many of each are free, as the provider says now."""
+    async def uncached_flavors(self) -> Sequence[CloudFlavor]:
+        """Return the flavors with their present free capacity."""
         return await self.provider.catalogue.flavors()
 
     async def external_networks(self) -> Sequence[CloudExternalNetwork]:
-        """Return the ways out, as they were a moment ago; a cloud without any refuses the request."""
-        return await need(self.work.external_networks).read()
+        """Return the external networks; raises Malformed if the provider does not support them."""
+        return await need(self.state.external_networks).read()
 
     async def images(self) -> Sequence[CloudImage]:
-        """Return all images, as they were a moment ago; a cloud without any refuses the request."""
-        return await need(self.work.images).read()
+        """Return all images; raises Malformed if the provider does not support them."""
+        return await need(self.state.images).read()
 
-    def forget_images(self) -> None:
-        """Have the cloud asked again for its images: one of them was changed."""
-        need(self.work.images).forget()
+    def invalidate_images(self) -> None:
+        need(self.state.images).invalidate()
 
 
-class Clouds:
-    """All regions."""
+class ProviderRegistry:
+    """Regions with their providers."""
 
     def __init__(
         self,
         store: Store,
-        providers: Providers,
+        source: ProviderSource,
         *,
         clock: Clock,
         randomness: Randomness,
         settings: CallSettings | None = None,
-        look_again: timedelta = timedelta(seconds=5),
+        absence_delay: timedelta = timedelta(seconds=5),
         poll_busy: timedelta = timedelta(seconds=2),
-        freshness: Freshness | None = None,
+        ttl: TtlSettings | None = None,
         metrics: CallMetrics | None = None,
     ) -> None:
-        self._store, self._providers = store, providers
+        self._store, self._source = store, source
         self._clock, self._randomness = clock, randomness
         self._settings, self._metrics = settings, metrics
-        self._look_again, self._poll_busy, self._freshness = look_again, poll_busy, freshness
-        self._work: dict[str, _Work] = {}
+        self._absence_delay, self._poll_busy, self._ttl = absence_delay, poll_busy, ttl
+        self._states: dict[str, _ProviderState] = {}
 
-    async def get(self, region: str) -> Cloud:
-        """Return a region at work, for those who look after what is in it: nobody's rights are asked."""
-        return self.at_work(await self._store.get(Region, region))
+    async def get(self, region: str) -> RegionProvider:
+        """Return a region with its provider, without checking permissions: for controllers and objects that exist."""
+        return self.of_region(await self._store.get(Region, region))
 
-    async def seen(self, principal: Principal, region: str) -> Cloud:
-        """Return a region at work, or raise NotFound if the caller may not know of it."""
-        return self.at_work(await self.see(principal, region))
+    async def get_visible(self, principal: Principal, region: str) -> RegionProvider:
+        """Return a region with its provider, or raise NotFound if the region is not visible to the caller."""
+        return self.of_region(await self.visible_region(principal, region))
 
-    async def see(self, principal: Principal, region: str) -> Region:
-        """Return a region, or raise NotFound if the caller may not know of it."""
+    async def visible_region(self, principal: Principal, region: str) -> Region:
+        """Return a region, or raise NotFound if it is not visible to the caller."""
         found = await self._store.get(Region, region)
         if is_withdrawn(found) or not is_visible(found, principal):
             raise NotFound(Region.__name__, region)
         return found
 
-    async def all_seen(self, principal: Principal) -> Sequence[Region]:
-        """Return the regions that the caller may know of."""
+    async def visible_regions(self, principal: Principal) -> Sequence[Region]:
         regions = (await self._store.list(Region)).items
         return [region for region in regions if not is_withdrawn(region) and is_visible(region, principal)]
 
-    def at_work(self, region: Region) -> Cloud:
-        """Return a region with its provider, or raise Unavailable if this process was given none for it."""
-        origin = self._providers.find(region.name)
+    def of_region(self, region: Region) -> RegionProvider:
+        """Return a region with its provider, or raise Unavailable if none is configured in this process."""
+        origin = self._source.find(region.name)
         if origin is None:
-            raise Unavailable(f"Nothing is set up for the region {region.name} here: have its provider configured.")
-        work = self._work.get(region.name)
-        if work is None or work.origin is not origin:
-            work = self._work[region.name] = self._begin(region.name, origin)
-        return Cloud(region=region, work=work)
+            raise Unavailable(f"The region {region.name} has no provider in this process. Add it to the configuration.")
+        state = self._states.get(region.name)
+        if state is None or state.origin is not origin:
+            state = self._states[region.name] = self._new_state(region.name, origin)
+        return RegionProvider(region=region, state=state)
 
     def capabilities(self, region: Region) -> tuple[str, ...]:
-        """Return the names of what a region's provider has; nothing, where none is set up."""
-        found = self._providers.find(region.name)
+        """Return the capabilities of a region's provider; none, if it is not configured in this process."""
+        found = self._source.find(region.name)
         return () if found is None else found.capabilities
 
     async def close(self, grace_s: float = 10.0) -> None:
-        """Take no new calls, and wait for those under way."""
-        for work in self._work.values():
-            await work.calls.close(grace_s)
+        """Reject new calls, and wait for running ones."""
+        for state in self._states.values():
+            await state.calls.close(grace_s)
 
-    def _begin(self, region: str, origin: Provider) -> _Work:
+    def _new_state(self, region: str, origin: Provider) -> _ProviderState:
         calls = Calls(
             region,
             verbs_of(origin),
@@ -290,34 +276,34 @@ class Clouds:
             metrics=self._metrics,
         )
         provider = proxied(origin, calls)
-        ways_out, images = provider.external_networks, provider.images
-        return _Work(
+        networks, images = provider.external_networks, provider.images
+        return _ProviderState(
             origin=origin,
             provider=provider,
             calls=calls,
-            absences=AbsenceTracker(self._clock, delay_s=max(self._look_again.total_seconds(), origin.lag_s)),
-            wait_s=self._poll_busy.total_seconds() if origin.events is None else _TOLD_S,
-            flavors=self._recent(provider.catalogue.flavors),
-            external_networks=None if ways_out is None else self._recent(ways_out.external_networks),
-            images=None if images is None else self._recent(images.images, _OF_IMAGES),
+            absences=AbsenceTracker(self._clock, delay_s=max(self._absence_delay.total_seconds(), origin.lag_s)),
+            wait_s=self._poll_busy.total_seconds() if origin.events is None else _RECHECK_WITH_EVENTS_S,
+            flavors=self._cache(provider.catalogue.flavors),
+            external_networks=None if networks is None else self._cache(networks.external_networks),
+            images=None if images is None else self._cache(images.images, _IMAGE_TTL),
         )
 
-    def _recent(self, ask: Callable[[], Awaitable[AnswerT]], freshness: Freshness | None = None) -> Recent[AnswerT]:
-        return Recent(ask, clock=self._clock, freshness=self._freshness or freshness)
+    def _cache(self, load: Callable[[], Awaitable[ValueT]], ttl: TtlSettings | None = None) -> TtlCache[ValueT]:
+        return TtlCache(load, clock=self._clock, ttl=self._ttl or ttl)
 
 
-async def told(asking: Awaitable[AnswerT], otherwise: str) -> AnswerT:
-    """Return what the provider answers; that the server cannot do it now is said as `otherwise`.
+async def map_server_errors(call: Awaitable[ValueT], wrong_state: str) -> ValueT:
+    """Return the result of a provider call on a server; raise Malformed if the server does not permit the call now.
 
-    A server that its provider does not have is one that is to come: it is being made, or replaced, or waits for room.
+    A server that its provider does not have is being created or replaced, or waits for capacity.
     """
     try:
-        return await asking
+        return await call
     except WrongState:
-        raise Malformed(otherwise) from None
+        raise Malformed(wrong_state) from None
     except NotFound:
         raise Malformed("server is not at its provider at the moment: wait until it is provisioned") from None
-    except CallRejected as refusal:
-        if refusal.outcome != "busy":
+    except CallRejected as rejected:
+        if rejected.outcome != "busy":
             raise
-        raise Malformed("server is being worked on at its provider: try again in a moment") from None
+        raise Malformed("server is busy at its provider: try again in a moment") from None

@@ -1,4 +1,4 @@
-"""What clients read, from what is stored and what providers say."""
+"""Rules of the catalogue: views of regions, flavors and external networks."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -24,37 +24,32 @@ from remuda.resources.schema import (
     StaticMetadataRead,
 )
 
-_NO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # no provider says when a flavor was made: clients know this for "not known"
+_UNKNOWN_TIME = datetime(1, 1, 1, tzinfo=UTC)  # no provider tells when a flavor was created
 _GB = 10**9
 
 
 def usable_flavors(flavors: Iterable[CloudFlavor], principal: Principal) -> list[CloudFlavor]:
     """Return the flavors that a caller can use, the smallest first: by GPUs, then CPUs, then memory.
 
-    One that can only be pinned is of no use to whoever cannot make servers, since only they say where a server goes.
+    A flavor for a named host only is for callers that may create servers, since only those can name a host.
     """
-    is_pinning = _may_pin(principal)
-    return sorted((each for each in flavors if is_pinning or not each.is_pinned_only), key=size_of)
-
-
-def _may_pin(principal: Principal) -> bool:
-    return is_allowed_somewhere(principal, permission("servers", "create"))
+    can_pin = is_allowed_somewhere(principal, permission("servers", "create"))
+    return sorted((each for each in flavors if can_pin or not each.is_pinned_only), key=size_of)
 
 
 def size_of(flavor: CloudFlavor) -> tuple[int, int, int, str]:
-    """Return what puts flavors in order, the smallest first."""
+    """Return the sort key of flavors, the smallest first."""
     gpus = flavor.gpu.logical_count if flavor.gpu else 0
     return gpus, flavor.cpus, flavor.memory_bytes, flavor.id
 
 
 def read_region(region: Region, capabilities: tuple[str, ...]) -> RegionRead:
-    """Return a region as clients read it."""
     spec = RegionSpecWire(type=region.spec.provider, features=_features(region, capabilities))
     return RegionRead(metadata=read_metadata(region.metadata, region.spec.tags), spec=spec)
 
 
 def read_detail(region: Region, capabilities: tuple[str, ...]) -> RegionDetailRead:
-    """Return a region as services read it that work in its cluster."""
+    """Return a region with the credentials of its cluster, for services that work in it."""
     spec = RegionDetailSpecWire(
         type=region.spec.provider, features=_features(region, capabilities), kubernetes=_kubernetes(region)
     )
@@ -73,13 +68,13 @@ def _kubernetes(region: Region) -> KubernetesWire | None:
         return None
     found = region.spec.kubernetes
     if found.kube_config is None:
-        raise Unavailable(f"The kubeconfig of the region {region.name} is not known here: have it configured.")
+        raise Unavailable(f"The region {region.name} has no kubeconfig here. Add it to the configuration.")
     text = base64url.encode(found.kube_config.reveal().encode())
     return KubernetesWire(kubeconfig=Secret(text), domain_name=found.domain_name)
 
 
 def read_flavor(flavor: CloudFlavor, *, with_free: bool) -> FlavorRead:
-    """Return a flavor as clients read it; how many are free is only for those who will not keep it for a day."""
+    """Return the view of a flavor; `with_free` adds its free capacity, which clients must not cache."""
     spec = FlavorSpecWire(
         cpus=flavor.cpus,
         cpu_family=flavor.cpu_family,
@@ -91,7 +86,9 @@ def read_flavor(flavor: CloudFlavor, *, with_free: bool) -> FlavorRead:
         gpu=_gpu(flavor.gpu),
         free=flavor.free if with_free else None,
     )
-    return FlavorRead(metadata=StaticMetadataRead(id=flavor.id, name=flavor.name, creation_time=_NO_TIME), spec=spec)
+    return FlavorRead(
+        metadata=StaticMetadataRead(id=flavor.id, name=flavor.name, creation_time=_UNKNOWN_TIME), spec=spec
+    )
 
 
 def _gpu(gpu: CloudGpu | None) -> GpuWire | None:
@@ -107,5 +104,4 @@ def _gpu(gpu: CloudGpu | None) -> GpuWire | None:
 
 
 def read_external_network(network: CloudExternalNetwork) -> ExternalNetworkRead:
-    """Return a way out as clients read it."""
     return ExternalNetworkRead(id=network.id, name=network.name)

@@ -1,4 +1,4 @@
-"""What clients read of regions and of what their clouds offer."""
+"""Schema of regions and of what their providers offer."""
 
 from typing import Annotated
 
@@ -11,22 +11,22 @@ from remuda.resources.schema import MetadataRead, RegionFeatures
 
 
 class FlavorQuery(Parameters, frozen=True):
-    """How to list flavors."""
+    """Query of a list of flavors."""
 
     fresh: Annotated[
-        bool, msgspec.Meta(description="Ask the provider now, which takes longer; else it was asked seconds ago.")
+        bool, msgspec.Meta(description="Read from the provider now instead of a cache of some seconds.")
     ] = False
 
 
 class KubernetesWire(Wire, frozen=True):
-    """How to reach the cluster that a region stands for."""
+    """Access to the cluster of a region."""
 
     kubeconfig: Annotated[Secret, msgspec.Meta(description="In base64url, without padding.")]
     domain_name: str = ""
 
 
 class RegionDetailSpecWire(Wire, frozen=True):
-    """What a region is, and how to reach it."""
+    """Type, features and cluster of a region."""
 
     type: ProviderType
     features: RegionFeatures
@@ -34,14 +34,14 @@ class RegionDetailSpecWire(Wire, frozen=True):
 
 
 class RegionDetailRead(Wire, frozen=True):
-    """A region with what services need to work in it."""
+    """A region with the credentials that services need to work in it."""
 
     metadata: MetadataRead
     spec: RegionDetailSpecWire
 
 
 class ExternalNetworkRead(Wire, frozen=True):
-    """A network that leads out."""
+    """A network outside the region, from which public addresses come."""
 
     id: str
     name: str

@@ -1,14 +1,12 @@
-"""The regions that the configuration names, as they come into the store.
+"""Regions of the configuration.
 
-`seed_regions` runs at every start. It writes what is configured where the store has it otherwise; an id is derived from
-the name, so a region that is configured again is the same one. A region that somebody else put there stays as it is,
-unless the configuration has one of that id: then it is the configuration's from that start on.
+`seed_regions` runs at every start and writes each region whose stored state differs. The id is derived from the name,
+so a region that is configured again is the same object. Regions that were created in another way are not changed,
+unless the configuration has one of the same id.
 
-A region that the configuration no longer names is withdrawn first: nobody sees it any more or makes anything in it,
-while what is in it stays and can still be removed once its provider is set up again. It goes at a start an hour later
-or more, if then nothing is left in it. (Mark, then look: whoever saw it before it was withdrawn has long ended then.)
-
-Each region is one write of its own, and whatever breaks off in between is done by the next start.
+A region that is no longer configured is withdrawn first: it is invisible, and nothing can be created in it, while its
+objects stay and can be deleted once its provider is configured again. It is deleted by a start at least an hour later,
+when requests that saw it before have ended, if it is empty then.
 """
 
 from collections.abc import Iterable
@@ -21,7 +19,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
-from remuda.region.kinds.common import OURS
+from remuda.region.kinds.common import REMUDA_GROUP
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources import conventions as regional
@@ -30,13 +28,13 @@ from remuda.resources.crud import find, retry_on_conflict, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-CONFIGURED = f"{OURS}/configured"
-"""Annotation: the configuration has made it, and the configuration withdraws it."""
-WITHDRAWN = f"{OURS}/withdrawn"
-"""Annotation: since when it is no longer on offer."""
+CONFIGURED = f"{REMUDA_GROUP}/configured"
+"""Annotation of a region that the configuration created, and can withdraw."""
+WITHDRAWN = f"{REMUDA_GROUP}/withdrawn"
+"""Annotation with the time since which a region is withdrawn."""
 
 _NAMESPACE = "b58a53e7-5a29-5b6b-a4f3-0d5c6a1f5f0c"
-_LONG = timedelta(hours=1)
+_DELETION_DELAY = timedelta(hours=1)
 
 
 def region_id(name: str) -> str:
@@ -45,55 +43,52 @@ def region_id(name: str) -> str:
 
 
 def is_withdrawn(region: Region) -> bool:
-    """Tell whether a region is no longer on offer."""
     return WITHDRAWN in region.metadata.annotations
 
 
-async def seed_regions(store: Store, wanted: Iterable[ConfiguredRegion], *, now: datetime) -> None:
-    """Make the regions in the store what the configuration says."""
-    regions = [_stored(each) for each in wanted]
+async def seed_regions(store: Store, configured: Iterable[ConfiguredRegion], *, now: datetime) -> None:
+    """Write the configured regions to the store, and withdraw or delete those that are no longer configured."""
+    regions = [_new_region(each) for each in configured]
     for region in regions:
-        await seed(store, region, partial(_as_configured, region))
-    named = {region.name for region in regions}
+        await seed(store, region, partial(_updated_region, region))
+    names = {region.name for region in regions}
     for found in (await store.list(Region)).items:
-        if CONFIGURED in found.metadata.annotations and found.name not in named:
-            await _let_go(store, found, now)
+        if CONFIGURED in found.metadata.annotations and found.name not in names:
+            await _retire(store, found, now)
 
 
-def _stored(wanted: ConfiguredRegion) -> Region:
-    annotations = {CONFIGURED: "yes"} | ({DESCRIPTION: wanted.description} if wanted.description else {})
-    metadata = Metadata(name=region_id(wanted.name), labels={NAME: wanted.name}, annotations=annotations)
-    return Region(metadata=metadata, spec=wanted.spec)
+def _new_region(configured: ConfiguredRegion) -> Region:
+    annotations = {CONFIGURED: "yes"} | ({DESCRIPTION: configured.description} if configured.description else {})
+    metadata = Metadata(name=region_id(configured.name), labels={NAME: configured.name}, annotations=annotations)
+    return Region(metadata=metadata, spec=configured.spec)
 
 
-def _as_configured(wanted: Region, found: Region) -> Region:
-    """Return a region as it is configured now, with whatever else was said about it."""
+def _updated_region(configured: Region, found: Region) -> Region:
+    """Return a stored region as it is configured now, with its other labels and annotations."""
     kept = {key: value for key, value in found.metadata.annotations.items() if key not in {WITHDRAWN, DESCRIPTION}}
     metadata = replace(
         found.metadata,
-        labels={**found.metadata.labels, **wanted.metadata.labels},
-        annotations={**kept, **wanted.metadata.annotations},
+        labels={**found.metadata.labels, **configured.metadata.labels},
+        annotations={**kept, **configured.metadata.annotations},
     )
-    return replace(found, metadata=metadata, spec=wanted.spec)
+    return replace(found, metadata=metadata, spec=configured.spec)
 
 
-async def _let_go(store: Store, region: Region, now: datetime) -> None:
-    """Withdraw a region; remove one that was withdrawn long ago and has nothing left in it."""
+async def _retire(store: Store, region: Region, now: datetime) -> None:
+    """Withdraw a region, or delete one that was withdrawn long ago and is empty."""
     logger = structlog.get_logger()
     since = region.metadata.annotations.get(WITHDRAWN)
     if since is None:
-        logger.warning("a region is no longer configured and is withdrawn", region=region.name)
+        logger.warning("region is no longer configured and is withdrawn", region=region.name)
         await retry_on_conflict(lambda: _withdraw(store, region.name, now))
-    elif now - datetime.fromisoformat(since) < _LONG:
+    elif now - datetime.fromisoformat(since) < _DELETION_DELAY:
         return
     elif await _is_empty(store, region.name):
-        logger.info("a region that was withdrawn is empty and goes", region=region.name)
-        with suppress(NotFound, Conflict):  # another process was faster, or configures it again
+        logger.info("withdrawn region is empty and is deleted", region=region.name)
+        with suppress(NotFound, Conflict):  # another process was faster, or has it configured
             await store.delete(Region, region.name, uid=region.uid, version=region.version)
     else:
-        logger.warning(
-            "a withdrawn region still has something in it: configure it until that is gone", region=region.name
-        )
+        logger.warning("withdrawn region is not empty: configure it until its objects are deleted", region=region.name)
 
 
 async def _withdraw(store: Store, name: str, now: datetime) -> None:
@@ -104,7 +99,6 @@ async def _withdraw(store: Store, name: str, now: datetime) -> None:
 
 
 async def _is_empty(store: Store, region: str) -> bool:
-    """Tell whether no object says that it is in a region."""
     for kind in store.registry.kinds:
         if (await store.list_names(kind.type, labels={regional.REGION: region}, limit=1)).items:
             return False

@@ -2,14 +2,14 @@
 
 Every method takes the context of the call and checks the caller's permissions itself. Version 1 of the API names an
 organization, in which the caller needs the permission; version 2 names none, and the permission in any organization is
-enough. In both, `clouds` decides which regions a caller sees.
+enough. In both, `ProviderRegistry` decides which regions are visible to a caller.
 """
 
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization, allow_somewhere
 from remuda.access.principal import Context
-from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.rules import (
     read_detail,
     read_external_network,
@@ -31,27 +31,26 @@ SERVICE_NAME = "unikorn-region-server"
 class Catalogue:
     """Regions, flavors and external networks."""
 
-    clouds: Clouds
+    providers: ProviderRegistry
     settings: RegionSettings
     version: str
-    """The running release."""
 
     async def regions(self, context: Context, organization: str | None = None) -> list[RegionRead]:
         """Return the regions that the caller may see."""
         _allow(context, "regions", organization)
-        found = await self.clouds.all_seen(context.principal)
-        return [read_region(region, self.clouds.capabilities(region)) for region in found]
+        found = await self.providers.visible_regions(context.principal)
+        return [read_region(region, self.providers.capabilities(region)) for region in found]
 
     async def region(self, context: Context, region: str) -> RegionRead:
         _allow(context, "regions", None)
-        found = await self.clouds.see(context.principal, region)
-        return read_region(found, self.clouds.capabilities(found))
+        found = await self.providers.visible_region(context.principal, region)
+        return read_region(found, self.providers.capabilities(found))
 
     async def detail(self, context: Context, organization: str, region: str) -> RegionDetailRead:
         """Return a region with the credentials of its cluster."""
         _allow(context, "regions/detail", organization)
-        found = await self.clouds.see(context.principal, region)
-        return read_detail(found, self.clouds.capabilities(found))
+        found = await self.providers.visible_region(context.principal, region)
+        return read_detail(found, self.providers.capabilities(found))
 
     async def flavors(self, context: Context, region: str, *, fresh: bool = False) -> list[FlavorRead]:
         """Return the flavors of a region that the caller can use, the smallest first, with their free capacity.
@@ -59,14 +58,14 @@ class Catalogue:
         With `fresh`, they are read from the provider now.
         """
         _allow(context, "flavors", None)
-        cloud = await self.clouds.seen(context.principal, region)
-        found = await (cloud.flavors_now() if fresh else cloud.flavors())
+        cloud = await self.providers.get_visible(context.principal, region)
+        found = await (cloud.uncached_flavors() if fresh else cloud.flavors())
         return [read_flavor(each, with_free=True) for each in usable_flavors(found, context.principal)]
 
     async def flavors_in(self, context: Context, organization: str, region: str) -> list[FlavorRead]:
         """Return the flavors of a region that the caller can use, the smallest first, without their free capacity."""
         _allow(context, "flavors", organization)
-        cloud = await self.clouds.seen(context.principal, region)
+        cloud = await self.providers.get_visible(context.principal, region)
         found = usable_flavors(await cloud.flavors(), context.principal)
         return [read_flavor(each, with_free=False) for each in found]
 
@@ -75,7 +74,7 @@ class Catalogue:
     ) -> list[ExternalNetworkRead]:
         """Return the external networks of a region."""
         _allow(context, "externalnetworks", organization)
-        cloud = await self.clouds.seen(context.principal, region)
+        cloud = await self.providers.get_visible(context.principal, region)
         found = sorted(await cloud.external_networks(), key=lambda network: (network.name, network.id))
         return [read_external_network(each) for each in found]
 
@@ -89,8 +88,8 @@ class Catalogue:
 
 
 def _allow(context: Context, endpoint: str, organization: str | None) -> None:
-    right = permission(endpoint, "read")
+    required = permission(endpoint, "read")
     if organization is None:
-        allow_somewhere(context.principal, right)
+        allow_somewhere(context.principal, required)
     else:
-        allow_in_organization(context.principal, right, organization)
+        allow_in_organization(context.principal, required, organization)

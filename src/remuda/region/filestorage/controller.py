@@ -1,12 +1,9 @@
-"""What makes file storage true at a provider.
+"""Controller of file storage.
 
-It goes in the other order: the storage, what it cost, its hold on its project. Only then do the networks that it was
-attached to become free.
+Deletion is in this order: the storage at the provider, its quota, its reference to the project; then the networks that
+it was attached to can be deleted.
 
-What is said of file storage after it was seen at its provider.
-
-What has not changed is said as before, so that a look at what has settled writes nothing: the time of a usage is when
-it was first seen to be that.
+An unchanged observation leaves the status as it is: the time of a usage is when that value was observed first.
 """
 
 from collections.abc import Iterable
@@ -23,7 +20,7 @@ from remuda.providers.contract.filestorage import CloudAttachment
 from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
 from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
-from remuda.providers.contract.networks import AddressRange
+from remuda.providers.contract.networks import CloudAddressRange
 from remuda.quota.reservation import QuotaAdmission, is_provisioned
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -31,10 +28,10 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Result
 from remuda.reconcile.sources import Source, through
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.deletion import delete_resource
 from remuda.region.filestorage import rules
-from remuda.region.filestorage.classes import offered_as
+from remuda.region.filestorage.classes import provider_class
 from remuda.region.filestorage.sagas import charge_for
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.filestorage import (
@@ -49,42 +46,42 @@ from remuda.region.kinds.filestorage import (
     SnapshotPolicyStatus,
 )
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.networks.rules import to_cloud
+from remuda.region.networks.rules import network_handle
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 
-def seen_as(storage: FileStorage, found: CloudStorage, now: datetime) -> FileStorage:
-    """Return file storage that says what was seen of it."""
+def observed_storage(storage: FileStorage, found: CloudStorage, now: datetime) -> FileStorage:
+    """Return file storage with the observed status."""
     status, now = storage.status, now.replace(microsecond=0)
     is_same = status.usage == found.used_bytes and status.usage_timestamp is not None
     attached = {id_in(each.network.name): each for each in found.spec.attachments}
-    taken = {policy.name for policy in found.spec.policies}
-    seen = replace(
+    active = {policy.name for policy in found.spec.policies}
+    observed = replace(
         status,
         size=found.spec.size_bytes,
         mount_path=found.mount_path,
         attachments=tuple(_attachment(each, attached.get(each.network_id)) for each in storage.spec.attachments),
         snapshot_policies=tuple(
-            _policy_status(policy.name, status, is_there=policy.name in taken, now=now)
+            _policy_status(policy.name, status, is_active=policy.name in active, now=now)
             for policy in storage.spec.snapshot_policies
         ),
         usage=found.used_bytes,
         usage_timestamp=status.usage_timestamp if is_same else now,
         provider_id=found.spec.handle.name,
     )
-    return replace(storage, status=seen)
+    return replace(storage, status=observed)
 
 
-def _attachment(wanted: Attachment, found: CloudAttachment | None) -> AttachmentStatus:
+def _attachment(desired: Attachment, found: CloudAttachment | None) -> AttachmentStatus:
     if found is None:
         return AttachmentStatus(
-            network_id=wanted.network_id, provisioning_status="Provisioning", message="being attached"
+            network_id=desired.network_id, provisioning_status="Provisioning", message="being attached"
         )
     return AttachmentStatus(
-        network_id=wanted.network_id,
+        network_id=desired.network_id,
         provisioning_status="Provisioned",
         message="attached",
         segmentation_id=found.vlan,
@@ -92,108 +89,110 @@ def _attachment(wanted: Attachment, found: CloudAttachment | None) -> Attachment
     )
 
 
-def _policy_status(name: str, status: FileStorageStatus, *, is_there: bool, now: datetime) -> SnapshotPolicyStatus:
-    said = next((each.conditions for each in status.snapshot_policies if each.name == name), ())
+def _policy_status(name: str, status: FileStorageStatus, *, is_active: bool, now: datetime) -> SnapshotPolicyStatus:
+    conditions = next((each.conditions for each in status.snapshot_policies if each.name == name), ())
     available = Condition(
         type="Available",
-        status="True" if is_there else "False",
-        reason="Provisioned" if is_there else "Provisioning",
-        message="snapshots are taken" if is_there else "being set up",
+        status="True" if is_active else "False",
+        reason="Provisioned" if is_active else "Provisioning",
+        message="snapshots are taken" if is_active else "being set up",
         last_transition_time=now,
     )
-    return SnapshotPolicyStatus(name=name, conditions=set_condition(said, available))
+    return SnapshotPolicyStatus(name=name, conditions=set_condition(conditions, available))
 
 
-_LOOK_S = 300.0
-"""How often to see how full storage is, where the provider tells nothing by itself."""
+_POLL_S = 300.0
+"""The interval of polls for the usage, if the provider sends no events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStorageController:
-    """Keeps file storage at the provider for each of ours."""
+    """Provisions and deprovisions file storage."""
 
     store: Store
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
-        """Look at the provider, and have there what is wanted."""
+        """Create or update the storage at the provider."""
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
-            return Failed("DependencyNotFound", "its class is not there any more")
-        cloud = await self.clouds.get(region_of(storage))
-        found = await need(cloud.provider.file_storages).find_storage(rules.to_cloud(storage))
+            return Failed("DependencyNotFound", "its storage class was deleted")
+        cloud = await self.providers.get(region_of(storage))
+        found = await need(cloud.provider.file_storages).find_storage(rules.storage_handle(storage))
         attached = await self._attached(storage.spec.attachments, found)
         if not isinstance(attached, tuple):
             return attached
-        wanted = _wanted(storage, offered_as(storage_class), attached)
+        desired = _desired(storage, provider_class(storage_class), attached)
         if cloud.provider.events is None:
-            run.requeue_after(_LOOK_S)
-        if found is not None and found.spec == wanted:
-            return Outcome(Done(), seen_as(storage, found, self.clock.now()))
+            run.requeue_after(_POLL_S)
+        if found is not None and found.spec == desired:
+            return Outcome(Done(), observed_storage(storage, found, self.clock.now()))
         run.acted = True
-        return await self._converge(storage, wanted, found, cloud)
+        return await self._converge(storage, desired, found, cloud)
 
     async def deprovision(self, storage: FileStorage, run: ReconcileContext) -> Result:
-        """Bring file storage one step nearer to being gone."""
-        left = None if is_abandoned(storage) else await self._remove(storage)
-        if left is not None:
+        """Remove the storage at the provider."""
+        waiting = None if is_abandoned(storage) else await self._remove(storage)
+        if waiting is not None:
             run.acted = True
-            return left
+            return waiting
         return Done()
 
     async def _remove(self, storage: FileStorage) -> Result | None:
-        cloud = await self.clouds.get(region_of(storage))
+        cloud = await self.providers.get(region_of(storage))
         storages = need(cloud.provider.file_storages)
-        handle = rules.to_cloud(storage)
-        return await until_gone(handle, storages.find_storage, storages.remove_storage, cloud)
+        handle = rules.storage_handle(storage)
+        return await delete_resource(handle, storages.find_storage, storages.remove_storage, cloud)
 
     async def _attached(
-        self, wanted: Iterable[Attachment], found: CloudStorage | None
+        self, desired: Iterable[Attachment], found: CloudStorage | None
     ) -> tuple[CloudAttachment, ...] | Result:
-        """Return the attachments as the provider knows them, or what they wait for.
+        """Return the desired attachments at the provider, or the result to report while a network is not provisioned.
 
-        A network has to be there before storage is attached to it; what becomes of it later is no matter of ours.
+        A network has to be provisioned only before storage is attached to it.
         """
         present = {each.network for each in found.spec.attachments} if found is not None else set()
         attached = []
-        for each in wanted:
+        for each in desired:
             network = await self.store.get(Network, each.network_id)
-            handle = to_cloud(network, await self.store.get(Identity, identity_of(network)))
+            handle = network_handle(network, await self.store.get(Identity, identity_of(network)))
             if handle not in present and not is_provisioned(network):
-                return Blocked("DependencyNotReady", f"the network {network.name} is being made")
+                return Blocked("DependencyNotReady", f"the network {network.name} is being created")
             if each.ip_range is None:
-                return Failed("Errored", f"it has no addresses on the network {network.name}: attach it anew")
-            addresses = AddressRange(each.ip_range.start_ip, each.ip_range.end_ip)
+                return Failed(
+                    "Errored", f"it has no addresses on the network {network.name}: detach and attach it again"
+                )
+            addresses = CloudAddressRange(each.ip_range.start_ip, each.ip_range.end_ip)
             attached.append(CloudAttachment(network=handle, addresses=addresses, vlan=each.segmentation_id))
         return tuple(attached)
 
     async def _converge(
-        self, storage: FileStorage, wanted: CloudStorageSpec, found: CloudStorage | None, cloud: Cloud
+        self, storage: FileStorage, desired: CloudStorageSpec, found: CloudStorage | None, cloud: RegionProvider
     ) -> Result | Outcome[FileStorage]:
         now = self.clock.now()
         try:
-            made = await need(cloud.provider.file_storages).converge_storage(wanted)
+            created = await need(cloud.provider.file_storages).converge_storage(desired)
         except (Rejected, NoCapacity, NotFound) as error:
-            failed = Failed("Errored", _why(error, wanted, found))
-            return failed if found is None else Outcome(failed, seen_as(storage, found, now))
-        return Outcome(Done(), seen_as(storage, made, now))
+            failed = Failed("Errored", _failure_message(error, desired, found))
+            return failed if found is None else Outcome(failed, observed_storage(storage, found, now))
+        return Outcome(Done(), observed_storage(storage, created, now))
 
 
-def _why(error: Exception, wanted: CloudStorageSpec, found: CloudStorage | None) -> str:
+def _failure_message(error: Exception, desired: CloudStorageSpec, found: CloudStorage | None) -> str:
     if isinstance(error, NoCapacity):
-        return "the provider has no room for it"
+        return "the provider has no capacity for it"
     if isinstance(error, NotFound):
         return "the provider does not know its class, or a network that it is attached to"
-    if found is not None and wanted.size_bytes < found.used_bytes:
-        return "more is on it than would fit: make it larger again, or remove something"
-    return "the provider refuses it as it is wanted: change it"
+    if found is not None and desired.size_bytes < found.used_bytes:
+        return "its data does not fit: increase its size, or delete data"
+    return "the provider rejected its spec: change it"
 
 
-def _wanted(storage: FileStorage, offered: str, attachments: tuple[CloudAttachment, ...]) -> CloudStorageSpec:
+def _desired(storage: FileStorage, offered: str, attachments: tuple[CloudAttachment, ...]) -> CloudStorageSpec:
     spec = storage.spec
     return CloudStorageSpec(
-        handle=rules.to_cloud(storage),
+        handle=rules.storage_handle(storage),
         storage_class=offered,
         size_bytes=spec.size,
         has_root_squash=(spec.nfs or Nfs()).root_squash,
@@ -214,12 +213,16 @@ def _cloud_policy(policy: SnapshotPolicy) -> CloudPolicy:
     )
 
 
-def driver(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+def controller(
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Controller:
     """Return the controller of file storage."""
     store = ports.store
-    storages = FileStorageController(store=store, clock=ports.clock, clouds=clouds)
+    storages = FileStorageController(store=store, clock=ports.clock, providers=providers)
     return lifecycle_controller(
         "filestorages",
         FileStorage,

@@ -1,10 +1,6 @@
-"""The rules of file storage, as pure functions: what is stored of it, and what it costs.
+"""Rules of file storage: validation, stored objects, quota and responses.
 
-What file storage cannot be.
-
-File storage and its classes, as clients read them.
-
-Rows about attachments and policies follow what is wanted: what nobody has said anything about yet is `pending`.
+The response has a row for each requested attachment and policy; one without an observed status is `pending`.
 """
 
 from collections.abc import Sequence
@@ -47,9 +43,9 @@ from remuda.region.kinds.filestorage import (
     FileStorageSpec,
     FileStorageStatus,
     Nfs,
-    Retention,
-    Schedule,
     SnapshotPolicy,
+    SnapshotRetention,
+    SnapshotSchedule,
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
@@ -67,7 +63,7 @@ from remuda.resources.schema import Provisioning
 from remuda.resources.tags import own_tags, replaced_tags
 
 SYSTEM_DEFAULT = "system-default"
-"""The name of the policy that the default protection is stored as; nobody else may use it."""
+"""The reserved name of the policy of the default protection."""
 
 _MOST_GIB = (1 << 63) // GIB - 1
 
@@ -86,167 +82,169 @@ _SCHEDULES = {
         "monthly snapshot policies require timeOfDay and dayOfMonth and must not define dayOfWeek",
     ),
 }
-"""What each interval asks for, and how it is told that something is missing or too much."""
+"""The fields that each interval requires, and the error message."""
 
 
 def check_size(size_gib: int) -> None:
-    """Refuse a size that no storage has."""
+    """Raise Invalid for a size that is not possible."""
     if size_gib < 1:
         raise Invalid("spec.sizeGiB", "size must be greater or equal to 1GiB")
     if size_gib > _MOST_GIB:
-        raise Invalid("spec.sizeGiB", "is larger than any storage", remedy=f"ask for {_MOST_GIB} at most")
+        raise Invalid("spec.sizeGiB", "is too large", remedy=f"request at most {_MOST_GIB}")
 
 
-def check_room(storage: FileStorage, size_gib: int) -> None:
-    """Refuse to make storage smaller than what is known to be on it."""
+def check_not_smaller_than_usage(storage: FileStorage, size_gib: int) -> None:
+    """Raise Invalid for a size below the observed usage."""
     used = storage.status.usage
     if used is not None and size_gib * GIB < min(used, storage.spec.size):
         least = -(-used // GIB)
-        raise Invalid("spec.sizeGiB", "is less than what is on the storage", remedy=f"ask for {least} at least")
+        raise Invalid("spec.sizeGiB", "is less than the space in use", remedy=f"request at least {least}")
 
 
 def check_policies(policies: Sequence[PolicyWire]) -> None:
-    """Refuse policies that are not possible, or that cannot be told apart."""
-    seen = set()
+    """Raise Invalid for policies that are not possible, or not unique."""
+    observed = set()
     for policy in policies:
         _check_schedule(policy.schedule)
         if policy.name == SYSTEM_DEFAULT:
             raise Invalid("spec.snapshotPolicies", f'"{SYSTEM_DEFAULT}" is a reserved snapshot policy name')
-        if policy.name in seen:
+        if policy.name in observed:
             raise Invalid("spec.snapshotPolicies", "snapshot policy names must be unique")
-        seen.add(policy.name)
+        observed.add(policy.name)
 
 
 def _check_schedule(schedule: ScheduleWire) -> None:
-    wanted, otherwise = _SCHEDULES[schedule.interval]
+    required, message = _SCHEDULES[schedule.interval]
     given = {name for name in ("time_of_day", "day_of_week", "day_of_month") if getattr(schedule, name) is not None}
-    if given != wanted:
-        raise Invalid("spec.snapshotPolicies", otherwise)
+    if given != required:
+        raise Invalid("spec.snapshotPolicies", message)
 
 
 _DEFAULT_POLICY = SnapshotPolicy(
     name=SYSTEM_DEFAULT,
-    schedule=Schedule(interval="daily", time_of_day="04:00Z"),
-    retention=Retention(keep=7),
+    schedule=SnapshotSchedule(interval="daily", time_of_day="04:00Z"),
+    retention=SnapshotRetention(keep=7),
 )
 
 
 def reference_of(operation: str) -> str:
-    """Return by what file storage keeps its project.
+    """Return the reference by which file storage keeps its project.
 
-    It is named after the operation that made it, which has its id, unless an earlier attempt at it was undone.
+    It is named after the create operation, whose id differs from the storage's if an earlier attempt was undone.
     """
     return f"{FILE_STORAGE.qualified}/{operation}"
 
 
-def charge_of(storage: str, operation: str, payer: ProjectRef, size: int, *, turn: int = 0) -> Charge:
-    """Return what so many bytes cost in a turn, which the operation that made the storage holds."""
+def charge_of(storage: str, operation: str, payer: ProjectRef, size: int, *, fencing_token: int = 0) -> Charge:
+    """Return the quota of storage of this size in bytes, allocated for the operation that created it."""
     return Charge(
         payer=payer,
         operation=operation,
         kind=FILE_STORAGE.qualified,
         id=storage,
         amounts=(Amount("filestorage", size),),
-        fencing_token=turn,
+        fencing_token=fencing_token,
     )
 
 
-def check_tags_of(wanted: StorageCreate, by: Principal) -> None:
-    """Refuse tags that are there twice, or that are not the caller's to give."""
-    check_tags(wanted.metadata.tags)
-    own_tags(stored_tags(wanted.metadata), by)
+def check_tags_of(requested: StorageCreate, by: Principal) -> None:
+    """Raise Invalid for duplicate tags, or tags that the caller may not set."""
+    check_tags(requested.metadata.tags)
+    own_tags(stored_tags(requested.metadata), by)
 
 
 def new_storage(
-    storage: str, wanted: StorageCreate, attachments: Sequence[Attachment], by: Principal, *, operation: str
+    storage: str, requested: StorageCreate, attachments: Sequence[Attachment], by: Principal, *, operation: str
 ) -> FileStorage:
-    """Return file storage as it is stored; what is wanted was checked before."""
-    spec = wanted.spec
-    where = {
+    """Return the object of new file storage, which was validated before."""
+    spec = requested.spec
+    scope = {
         labels.ORGANIZATION: spec.organization_id,
         labels.PROJECT: spec.project_id,
         regional.REGION: spec.region_id,
     }
-    is_on = _is_on(spec, otherwise=True)
+    is_protected = _default_protection(spec, default=True)
     return FileStorage(
-        metadata=new_metadata(storage, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
+        metadata=new_metadata(storage, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,)),
         spec=FileStorageSpec(
             storage_class_id=spec.storage_class_id,
             size=spec.size_gib * GIB,
             attachments=tuple(attachments),
-            default_snapshot_protection_enabled=is_on,
-            snapshot_policies=_stored_policies(_policies(spec, ()), is_on=is_on),
+            default_snapshot_protection_enabled=is_protected,
+            snapshot_policies=_stored_policies(_policies(spec, ()), is_protected=is_protected),
             nfs=_stored_nfs(spec),
             operation=operation,
-            tags=own_tags(stored_tags(wanted.metadata), by),
+            tags=own_tags(stored_tags(requested.metadata), by),
         ),
     )
 
 
 def changed_storage(
-    storage: FileStorage, wanted: StorageUpdate, attachments: Sequence[Attachment], by: Principal, now: datetime
+    storage: FileStorage, requested: StorageUpdate, attachments: Sequence[Attachment], by: Principal, now: datetime
 ) -> FileStorage:
-    """Return file storage with everything replaced that a client may change."""
-    check_tags(wanted.metadata.tags)
-    before, spec = storage.spec, wanted.spec
-    is_on = _is_on(spec, otherwise=is_protected(storage))
+    """Return file storage with its writable fields replaced."""
+    check_tags(requested.metadata.tags)
+    before, spec = storage.spec, requested.spec
+    is_protected = _default_protection(spec, default=has_default_protection(storage))
     changed = replace(
         before,
         size=spec.size_gib * GIB,
         attachments=tuple(attachments),
-        default_snapshot_protection_enabled=is_on,
-        snapshot_policies=_stored_policies(_policies(spec, users_policies(storage)), is_on=is_on),
+        default_snapshot_protection_enabled=is_protected,
+        snapshot_policies=_stored_policies(_policies(spec, user_policies(storage)), is_protected=is_protected),
         nfs=_stored_nfs(spec),
-        tags=replaced_tags(before.tags, stored_tags(wanted.metadata), by),
+        tags=replaced_tags(before.tags, stored_tags(requested.metadata), by),
     )
-    return replace(storage, metadata=changed_metadata(storage.metadata, wanted.metadata, by.subject, now), spec=changed)
+    return replace(
+        storage, metadata=changed_metadata(storage.metadata, requested.metadata, by.subject, now), spec=changed
+    )
 
 
-def is_protected(storage: FileStorage) -> bool:
-    """Tell whether the default protection is on; it is where nobody was asked yet."""
+def has_default_protection(storage: FileStorage) -> bool:
+    """Return whether the default protection is enabled, which is the default."""
     return storage.spec.default_snapshot_protection_enabled is not False
 
 
-def users_policies(storage: FileStorage) -> tuple[SnapshotPolicy, ...]:
-    """Return the policies that users have made."""
+def user_policies(storage: FileStorage) -> tuple[SnapshotPolicy, ...]:
+    """Return the policies that users created."""
     return tuple(policy for policy in storage.spec.snapshot_policies if policy.name != SYSTEM_DEFAULT)
 
 
-def to_cloud(storage: FileStorage) -> Handle:
-    """Return what file storage is called at its provider, where it is in no tenancy."""
+def storage_handle(storage: FileStorage) -> Handle:
+    """Return the handle of file storage at its provider, where it belongs to no tenancy."""
     return Handle("", storage_name(storage.name, storage.uid))
 
 
-def _is_on(wanted: StorageSpecWire, *, otherwise: bool) -> bool:
-    asked = wanted.default_snapshot_protection_enabled
-    return otherwise if isinstance(asked, msgspec.UnsetType) else asked
+def _default_protection(requested: StorageSpecWire, *, default: bool) -> bool:
+    enabled = requested.default_snapshot_protection_enabled
+    return default if isinstance(enabled, msgspec.UnsetType) else enabled
 
 
-def _policies(wanted: StorageSpecWire, before: tuple[SnapshotPolicy, ...]) -> tuple[SnapshotPolicy, ...]:
-    asked = wanted.snapshot_policies
-    return before if isinstance(asked, msgspec.UnsetType) else tuple(map(_stored_policy, asked))
+def _policies(requested: StorageSpecWire, before: tuple[SnapshotPolicy, ...]) -> tuple[SnapshotPolicy, ...]:
+    policies = requested.snapshot_policies
+    return before if isinstance(policies, msgspec.UnsetType) else tuple(map(_stored_policy, policies))
 
 
-def _stored_policies(policies: tuple[SnapshotPolicy, ...], *, is_on: bool) -> tuple[SnapshotPolicy, ...]:
-    return (*policies, _DEFAULT_POLICY) if is_on else policies
+def _stored_policies(policies: tuple[SnapshotPolicy, ...], *, is_protected: bool) -> tuple[SnapshotPolicy, ...]:
+    return (*policies, _DEFAULT_POLICY) if is_protected else policies
 
 
-def _stored_policy(wanted: PolicyWire) -> SnapshotPolicy:
-    schedule = wanted.schedule
+def _stored_policy(requested: PolicyWire) -> SnapshotPolicy:
+    schedule = requested.schedule
     return SnapshotPolicy(
-        name=wanted.name,
-        schedule=Schedule(
+        name=requested.name,
+        schedule=SnapshotSchedule(
             interval=schedule.interval,
             time_of_day=schedule.time_of_day or "",
             day_of_week=schedule.day_of_week,
             day_of_month=schedule.day_of_month,
         ),
-        retention=Retention(keep=wanted.retention.keep),
+        retention=SnapshotRetention(keep=requested.retention.keep),
     )
 
 
-def _stored_nfs(wanted: StorageSpecWire) -> Nfs:
-    nfs = wanted.storage_type.nfs
+def _stored_nfs(requested: StorageSpecWire) -> Nfs:
+    nfs = requested.storage_type.nfs
     return Nfs() if isinstance(nfs, msgspec.UnsetType) else Nfs(root_squash=nfs.root_squash)
 
 
@@ -259,7 +257,7 @@ _STATUS: dict[str, Provisioning] = {
 
 
 def writable_storage(storage: FileStorage) -> StorageUpdate:
-    """Return what a client may change of file storage, as it is now."""
+    """Return the writable fields of file storage."""
     spec = storage.spec
     return StorageUpdate(
         metadata=writable_metadata(storage.metadata, spec.tags),
@@ -267,14 +265,14 @@ def writable_storage(storage: FileStorage) -> StorageUpdate:
             size_gib=gib_of(spec.size),
             storage_type=StorageTypeWire(nfs=NfsWire(root_squash=(spec.nfs or Nfs()).root_squash)),
             attachments=AttachmentsWire(network_ids=tuple(each.network_id for each in spec.attachments)),
-            default_snapshot_protection_enabled=is_protected(storage),
-            snapshot_policies=tuple(map(_read_policy, users_policies(storage))),
+            default_snapshot_protection_enabled=has_default_protection(storage),
+            snapshot_policies=tuple(map(_read_policy, user_policies(storage))),
         ),
     )
 
 
 def read_storage(storage: FileStorage) -> StorageRead:
-    """Return file storage as clients read it."""
+    """Return file storage as the response shows it."""
     spec, status = storage.spec, storage.status
     return StorageRead(
         metadata=read_project_metadata(storage.metadata, spec.tags, status.conditions),
@@ -284,18 +282,18 @@ def read_storage(storage: FileStorage) -> StorageRead:
             storage_class_id=spec.storage_class_id,
             usage=_usage(status),
             attachments=tuple(_read_attachment(each, status) for each in spec.attachments),
-            snapshot_policies=tuple(_read_policy_status(each, status) for each in users_policies(storage)),
+            snapshot_policies=tuple(_read_policy_status(each, status) for each in user_policies(storage)),
         ),
     )
 
 
 def parallelism_of(found: FileStorageClass) -> int:
-    """Return how many addresses storage of a class has on each network."""
+    """Return the number of addresses that storage of a class has on each network."""
     return found.spec.parallelism if found.spec.parallelism >= 1 else _DEFAULT_PARALLELISM
 
 
 def read_class(found: FileStorageClass) -> ClassRead:
-    """Return a class as clients read it."""
+    """Return a class as the response shows it."""
     return ClassRead(
         metadata=read_metadata(found.metadata),
         spec=ClassSpecRead(
@@ -326,14 +324,14 @@ def _usage(status: FileStorageStatus) -> UsageRead | None:
 
 def _read_attachment(attachment: Attachment, status: FileStorageStatus) -> AttachmentStatusRead:
     network = attachment.network_id
-    seen = next((each for each in status.attachments if each.network_id == network), None)
-    if seen is None:
+    observed = next((each for each in status.attachments if each.network_id == network), None)
+    if observed is None:
         return AttachmentStatusRead(network_id=network, provisioning_status="pending")
     return AttachmentStatusRead(
         network_id=network,
-        provisioning_status=_STATUS.get(seen.provisioning_status, "provisioning"),
+        provisioning_status=_STATUS.get(observed.provisioning_status, "provisioning"),
         mount_source=_mount_source(attachment, status.mount_path),
-        mount_options=_mount_options(seen),
+        mount_options=_mount_options(observed),
     )
 
 
@@ -341,8 +339,8 @@ def _mount_source(attachment: Attachment, path: str) -> str:
     return f"{attachment.ip_range.start_ip}:{path}" if path and attachment.ip_range is not None else ""
 
 
-def _mount_options(seen: AttachmentStatus) -> dict[str, str]:
-    return {} if seen.ip_range is None else {"remoteports": _ports(seen.ip_range)}
+def _mount_options(observed: AttachmentStatus) -> dict[str, str]:
+    return {} if observed.ip_range is None else {"remoteports": _ports(observed.ip_range)}
 
 
 def _ports(found: IpRange) -> str:
@@ -350,8 +348,8 @@ def _ports(found: IpRange) -> str:
 
 
 def _read_policy_status(policy: SnapshotPolicy, status: FileStorageStatus) -> PolicyStatusRead:
-    seen = next((each for each in status.snapshot_policies if each.name == policy.name), None)
-    available = None if seen is None else find_condition(seen.conditions, "Available")
+    observed = next((each for each in status.snapshot_policies if each.name == policy.name), None)
+    available = None if observed is None else find_condition(observed.conditions, "Available")
     if available is None:
         return PolicyStatusRead(name=policy.name, provisioning_status="pending")
     return PolicyStatusRead(
@@ -366,6 +364,6 @@ def _render_class(found: FileStorageClass) -> bytes:
 
 
 STORAGE_VIEW = etag_view(read_storage, writable_storage)
-"""File storage as JSON, with its tag."""
+"""File storage as JSON, with its ETag."""
 CLASS_VIEW = _render_class
 """A class as JSON."""

@@ -1,7 +1,4 @@
-"""What takes more than one effect: to make file storage, and to change how large it is.
-
-Its project is told first, so that it cannot go unnoticed; then what it costs is held; then it is made.
-"""
+"""Sagas that create file storage, and that resize it together with its quota."""
 
 import msgspec
 
@@ -18,15 +15,15 @@ from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorag
 
 
 class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to make file storage."""
+    """The input: file storage to create."""
 
     storage: str
-    """Its id."""
+    """The id of the storage."""
     wanted: StorageCreate
     attachments: tuple[Attachment, ...] = ()
-    """What the networks that are wanted come to."""
+    """The attachments to the requested networks."""
     by: Requester
-    """Who pays is told in it."""
+    """The requester, with the payer."""
 
 
 def _charge(work: Work[NewStorage], payer: ProjectRef) -> Charge:
@@ -52,19 +49,19 @@ CREATE_STORAGE = create_saga(
 
 
 class Resized(msgspec.Struct, frozen=True, kw_only=True):
-    """File storage as it is to be from now on, and what the networks that are wanted come to."""
+    """An update of file storage, with the attachments to the requested networks."""
 
     update: StorageUpdate
     attachments: tuple[Attachment, ...] = ()
 
 
 class ChangedStorage(QuotaUpdate[FileStorageSpec, Resized], frozen=True, kw_only=True):
-    """What is needed to change file storage that is to have another size."""
+    """The input: an update that resizes file storage."""
 
 
 def charge_for(storage: FileStorage) -> Charge:
     payer, spec = payer_of(storage), storage.spec
-    return rules.charge_of(storage.name, spec.operation, payer, spec.size, turn=fencing_token(storage))
+    return rules.charge_of(storage.name, spec.operation, payer, spec.size, fencing_token=fencing_token(storage))
 
 
 def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
@@ -73,6 +70,6 @@ def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
 
 
 UPDATE_STORAGE = update_saga("filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=charge_for)
-"""Makes file storage larger or smaller, with whatever else is changed by the same request."""
+"""Updates file storage that is resized."""
 
 SAGAS = (CREATE_STORAGE, UPDATE_STORAGE)

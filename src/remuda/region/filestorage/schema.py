@@ -1,6 +1,6 @@
-"""What clients send and read of file storage and its classes.
+"""Schema of file storage and its classes.
 
-Left out and null are not the same: null is refused where leaving something out means to keep it.
+A missing field and null differ: null is rejected where a missing field keeps the current value.
 """
 
 from collections.abc import Mapping
@@ -15,25 +15,25 @@ from remuda.resources.schema import MetadataRead, MetadataWrite, ProjectMetadata
 
 
 class NfsWire(Wire, frozen=True):
-    """What only NFS asks for."""
+    """Options of NFS."""
 
-    root_squash: Annotated[bool, msgspec.Meta(description="Whoever is root on a client is nobody on the storage.")]
+    root_squash: Annotated[bool, msgspec.Meta(description="Map root of a client to an anonymous user.")]
 
 
 class StorageTypeWire(Wire, frozen=True):
-    """How it is mounted."""
+    """The protocol, with its options."""
 
     nfs: NfsWire | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="NFS")
 
 
 class AttachmentsWire(Wire, frozen=True):
-    """From where it can be mounted."""
+    """The networks from which it can be mounted."""
 
     network_ids: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)]
 
 
 class ScheduleWire(Wire, frozen=True):
-    """When a snapshot is taken. Each interval asks for what it leaves open, and for nothing else."""
+    """The schedule of snapshots. Each interval requires certain fields and rejects the others."""
 
     interval: Interval
     time_of_day: (
@@ -50,13 +50,13 @@ class ScheduleWire(Wire, frozen=True):
 
 
 class RetentionWire(Wire, frozen=True):
-    """How many snapshots are kept."""
+    """The number of snapshots that are kept."""
 
     keep: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 class PolicyWire(Wire, frozen=True):
-    """A schedule with a name."""
+    """A named snapshot policy."""
 
     name: Annotated[str, msgspec.Meta(max_length=19, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", examples=["nightly"])]
     schedule: ScheduleWire
@@ -64,25 +64,27 @@ class PolicyWire(Wire, frozen=True):
 
 
 class StorageSpecWire(Wire, frozen=True, kw_only=True):
-    """What can be changed of file storage."""
+    """The writable spec of file storage."""
 
     size_gib: int = msgspec.field(name="sizeGiB")
     storage_type: StorageTypeWire
-    attachments: Annotated[
-        AttachmentsWire | msgspec.UnsetType, msgspec.Meta(description="Left out, it is attached to nothing.")
-    ] = msgspec.UNSET
+    attachments: Annotated[AttachmentsWire | msgspec.UnsetType, msgspec.Meta(description="By default none.")] = (
+        msgspec.UNSET
+    )
     default_snapshot_protection_enabled: Annotated[
         bool | msgspec.UnsetType,
-        msgspec.Meta(description="A snapshot every day, kept for a week. Left out: as it is; when it is new, true."),
+        msgspec.Meta(
+            description="A daily snapshot, kept for a week. By default the current value, for new storage true."
+        ),
     ] = msgspec.UNSET
     snapshot_policies: (
-        Annotated[tuple[PolicyWire, ...], msgspec.Meta(max_length=4, description="Left out, they stay as they are.")]
+        Annotated[tuple[PolicyWire, ...], msgspec.Meta(max_length=4, description="By default the current ones.")]
         | msgspec.UnsetType
     ) = msgspec.UNSET
 
 
 class StorageCreateSpec(StorageSpecWire, frozen=True, kw_only=True):
-    """What new file storage is to be."""
+    """The spec of new file storage."""
 
     organization_id: Id
     project_id: Id
@@ -91,21 +93,21 @@ class StorageCreateSpec(StorageSpecWire, frozen=True, kw_only=True):
 
 
 class StorageCreate(Wire, frozen=True):
-    """File storage as it is asked for."""
+    """The request to create file storage."""
 
     metadata: MetadataWrite
     spec: StorageCreateSpec
 
 
 class StorageUpdate(Wire, frozen=True):
-    """File storage as it is to be from now on."""
+    """The request to update file storage."""
 
     metadata: MetadataWrite
     spec: StorageSpecWire
 
 
 class UsageRead(Wire, frozen=True):
-    """How full it is."""
+    """The usage of file storage."""
 
     capacity_bytes: int
     used_bytes: int | None = None
@@ -113,7 +115,7 @@ class UsageRead(Wire, frozen=True):
 
 
 class AttachmentStatusRead(Wire, frozen=True):
-    """How far an attachment is, and how to mount from there."""
+    """The status of an attachment, and how to mount it."""
 
     network_id: str
     provisioning_status: Provisioning
@@ -122,7 +124,7 @@ class AttachmentStatusRead(Wire, frozen=True):
 
 
 class PolicyStatusRead(Wire, frozen=True):
-    """How far a snapshot policy is."""
+    """The status of a snapshot policy."""
 
     name: str
     provisioning_status: Provisioning
@@ -130,7 +132,7 @@ class PolicyStatusRead(Wire, frozen=True):
 
 
 class StorageStatusRead(Wire, frozen=True):
-    """What is known of file storage."""
+    """The status of file storage."""
 
     region_id: str
     storage_class_id: str
@@ -148,17 +150,17 @@ class StorageRead(Wire, frozen=True):
 
 
 class StoragePath(Parameters, frozen=True, rename={"storage": "filestorageID"}):
-    """File storage."""
+    """The path of file storage."""
 
     storage: Id
 
 
 class ClassSpecRead(Wire, frozen=True):
-    """What storage of a class is like."""
+    """The spec of a class."""
 
     region_id: str
     protocols: tuple[FileProtocol, ...]
-    parallelism: Annotated[int, msgspec.Meta(ge=1, description="How many addresses it has on each network.")]
+    parallelism: Annotated[int, msgspec.Meta(ge=1, description="Number of addresses on each network.")]
 
 
 class ClassRead(Wire, frozen=True):
@@ -169,6 +171,6 @@ class ClassRead(Wire, frozen=True):
 
 
 class ClassQuery(ListQuery, frozen=True, rename={"continue_": "continue", "regions": "regionID"}):
-    """Which classes."""
+    """Query for classes."""
 
     regions: Annotated[tuple[Id, ...], msgspec.Meta(description="Only of these regions.")] = ()

@@ -22,14 +22,14 @@ from remuda.quota.lock import require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.quota.reservation import is_provisioned, project_ref
 from remuda.quota.sagas import run_update
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import is_offered
 from remuda.region.filestorage.rules import (
     CLASS_VIEW,
     STORAGE_VIEW,
+    check_not_smaller_than_usage,
     check_policies,
-    check_room,
     check_size,
     parallelism_of,
 )
@@ -47,33 +47,33 @@ from remuda.region.kinds.common import IpRange
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageClass
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.names import permission
-from remuda.region.networks.address_plan import AddressRange
+from remuda.region.networks.address_plan import Ipv4Range
 from remuda.resources.conventions import ORGANIZATION, REGION, is_api_v2, region_of
 from remuda.resources.crud import each_once, exists, find, retry_on_conflict
 from remuda.resources.service import ResourceService
 from remuda.store.contract import Store
 
 _FIELD = "spec.attachments.networkIds"
-_NONE_USABLE = "network storage range does not contain any usable addresses"
+_NO_USABLE_ADDRESS = "network storage range does not contain any usable addresses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attaching:
-    """Attachments of storage of one class, in one project and region, on behalf of a principal."""
+class AttachmentBuilder:
+    """Builds attachments of storage of one class, in one project and region, on behalf of a principal."""
 
     store: Store
     principal: Principal
-    place: ProjectRef
+    project: ProjectRef
     region: str
     storage_class: FileStorageClass | None
     """None if it was deleted: then no new attachment is possible."""
 
-    async def attach(self, networks: Sequence[str], before: Sequence[Attachment] = ()) -> tuple[Attachment, ...]:
+    async def build(self, networks: Sequence[str], before: Sequence[Attachment] = ()) -> tuple[Attachment, ...]:
         """Return attachments to these networks, each once, or raise Invalid."""
         kept = {each.network_id: each for each in before}
-        return tuple([kept.get(each) or await self._new(each) for each in each_once(networks)])
+        return tuple([kept.get(each) or await self._build(each) for each in each_once(networks)])
 
-    async def _new(self, name: str) -> Attachment:
+    async def _build(self, name: str) -> Attachment:
         if self.storage_class is None:
             raise Invalid("spec.storageClassId", "storage class not found")
         network = await self._network(name)
@@ -82,27 +82,27 @@ class Attaching:
             raise Invalid(_FIELD, "network requested is not a suitable network")
         if at_cloud.storage_range is None:
             raise Invalid(_FIELD, "network requested does not have a storage range configured")
-        wanted = parallelism_of(self.storage_class)
-        used = await self._free(network, _read_range(at_cloud.storage_range), wanted)
+        count = parallelism_of(self.storage_class)
+        used = await self._free_range(network, _parse_range(at_cloud.storage_range), count)
         return Attachment(
             network_id=name,
             segmentation_id=at_cloud.vlan_id,
             ip_range=IpRange(start_ip=str(used.first), end_ip=str(used.last)),
         )
 
-    async def _free(self, network: Network, storage_range: AddressRange, wanted: int) -> AddressRange:
-        """Return the first consecutive free addresses: as many as wanted, or the longest run there is."""
-        best: AddressRange | None = None
+    async def _free_range(self, network: Network, storage_range: Ipv4Range, count: int) -> Ipv4Range:
+        """Return the first consecutive free addresses: `count` of them, or else the longest run."""
+        best: Ipv4Range | None = None
         first = storage_range.first
         for ip in storage_range:
             if await exists(self.store, Address, address_name(network.name, ip)):
                 first = ip + 1
             elif best is None or int(ip) - int(first) >= len(best):
-                best = AddressRange(first, ip)
-            if best is not None and len(best) == wanted:
+                best = Ipv4Range(first, ip)
+            if best is not None and len(best) == count:
                 break
         if best is None:
-            raise Invalid(_FIELD, _NONE_USABLE)
+            raise Invalid(_FIELD, _NO_USABLE_ADDRESS)
         return best
 
     async def _network(self, name: str) -> Network:
@@ -111,19 +111,18 @@ class Attaching:
         network = await find(self.store, Network, name)
         if network is None or not is_api_v2(network):
             raise Invalid(_FIELD, "network not found")
-        where = project_ref(network)
-        if where != self.place:
-            raise Invalid(_FIELD, self._elsewhere(where))
+        if project_ref(network) != self.project:
+            raise Invalid(_FIELD, self._other_project_message(project_ref(network)))
         if region_of(network) != self.region:
             raise Invalid(_FIELD, "has a network of another region", remedy="name networks of the storage's region")
         if network.is_deleting or not is_provisioned(network):
             raise Invalid(_FIELD, "network not provisioned")
         return network
 
-    def _elsewhere(self, where: ProjectRef) -> str:
+    def _other_project_message(self, project: ProjectRef) -> str:
         """Return the error for a network of another project, which is named only to callers that may read it."""
-        right = permission("networks:v2", "read")
-        if is_allowed_in_project(self.principal, right, where.organization, where.project):
+        read = permission("networks:v2", "read")
+        if is_allowed_in_project(self.principal, read, project.organization, project.project):
             return "network not available in project"
         return "network not found"
 
@@ -135,14 +134,14 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _read_range(found: IpRange) -> AddressRange:
+def _parse_range(found: IpRange) -> Ipv4Range:
     try:
         first, last = IPv4Address(found.start_ip), IPv4Address(found.end_ip)
     except AddressValueError:
         raise Invalid(_FIELD, "network storage range is not a valid IPv4 range") from None
     if last < first:
-        raise Invalid(_FIELD, _NONE_USABLE)
-    return AddressRange(first, last)
+        raise Invalid(_FIELD, _NO_USABLE_ADDRESS)
+    return Ipv4Range(first, last)
 
 
 _READ_CLASSES = permission("filestorageclass:v2", "read")
@@ -157,41 +156,42 @@ class FileStorageService(ResourceService[FileStorage, StorageRead]):
     noun, is_versioned = "filestorage", False
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     operations: Operations
 
     async def list_classes(self, context: Context, query: ClassQuery) -> _Classes:
-        """Return the classes on offer that the caller may see, in regions that it may see."""
-        regions = {region.name for region in await self.clouds.all_seen(context.principal)}
-        wanted = regions.intersection(query.regions) if query.regions else regions
+        """Return the offered classes that the caller may see, in regions that it may see."""
+        regions = {region.name for region in await self.providers.visible_regions(context.principal)}
+        if query.regions:
+            regions.intersection_update(query.regions)
         return Collection(
-            store=self.store, kind=FileStorageClass, view=CLASS_VIEW, visible=_visible(context.principal, wanted)
+            store=self.store, kind=FileStorageClass, view=CLASS_VIEW, visible=_visible(context.principal, regions)
         )
 
     async def create(self, context: Context, body: StorageCreate) -> FileStorage:
         """Create file storage if the quota of its project allows it."""
         spec, principal = body.spec, context.principal
-        place = ProjectRef(spec.organization_id, spec.project_id)
-        await self.authorize_create(context, place.organization, place.project)
+        project = ProjectRef(spec.organization_id, spec.project_id)
+        await self.authorize_create(context, project.organization, project.project)
         check_size(spec.size_gib)
         await self._check_region(principal, spec.region_id)
         storage_class = await self._class(principal, spec)
-        attaching = Attaching(
-            store=self.store, principal=principal, place=place, region=spec.region_id, storage_class=storage_class
+        builder = AttachmentBuilder(
+            store=self.store, principal=principal, project=project, region=spec.region_id, storage_class=storage_class
         )
-        attachments = await attaching.attach(_networks(spec))
+        attachments = await builder.build(_networks(spec))
         _check_policies(spec)
         rules.check_tags_of(body, principal)
         new = NewStorage(
             storage=context.operation,
             wanted=body,
             attachments=attachments,
-            by=requester_of(payer_principal(principal, place)),
+            by=requester_of(payer_principal(principal, project)),
         )
-        return await self.run_create(context, self.operations, CREATE_STORAGE, new, organization=place.organization)
+        return await self.run_create(context, self.operations, CREATE_STORAGE, new, organization=project.organization)
 
     async def update(self, context: Context, storage: str, body: StorageUpdate) -> FileStorage:
-        """Replace what a client may change of file storage."""
+        """Replace the writable fields of file storage."""
 
         async def change() -> FileStorage:
             found = await self.find(context, "update", storage)
@@ -199,7 +199,7 @@ class FileStorageService(ResourceService[FileStorage, StorageRead]):
             await require_unlocked(self.store, found, found.spec.operation)
             self.check_if_match(context, found)
             check_size(body.spec.size_gib)
-            check_room(found, body.spec.size_gib)
+            check_not_smaller_than_usage(found, body.spec.size_gib)
             attachments = await self._attach(context.principal, found, body.spec)
             _check_policies(body.spec)
             now, log = self.clock.now(), self.audit(context, found)
@@ -214,43 +214,43 @@ class FileStorageService(ResourceService[FileStorage, StorageRead]):
 
     async def _check_region(self, principal: Principal, region: str) -> None:
         try:
-            cloud = await self.clouds.seen(principal, region)
+            cloud = await self.providers.get_visible(principal, region)
         except NotFound:
             raise Invalid("spec.regionId", "region does not exist") from None
         need(cloud.provider.file_storages)
 
-    async def _class(self, principal: Principal, wanted: StorageCreateSpec) -> FileStorageClass:
-        found = await find(self.store, FileStorageClass, wanted.storage_class_id, marked=False)
+    async def _class(self, principal: Principal, requested: StorageCreateSpec) -> FileStorageClass:
+        found = await find(self.store, FileStorageClass, requested.storage_class_id, include_deleting=False)
         if found is None or not is_offered(found):
             raise Invalid("spec.storageClassId", "storage class not found")
         organization = found.metadata.labels.get(ORGANIZATION)
         if organization is not None:
             allow_in_organization(principal, _READ_CLASSES, organization)
-        if found.metadata.labels.get(REGION) != wanted.region_id:
+        if found.metadata.labels.get(REGION) != requested.region_id:
             raise Invalid("spec.storageClassId", "storage class not available in region")
         return found
 
     async def _attach(
-        self, principal: Principal, found: FileStorage, wanted: StorageSpecWire
+        self, principal: Principal, found: FileStorage, requested: StorageSpecWire
     ) -> tuple[Attachment, ...]:
-        attaching = Attaching(
+        builder = AttachmentBuilder(
             store=self.store,
             principal=principal,
-            place=project_ref(found),
+            project=project_ref(found),
             region=region_of(found),
             storage_class=await find(self.store, FileStorageClass, found.spec.storage_class_id),
         )
-        return await attaching.attach(_networks(wanted), found.spec.attachments)
+        return await builder.build(_networks(requested), found.spec.attachments)
 
 
-def _networks(wanted: StorageSpecWire) -> Sequence[str]:
-    asked = wanted.attachments
-    return () if isinstance(asked, msgspec.UnsetType) else asked.network_ids
+def _networks(requested: StorageSpecWire) -> Sequence[str]:
+    attachments = requested.attachments
+    return () if isinstance(attachments, msgspec.UnsetType) else attachments.network_ids
 
 
-def _check_policies(wanted: StorageSpecWire) -> None:
-    if not isinstance(wanted.snapshot_policies, msgspec.UnsetType):
-        check_policies(wanted.snapshot_policies)
+def _check_policies(requested: StorageSpecWire) -> None:
+    if not isinstance(requested.snapshot_policies, msgspec.UnsetType):
+        check_policies(requested.snapshot_policies)
 
 
 def _visible(principal: Principal, regions: set[str]) -> Callable[[FileStorageClass], bool]:

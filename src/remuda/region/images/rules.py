@@ -1,4 +1,4 @@
-"""The rules of images, as pure functions: what may be asked, what is stored of it, how it reads."""
+"""Rules of images: validation, new imports, specs for providers, views."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -32,7 +32,7 @@ _OWNER = "images.unikorn-cloud.org:organization-id"
 
 
 def check_new(wanted: ImageCreate, by: Principal) -> None:
-    """Refuse what no image can be, and tags that are not the caller's to give."""
+    """Raise Invalid for GPU fields that no image has, and for tags that the caller may not set."""
     gpu = wanted.spec.gpu
     if gpu is not None and not gpu.driver:
         raise Invalid("spec.gpu.driver", "is empty", remedy="name the version of the driver that is on the image")
@@ -43,7 +43,7 @@ def check_new(wanted: ImageCreate, by: Principal) -> None:
 
 
 def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: str, region: str) -> stored.ImageImport:
-    """Return an image on its way as it is stored; what is wanted was checked before."""
+    """Return a new import of a validated image."""
     spec = wanted.spec
     where = {ORGANIZATION: organization, REGION: region}
     return stored.ImageImport(
@@ -60,8 +60,8 @@ def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: 
     )
 
 
-def to_cloud(image: stored.ImageImport) -> CloudImageSpec:
-    """Return an image on its way as a provider is asked for it."""
+def cloud_image_spec(image: stored.ImageImport) -> CloudImageSpec:
+    """Return the spec of an imported image for the provider."""
     spec = image.spec
     return CloudImageSpec(
         id=image.name,
@@ -77,11 +77,11 @@ def to_cloud(image: stored.ImageImport) -> CloudImageSpec:
 
 
 def image_of(image: stored.ImageImport) -> CloudImage:
-    """Return an image on its way as if the provider had it: it is not ready before the provider says so."""
+    """Return an import as an image of the provider: it is not ready before the provider reports it."""
     created, status = image.metadata.creation_timestamp, image.status
     assert created is not None, "a stored object has a creation time"
     return CloudImage(
-        **_fields(to_cloud(image)),
+        **_fields(cloud_image_spec(image)),
         size_gib=-(-(status.size or 0) // _GIB),
         state="creating" if status.state == "ready" else status.state,
         created=created,
@@ -91,9 +91,9 @@ def image_of(image: stored.ImageImport) -> CloudImage:
 def snapshot_of(
     source: CloudImage, image: str, wanted: MetadataWrite, by: Principal, *, organization: str
 ) -> CloudImageSpec:
-    """Return what a server's disk becomes: what it was made of, under another name and with other tags.
+    """Return the spec of a snapshot: that of the source image with another name and other tags.
 
-    Tags of services are dropped, unless it is that service which asks.
+    Tags of services are dropped, unless that service is the caller.
     """
     tags = _with_own(writable_tags(stored_tags(wanted), by), "snapshot", organization)
     changes = {
@@ -106,17 +106,17 @@ def snapshot_of(
 
 
 def _with_own(tags: Sequence[Tag], source: Literal["import", "snapshot"], organization: str) -> tuple[Tag, ...]:
-    """Return tags with those that say where an image comes from and whose it is, whatever anybody else says."""
-    ours = (Tag(_SOURCE, source), Tag(_OWNER, organization))
-    return (*(tag for tag in tags if tag.name not in {_SOURCE, _OWNER}), *ours)
+    """Return tags with those of the source and the owner of an image, which callers cannot set."""
+    own = (Tag(_SOURCE, source), Tag(_OWNER, organization))
+    return (*(tag for tag in tags if tag.name not in {_SOURCE, _OWNER}), *own)
 
 
 def _fields(image: CloudImageSpec) -> dict[str, Any]:
     return {name: getattr(image, name) for name in CloudImageSpec.__dataclass_fields__}
 
 
-def asked_for(images: Iterable[CloudImage], query: ImageQuery, owners: frozenset[str]) -> list[CloudImage]:
-    """Return the images that a query asks for, if the caller may see into all of `owners`."""
+def matching_images(images: Iterable[CloudImage], query: ImageQuery, owners: frozenset[str]) -> list[CloudImage]:
+    """Return the images that a query selects, for a caller who may read the images of `owners`."""
     is_only_owned = query.scope == "owned" and bool(query.organizations)
     visible = owners if is_only_owned else owners | {""}
     states = frozenset(query.status)
@@ -124,7 +124,6 @@ def asked_for(images: Iterable[CloudImage], query: ImageQuery, owners: frozenset
 
 
 def read_image(image: CloudImage) -> ImageRead:
-    """Return an image as clients read it."""
     return ImageRead(
         metadata=StaticMetadataRead(
             id=image.id, name=image.name, tags=_read_tags(image.tags), creation_time=image.created

@@ -1,4 +1,4 @@
-"""What clients send and read of images."""
+"""Schema of images."""
 
 from typing import Annotated, Literal
 
@@ -14,12 +14,12 @@ _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max
 
 
 class ImageCreateSpec(Wire, frozen=True, kw_only=True):
-    """What an image is, and where to fetch it."""
+    """Source and properties of an image."""
 
     uri: Annotated[
         Secret,
         msgspec.Meta(
-            description="Of a raw disk with a master boot record, on a public http or https server. Nobody is told it.",
+            description="URL of a raw disk with a master boot record, on a public server. It is never returned.",
             extra_json_schema={"format": "uri"},
         ),
     ]
@@ -31,44 +31,44 @@ class ImageCreateSpec(Wire, frozen=True, kw_only=True):
 
 
 class ImageCreate(Wire, frozen=True):
-    """An image as it is asked for."""
+    """An image to import."""
 
     metadata: MetadataWrite
     spec: ImageCreateSpec
 
 
 class SnapshotCreateSpec(Wire, frozen=True):
-    """A snapshot is what its server is: there is nothing to choose."""
+    """Spec of a snapshot: it has no fields, since a snapshot is like its server."""
 
 
 class SnapshotCreate(Wire, frozen=True):
-    """An image of a server, as it is asked for. Tags that belong to services are left out."""
+    """A snapshot to create. Tags that belong to services are dropped."""
 
     metadata: MetadataWrite
     spec: SnapshotCreateSpec
 
 
 class ImageQuery(Parameters, frozen=True, rename={"organizations": "organizationID"}):
-    """Which images: without an organization, those that nobody owns."""
+    """Query of a list of images; without an organization, of those without an owner."""
 
     organizations: Annotated[
         tuple[str, ...],
-        msgspec.Meta(description="Also the images of these; one that the caller may not see into is passed over."),
+        msgspec.Meta(description="Include images of these organizations, as far as the caller may read them."),
     ] = ()
     scope: (
         Annotated[
             Literal["owned", "available"],
-            msgspec.Meta(description="Only what these organizations own, or all that they can use."),
+            msgspec.Meta(description="Only images that these organizations own, or all that they can use."),
         ]
         | None
     ) = None
-    status: Annotated[tuple[ImageState, ...], msgspec.Meta(description="Only those in one of these states.")] = ()
+    status: Annotated[tuple[ImageState, ...], msgspec.Meta(description="Only images in one of these states.")] = ()
 
 
 class ImagePath(
     Parameters, frozen=True, rename={"organization": "organizationID", "region": "regionID", "image": "imageID"}
 ):
-    """An image in a region, as somebody of its organization asks for it."""
+    """An image of an organization in a region."""
 
     organization: Id
     region: Id
@@ -76,6 +76,6 @@ class ImagePath(
 
 
 class SnapshotPath(Parameters, frozen=True, rename={"server": "serverID"}):
-    """The server whose disk becomes an image."""
+    """The server to snapshot."""
 
     server: Id

@@ -5,7 +5,7 @@ deletion of an image that has just been imported has two: at the provider, and o
 completes if this process does not. Images belong to an organization and to a region's provider, and to no project, so
 no image is deleted with a project.
 
-The provider's list is a cached one (`Cloud.images`), so that a slow provider does not slow down every request. An
+The provider's list is cached (`RegionProvider.images`), so that a slow provider does not slow down every request. An
 imported image is listed as soon as it was requested. While it is being deleted its state is `failed`, so that no caller
 starts to use it.
 
@@ -23,14 +23,14 @@ from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound, U
 from remuda.kernel.ids import is_id
 from remuda.providers.contract.catalogue import CloudImage, CloudImages
 from remuda.providers.contract.common import Handle, InUse
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need, told
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, need
 from remuda.region.images import rules
 from remuda.region.images.rules import image_of, snapshot_of
 from remuda.region.images.schema import ImageCreate, ImageQuery, SnapshotCreate
 from remuda.region.images.transfer import ImageFetcher
 from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport
 from remuda.region.kinds.networks import Identity
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.servers import ReplacementStatus, Server
 from remuda.region.names import permission
 from remuda.resources.conventions import ORGANIZATION, REGION, identity_of, is_api_v2, organization_of, region_of
 from remuda.resources.crud import audit_records, find, find_in
@@ -45,16 +45,18 @@ def is_available(image: CloudImage, organization: str) -> bool:
     return image.organization in {"", organization}
 
 
-async def find_image(cloud: Cloud, organization: str, image: str, *, store: Store | None = None) -> CloudImage | None:
+async def find_image(
+    cloud: RegionProvider, organization: str, image: str, *, store: Store | None = None
+) -> CloudImage | None:
     """Return an image that an organization may use, in any state; with a store, also one that is being imported."""
     found = await _at_provider(cloud, image)
     importing = None if store is None else await find(store, ImageImport, image)
     if importing is not None and region_of(importing) == cloud.region.name:
-        found = _shown(found, importing)
+        found = _with_import(found, importing)
     return found if found is not None and is_available(found, organization) else None
 
 
-async def _at_provider(cloud: Cloud, image: str) -> CloudImage | None:
+async def _at_provider(cloud: RegionProvider, image: str) -> CloudImage | None:
     """Return an image, from the provider unless the cached list has it as ready."""
     known = next((each for each in await cloud.images() if each.id == image), None)
     if known is not None and known.state == "ready":
@@ -62,17 +64,17 @@ async def _at_provider(cloud: Cloud, image: str) -> CloudImage | None:
     return await need(cloud.provider.images).find_image(image)
 
 
-async def images_of(cloud: Cloud, store: Store, owners: Iterable[str]) -> list[CloudImage]:
+async def images_of(cloud: RegionProvider, store: Store, owners: Iterable[str]) -> list[CloudImage]:
     """Return all images of a region by name, with those that are being imported for these organizations."""
     found: dict[str, CloudImage | None] = {each.id: each for each in await cloud.images()}
     for owner in owners:
         labels = {REGION: cloud.region.name, ORGANIZATION: owner}
         for each in (await store.list(ImageImport, labels=labels)).items:
-            found[each.name] = _shown(found.get(each.name), each)
+            found[each.name] = _with_import(found.get(each.name), each)
     return sorted((each for each in found.values() if each is not None), key=lambda each: (each.name, each.id))
 
 
-def _shown(found: CloudImage | None, importing: ImageImport) -> CloudImage | None:
+def _with_import(found: CloudImage | None, importing: ImageImport) -> CloudImage | None:
     if found is None:
         return None if importing.is_deleting else image_of(importing)
     if found.organization != organization_of(importing):
@@ -88,45 +90,45 @@ class Images:
     """Images of all regions."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
     fetcher: ImageFetcher
 
     async def query(self, context: Context, region: str, query: ImageQuery) -> list[ImageRead]:
         """Return the images without an owner and those of organizations whose images the caller may read."""
-        cloud = await self.clouds.seen(context.principal, region)
+        cloud = await self.providers.get_visible(context.principal, region)
         owners = frozenset(
             each for each in query.organizations if is_id(each) and _is_allowed(context.principal, _READ, each)
         )
-        found = rules.asked_for(await images_of(cloud, self.store, owners), query, owners)
+        found = rules.matching_images(await images_of(cloud, self.store, owners), query, owners)
         return [rules.read_image(each) for each in found]
 
     async def list_ready(self, context: Context, organization: str, region: str) -> list[ImageRead]:
         """Return the images that are ready for an organization."""
         allow_in_organization(context.principal, _READ, organization)
-        cloud = await self.clouds.seen(context.principal, region)
+        cloud = await self.providers.get_visible(context.principal, region)
         owners = frozenset({organization})
         images = await images_of(cloud, self.store, owners)
-        found = rules.asked_for(images, ImageQuery(status=("ready",)), owners)
+        found = rules.matching_images(images, ImageQuery(status=("ready",)), owners)
         return [rules.read_image(each) for each in found]
 
     async def import_from(self, context: Context, organization: str, region: str, body: ImageCreate) -> ImageRead:
         """Start the import of an image, if its first bytes are those of one."""
         principal = context.principal
         allow_in_organization(principal, permission("images", "create"), organization)
-        cloud = await self.clouds.seen(principal, region)
+        cloud = await self.providers.get_visible(principal, region)
         need(cloud.provider.images)
         rules.check_new(body, principal)
-        made = await find(self.store, ImageImport, context.operation)
-        if made is None:
-            await self.fetcher.peek(body.spec.uri.reveal())
+        created = await find(self.store, ImageImport, context.operation)
+        if created is None:
+            await self.fetcher.read_header(body.spec.uri.reveal())
             new = rules.new_import(context.operation, body, principal, organization=organization, region=region)
-            made = await self._create(context, new)
-        return rules.read_image(rules.image_of(made))
+            created = await self._create(context, new)
+        return rules.read_image(rules.image_of(created))
 
     async def delete(self, context: Context, organization: str, region: str, image: str) -> None:
         """Delete an image of an organization that no server was created from."""
         allow_in_organization(context.principal, permission("images", "delete"), organization)
-        cloud = await self.clouds.seen(context.principal, region)
+        cloud = await self.providers.get_visible(context.principal, region)
         is_removed = False
         while True:
             importing = await self._import(organization, region, image)
@@ -135,7 +137,7 @@ class Images:
             await self._check_removable(cloud, organization, image, importing)
             if importing is None or importing.status.state == "ready":
                 await need(cloud.provider.images).remove_image(image)
-                cloud.forget_images()
+                cloud.invalidate_images()
                 is_removed = True
             if importing is None:
                 return
@@ -157,7 +159,7 @@ class Images:
             return await self.store.get(ImageImport, new.name)
 
     async def _check_removable(
-        self, cloud: Cloud, organization: str, image: str, importing: ImageImport | None
+        self, cloud: RegionProvider, organization: str, image: str, importing: ImageImport | None
     ) -> None:
         if importing is None:
             found = await need(cloud.provider.images).find_image(image)
@@ -169,10 +171,10 @@ class Images:
             raise InUse("image", image)
 
 
-def _is_allowed(principal: Principal, right: Permission, organization: str) -> bool:
+def _is_allowed(principal: Principal, required: Permission, organization: str) -> bool:
     access = principal.access
     inside = access.organizations.get(organization)
-    return right in access.everywhere or (inside is not None and right in inside.permissions)
+    return required in access.everywhere or (inside is not None and required in inside.permissions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +182,7 @@ class Snapshots:
     """Snapshots of servers."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
     handle_of: Callable[[Server, Identity, int], Handle]
     """Returns the handle of a server at its provider (`servers.provider_spec.server_handle`, of a higher layer)."""
 
@@ -192,19 +194,19 @@ class Snapshots:
         check_tags(body.metadata.tags)
         if found.is_deleting:
             raise Malformed("server is being deleted")
-        cloud = await self.clouds.get(region_of(found))
+        cloud = await self.providers.get(region_of(found))
         images, snapshots = need(cloud.provider.images), need(cloud.provider.snapshots)
         source = await find_image(cloud, organization, found.status.image_id or found.spec.image.id)
         if source is None:
             raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
         new = snapshot_of(source, context.operation, body.metadata, context.principal, organization=organization)
         try:
-            making = snapshots.snapshot_server(await self._handle(found), new)
-            made = await told(making, "server cannot be snapshotted in its current state")
+            call = snapshots.snapshot_server(await self._handle(found), new)
+            created = await map_server_errors(call, "server cannot be snapshotted in its current state")
         except AlreadyExists:  # the response to the same request was lost
-            made = await _seen(images, new.id)
-        cloud.forget_images()
-        return rules.read_image(made)
+            created = await _get_snapshot(images, new.id)
+        cloud.invalidate_images()
+        return rules.read_image(created)
 
     async def _server(self, context: Context, server: str) -> Server:
         found = await self.store.get(Server, server)
@@ -215,11 +217,11 @@ class Snapshots:
 
     async def _handle(self, server: Server) -> Handle:
         home = await self.store.get(Identity, identity_of(server))
-        turn = server.status.replacement or Replacement()
-        return self.handle_of(server, home, turn.counter)
+        replacement = server.status.replacement or ReplacementStatus()
+        return self.handle_of(server, home, replacement.counter)
 
 
-async def _seen(images: CloudImages, image: str) -> CloudImage:
+async def _get_snapshot(images: CloudImages, image: str) -> CloudImage:
     found = await images.find_image(image)
     if found is None:
         raise Unavailable("The snapshot is being created and is not visible yet: send the same request again.")

@@ -1,7 +1,7 @@
-"""What region stores. One module for each room; `KINDS` is all of them.
+"""Stored kinds of the region service, one module for each resource package.
 
-Kinds of the group `region.unikorn-cloud.org` have the fields that existing clusters know, and some of our own beside
-them. Kinds of the group `region.remuda` are ours alone.
+Kinds of the group `region.unikorn-cloud.org` have the fields of existing clusters and some of our own. Kinds of the
+group `region.remuda` exist only here.
 """
 
 from typing import Any
@@ -42,4 +42,3 @@ KINDS: tuple[Kind[Any], ...] = (
     OPENSTACK_SECURITY_GROUP,
     OPENSTACK_SERVER,
 )
-"""Every kind of the region service."""

@@ -1,25 +1,25 @@
-"""SSH certificate authorities as they are stored: whom servers believe when somebody shows a certificate."""
+"""SSH certificate authorities as they are stored."""
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
 from remuda.resources.conventions import LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
 
 class SSHCertificateAuthoritySpec(StoredStruct, frozen=True):
-    """Which key signs the certificates."""
+    """Desired state of an authority."""
 
     public_key: str
-    """One line, as in `authorized_keys`, without options."""
+    """Line for `authorized_keys`, without options."""
     operation: str = ""
-    """The operation that made it."""
+    """Operation that created it."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
 
 class SSHCertificateAuthority(Resource, frozen=True):
-    """An authority of a project, of no region. It is ready at once; its status only says what keeps one that goes."""
+    """Authority of a project whose certificates servers accept. Its status has only deletion blockers."""
 
     spec: SSHCertificateAuthoritySpec
     status: LifecycleStatus = LifecycleStatus()
@@ -27,10 +27,10 @@ class SSHCertificateAuthority(Resource, frozen=True):
 
 AUTHORITY = Kind(
     type=SSHCertificateAuthority,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="sshcertificateauthorities",
     indexes=(Index(name="operation", values=lambda authority: nonempty(authority.spec.operation)),),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
-"""Authorities, found by their labels, and by the operation that made them. Servers that were made with one keep it."""
+"""Indexed by labels and operation. Servers reference it."""

@@ -1,73 +1,58 @@
-"""What an operator has said about an object that its controller cannot bring on by itself.
-
-It is said in annotations, so that it reaches the controller as an event, in whichever process that is, and stays.
-
-The API groups that region's kinds belong to.
-
-Sizes. Stored ones are bytes, as whole numbers; people speak of GiB.
-
-What several kinds of region have in common.
-
-Machines as a region's operator describes them. Memory and disk are bytes.
-"""
+"""API groups, annotations and types that several kinds of region use."""
 
 from typing import Literal
 
 from remuda.store.objects import Resource, StoredStruct
 
-SHARED = "region.unikorn-cloud.org"
-"""Kinds that existing clusters have too."""
-OURS = "region.remuda"
-"""Kinds that only we have."""
+UNIKORN_GROUP = "region.unikorn-cloud.org"
+"""Group of kinds that existing clusters have too."""
+REMUDA_GROUP = "region.remuda"
+"""Group of kinds that only we have."""
 VERSION = "v1alpha1"
-"""The version of all of them."""
+"""Version of all kinds."""
 
 
 GIB = 1 << 30
-"""Bytes of one GiB."""
 
 
 def gib_of(size: int) -> int:
-    """Return how many whole GiB there are in so many bytes."""
+    """Return the number of whole GiB in a number of bytes."""
     return size // GIB
 
 
 RETRIED = "remuda/retried"
-"""The annotation whose every change has a controller look at once; its value is the operation that asked for it."""
+"""Annotation by which an operator requests a reconcile; its value is the operation of the request."""
 ABANDONED = "remuda/abandoned"
-"""The annotation by which an object goes without what it has at its provider; its value is why."""
-ABANDONMENT = "Abandoned"
-"""What the timeline of such an object calls it."""
+"""Annotation of an object that is deleted without its resources at the provider; its value is the reason."""
+ABANDONED_EVENT = "Abandoned"
+"""Timeline event of such an object."""
 
 
 def is_abandoned(resource: Resource) -> bool:
-    """Tell whether what an object has at its provider is left there when the object goes."""
+    """Tell whether the resources of an object stay at the provider when the object is deleted."""
     return ABANDONED in resource.metadata.annotations
 
 
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
-"""What sort of cloud something is on."""
 
-Settling = Literal["Provisioning", "Provisioned", "Errored", "Deprovisioning"]
-"""How far one part of a larger thing is."""
+PartStatus = Literal["Provisioning", "Provisioned", "Errored", "Deprovisioning"]
+"""Provisioning status of one part of an object."""
 
 
 class IpRange(StoredStruct, frozen=True, rename={"start_ip": "startIP", "end_ip": "endIP"}):
-    """IPv4 addresses in a row, both ends included."""
+    """Range of IPv4 addresses, both ends included."""
 
     start_ip: str
     end_ip: str
 
 
 Architecture = Literal["x86_64", "aarch64"]
-"""Which instructions a processor knows."""
 
 GpuVendor = Literal["NVIDIA", "AMD"]
-"""Who makes a GPU."""
 
 
 class Cpu(StoredStruct, frozen=True):
-    """Processors. What is left out is as the cloud says."""
+    """Processors of a machine; a field that is left out is as the provider reports it."""
 
     architecture: Architecture | None = None
     count: int | None = None
@@ -75,11 +60,11 @@ class Cpu(StoredStruct, frozen=True):
 
 
 class Gpu(StoredStruct, frozen=True):
-    """GPUs."""
+    """GPUs of a machine."""
 
     vendor: GpuVendor
     model: str
     physical_count: int
     logical_count: int
     memory: int
-    """Of each logical one."""
+    """Bytes of each logical GPU."""

@@ -1,12 +1,7 @@
-"""File storage as it is stored. It belongs to a project, and keeps the networks that it is attached to.
+"""File storage as it is stored, with its snapshot policies, and the classes and provisioners that operators write.
 
-Sizes are bytes.
-
-When snapshots of file storage are taken, and how many are kept.
-
-Which file storage an operator offers, and who provides it.
-
-Operators write these. Labels say for which region and, if not for everybody, for which organization.
+File storage belongs to a project and references the networks that it is attached to. Sizes are bytes. Labels of a class
+name its region and, unless it is for all of them, its organization.
 """
 
 from datetime import datetime
@@ -15,20 +10,18 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION, IpRange, Settling
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, IpRange, PartStatus
 from remuda.resources.conventions import Conditions, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 Interval = Literal["hourly", "daily", "weekly", "monthly"]
-"""How often."""
 
 DayOfWeek = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-"""When in a week."""
 
 
-class Schedule(StoredStruct, frozen=True):
-    """When a snapshot is taken. Only what the interval leaves open is said."""
+class SnapshotSchedule(StoredStruct, frozen=True):
+    """Time of a snapshot, as far as the interval leaves it open."""
 
     interval: Interval
     time_of_day: str = ""
@@ -37,86 +30,86 @@ class Schedule(StoredStruct, frozen=True):
     day_of_month: int | None = None
 
 
-class Retention(StoredStruct, frozen=True):
-    """How many snapshots are kept."""
+class SnapshotRetention(StoredStruct, frozen=True):
+    """Number of snapshots that are kept."""
 
     keep: int
 
 
 class SnapshotPolicy(StoredStruct, frozen=True):
-    """A schedule with a name."""
+    """Schedule and retention, by name."""
 
     name: str
-    schedule: Schedule
-    retention: Retention
+    schedule: SnapshotSchedule
+    retention: SnapshotRetention
 
 
 class Attachment(StoredStruct, frozen=True):
-    """A network from which it can be mounted, and the addresses there that are its own."""
+    """Network from which file storage can be mounted, with its addresses there."""
 
     network_id: str = msgspec.field(name="networkID")
     segmentation_id: int | None = msgspec.field(default=None, name="segmentationID")
-    """The VLAN of the network, if it has one."""
+    """VLAN of the network, if it has one."""
     ip_range: IpRange | None = None
 
 
 class Nfs(StoredStruct, frozen=True, omit_defaults=False):
-    """What only NFS asks for."""
+    """Options of NFS."""
 
     root_squash: bool = True
 
 
 class FileStorageSpec(StoredStruct, frozen=True):
-    """What is wanted of file storage."""
+    """Desired state of file storage."""
 
     storage_class_id: str = msgspec.field(name="storageClassID")
     size: int
     attachments: tuple[Attachment, ...] = ()
     default_snapshot_protection_enabled: bool | None = None
-    """None was written before the question was asked; then it is as if it were true."""
+    """None, in objects older than the field, counts as true."""
     snapshot_policies: Annotated[tuple[SnapshotPolicy, ...], keyed("name")] = ()
-    """With the one of our own, if the default protection is on."""
+    """With the default one, if the protection is on."""
     nfs: Nfs | None = None
     operation: str = ""
-    """The operation that made it, under whose name it holds its quota."""
+    """Operation that created it, under whose name its quota is reserved."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
 
 class AttachmentStatus(StoredStruct, frozen=True):
-    """How far an attachment is."""
+    """Observed state of an attachment."""
 
     network_id: str = msgspec.field(name="networkID")
-    provisioning_status: Settling
+    provisioning_status: PartStatus
     message: str
     segmentation_id: int | None = msgspec.field(default=None, name="segmentationID")
     ip_range: IpRange | None = None
 
 
 class SnapshotPolicyStatus(StoredStruct, frozen=True):
-    """How far a snapshot policy is."""
+    """Observed state of a snapshot policy."""
 
     name: str
     conditions: Conditions = ()
 
 
 class FileStorageStatus(LifecycleStatus, frozen=True):
-    """What is known of file storage."""
+    """Observed state of file storage."""
 
     size: int | None = None
-    """What it has, in bytes; None until it was seen."""
+    """Observed bytes."""
     mount_path: str = ""
     attachments: Annotated[tuple[AttachmentStatus, ...], keyed("networkID")] = ()
     snapshot_policies: Annotated[tuple[SnapshotPolicyStatus, ...], keyed("name")] = ()
     usage: int | None = None
-    """How much of it is used, in bytes."""
+    """Bytes in use."""
     usage_timestamp: datetime | None = None
     provider_id: str = ""
-    """What the cloud calls it; empty until it was seen there."""
+    """Id at the provider; empty until it was observed there."""
 
 
 class FileStorage(Resource, frozen=True):
-    """File storage. A label says of which region."""
+    """File storage of a project. A label names its region."""
 
     spec: FileStorageSpec
     status: FileStorageStatus = FileStorageStatus()
@@ -128,68 +121,65 @@ def _networks(storage: FileStorage) -> list[str]:
 
 FILE_STORAGE = Kind(
     type=FileStorage,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="filestorages",
-    references=(Reference(target=f"networks.{SHARED}", names=_networks),),
+    references=(Reference(target=f"networks.{UNIKORN_GROUP}", names=_networks),),
     indexes=(
         Index(name="network", values=_networks),
         Index(name="operation", values=lambda storage: nonempty(storage.spec.operation)),
     ),
     columns={"Status": '.status.conditions[?(@.type=="Available")].reason', "Size": ".spec.size"},
 )
-"""File storage, found by its labels, the networks that it is attached to, and the operation that made it."""
+"""Indexed by labels, network and operation."""
 
 
 FileProtocol = Literal["nfsv3", "nfsv4"]
-"""How storage of a class can be mounted."""
 
 
 class FileStorageClassSpec(StoredStruct, frozen=True):
-    """What storage of a class is like."""
+    """Properties of a class of file storage."""
 
     provisioner: str
-    """The id of who provides it."""
+    """Id of its provisioner."""
     protocols: tuple[FileProtocol, ...] = ()
     parallelism: int = 4
-    """How many addresses it has on each network."""
+    """Number of its addresses on each network."""
 
 
 class FileStorageClass(Resource, frozen=True):
-    """A class of file storage."""
+    """Class of file storage that a region offers."""
 
     spec: FileStorageClassSpec
 
 
 class ConfigName(StoredStruct, frozen=True):
-    """Names a configuration in the cluster that the objects are stored in."""
+    """Reference to a configuration in the cluster that stores the objects."""
 
     namespace: str
     name: str
 
 
 class FileStorageProvisionerSpec(StoredStruct, frozen=True):
-    """Where the provisioner's configuration is."""
+    """Configuration of a provisioner."""
 
     config_ref: ConfigName | None = None
 
 
 class FileStorageProvisioner(Resource, frozen=True):
-    """Somebody who provides file storage."""
+    """Provisioner of file storage."""
 
     spec: FileStorageProvisionerSpec = FileStorageProvisionerSpec()
 
 
 FILE_STORAGE_CLASS = Kind(
     type=FileStorageClass,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="filestorageclasses",
     columns={"Protocols": ".spec.protocols"},
 )
-"""Classes of file storage, found by their labels."""
 
 FILE_STORAGE_PROVISIONER = Kind(
-    type=FileStorageProvisioner, group=SHARED, version=VERSION, plural="filestorageprovisioners"
+    type=FileStorageProvisioner, group=UNIKORN_GROUP, version=VERSION, plural="filestorageprovisioners"
 )
-"""Those who provide it."""

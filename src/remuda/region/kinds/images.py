@@ -1,7 +1,7 @@
-"""Images that we bring to a cloud. The cloud has the image, and we have where it comes from, and how far it is.
+"""Image imports as they are stored: the source of an image, and its progress to the provider.
 
-The object has the image's id, which the cloud is told, so that a lost answer cannot make a second image. Labels say
-for which region and organization it is.
+The object has the id of the image, which is sent to the provider, so a lost response cannot create a second image.
+Labels name region and organization.
 """
 
 from collections.abc import Mapping
@@ -9,20 +9,19 @@ from typing import Literal
 
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import OURS, VERSION, Architecture, GpuVendor
+from remuda.region.kinds.common import REMUDA_GROUP, VERSION, Architecture, GpuVendor
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
 ImageState = Literal["pending", "creating", "ready", "failed"]
-"""How far an image is."""
 
 Virtualization = Literal["virtualized", "baremetal", "any"]
-"""What sort of machine an image is for."""
+"""Type of machine that an image is for."""
 
 
 class ImageOs(StoredStruct, frozen=True):
-    """What is in an image."""
+    """Operating system of an image."""
 
     kernel: str
     family: str
@@ -33,7 +32,7 @@ class ImageOs(StoredStruct, frozen=True):
 
 
 class ImageGpu(StoredStruct, frozen=True):
-    """Which GPUs an image has a driver for."""
+    """GPUs that an image has a driver for."""
 
     vendor: GpuVendor
     driver: str
@@ -41,10 +40,10 @@ class ImageGpu(StoredStruct, frozen=True):
 
 
 class ImageImportSpec(StoredStruct, frozen=True):
-    """Where an image comes from, and what it is."""
+    """Source and properties of an image."""
 
     uri: Secret
-    """Where to fetch it. Sealed, since such addresses often carry a signature or a password."""
+    """Sealed, since such addresses often have a signature or a password."""
     architecture: Architecture
     virtualization: Virtualization
     os: ImageOs
@@ -55,21 +54,21 @@ class ImageImportSpec(StoredStruct, frozen=True):
 
 
 class ImageImportStatus(LifecycleStatus, frozen=True):
-    """How far an image is."""
+    """Observed progress of an import."""
 
     state: ImageState = "pending"
     received: int = 0
-    """How many bytes have come so far."""
+    """Bytes received so far."""
     size: int | None = None
-    """How many there are; None until that is known."""
+    """Bytes in all; None until that is known."""
     sha256: str = ""
-    """Of all of them, in hex: what was checked is what is used."""
+    """Hex digest of all bytes."""
     failures: int = 0
-    """How often it did not come through."""
+    """Transfers that failed."""
 
 
 class ImageImport(Resource, frozen=True):
-    """An image on its way."""
+    """Image that is being imported."""
 
     spec: ImageImportSpec
     status: ImageImportStatus = ImageImportStatus()
@@ -77,9 +76,8 @@ class ImageImport(Resource, frozen=True):
 
 IMAGE_IMPORT = Kind(
     type=ImageImport,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="imageimports",
     columns={"State": ".status.state", "Received": ".status.received", "Size": ".status.size"},
 )
-"""Images on their way, found by their labels."""

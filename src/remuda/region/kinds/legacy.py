@@ -1,8 +1,6 @@
-"""Records that old clusters keep of what there is at OpenStack. Nothing of ours writes them: names say the same.
+"""Kinds of existing clusters that are only read and deleted: records of OpenStack resources, and volumes.
 
-They are here so that what is imported from such a cluster can be read, and removed.
-
-Volumes as existing clusters store them. No API makes one yet. Sizes are bytes.
+Nothing here writes the records, since names at the provider have the same information. No API creates volumes yet.
 """
 
 from typing import Literal
@@ -10,14 +8,14 @@ from typing import Literal
 import msgspec
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
 
 class OpenstackNetworkSpec(StoredStruct, frozen=True):
-    """A network's ids."""
+    """OpenStack ids of a network."""
 
     network_id: str = msgspec.field(default="", name="networkID")
     subnet_id: str = msgspec.field(default="", name="subnetID")
@@ -27,25 +25,25 @@ class OpenstackNetworkSpec(StoredStruct, frozen=True):
 
 
 class OpenstackNetwork(Resource, frozen=True):
-    """The record of a network."""
+    """Record of a network."""
 
     spec: OpenstackNetworkSpec = OpenstackNetworkSpec()
 
 
 class OpenstackSecurityGroupSpec(StoredStruct, frozen=True):
-    """A security group's id."""
+    """OpenStack id of a security group."""
 
     security_group_id: str = msgspec.field(default="", name="securityGroupID")
 
 
 class OpenstackSecurityGroup(Resource, frozen=True):
-    """The record of a security group."""
+    """Record of a security group."""
 
     spec: OpenstackSecurityGroupSpec = OpenstackSecurityGroupSpec()
 
 
 class OpenstackServerSpec(StoredStruct, frozen=True):
-    """A server's ids."""
+    """OpenStack ids of a server."""
 
     server_id: str = msgspec.field(default="", name="serverID")
     port_ids: tuple[str, ...] = msgspec.field(default=(), name="portIDs")
@@ -53,49 +51,46 @@ class OpenstackServerSpec(StoredStruct, frozen=True):
 
 
 class OpenstackServer(Resource, frozen=True):
-    """The record of a server."""
+    """Record of a server."""
 
     spec: OpenstackServerSpec = OpenstackServerSpec()
 
 
-OPENSTACK_NETWORK = Kind(type=OpenstackNetwork, group=SHARED, version=VERSION, plural="openstacknetworks")
-"""Records of networks."""
+OPENSTACK_NETWORK = Kind(type=OpenstackNetwork, group=UNIKORN_GROUP, version=VERSION, plural="openstacknetworks")
 
 OPENSTACK_SECURITY_GROUP = Kind(
-    type=OpenstackSecurityGroup, group=SHARED, version=VERSION, plural="openstacksecuritygroups"
+    type=OpenstackSecurityGroup, group=UNIKORN_GROUP, version=VERSION, plural="openstacksecuritygroups"
 )
-"""Records of security groups."""
 
-OPENSTACK_SERVER = Kind(type=OpenstackServer, group=SHARED, version=VERSION, plural="openstackservers")
-"""Records of servers."""
+OPENSTACK_SERVER = Kind(type=OpenstackServer, group=UNIKORN_GROUP, version=VERSION, plural="openstackservers")
 
 
-class Claim(StoredStruct, frozen=True):
-    """Who wants a volume for itself."""
+class VolumeClaim(StoredStruct, frozen=True):
+    """Server that uses a volume exclusively."""
 
     kind: Literal["Server"]
     id: str
 
 
 class VolumeSpec(StoredStruct, frozen=True):
-    """What is wanted of a volume."""
+    """Desired state of a volume. Sizes are bytes."""
 
     network_id: str = msgspec.field(name="networkID")
     volume_class_id: str = msgspec.field(name="volumeClassID")
     size: int
-    claim_ref: Claim | None = None
+    claim_ref: VolumeClaim | None = None
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
 
 class VolumeStatus(LifecycleStatus, frozen=True):
-    """What is known of a volume."""
+    """Observed state of a volume."""
 
     size: int | None = None
 
 
 class Volume(Resource, frozen=True):
-    """A volume."""
+    """Volume of a network."""
 
     spec: VolumeSpec
     status: VolumeStatus = VolumeStatus()
@@ -103,9 +98,8 @@ class Volume(Resource, frozen=True):
 
 VOLUME = Kind(
     type=Volume,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="volumes",
     columns={"Network": ".spec.networkID", "Size": ".spec.size"},
 )
-"""Volumes."""

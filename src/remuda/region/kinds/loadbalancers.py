@@ -1,4 +1,4 @@
-"""Load balancers as they are stored. A load balancer belongs to its network, and nothing keeps it."""
+"""Load balancers as they are stored. A network owns its load balancers."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -7,21 +7,20 @@ import msgspec
 
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.resources.conventions import NETWORK, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 ADDRESS_TAKEN = "AddressTaken"
-"""Why a load balancer is not made that asked for an address which something else has."""
+"""Reason of a load balancer whose requested address is in use."""
 
 ListenerProtocol = Literal["tcp", "udp"]
-"""What a listener listens to."""
 
 
 class HealthCheck(StoredStruct, frozen=True):
-    """How it is found out whether a member is well."""
+    """Check of the members of a pool."""
 
     interval_seconds: int
     timeout_seconds: int
@@ -29,62 +28,62 @@ class HealthCheck(StoredStruct, frozen=True):
     unhealthy_threshold: int
 
 
-class Member(StoredStruct, frozen=True):
-    """Somebody who answers."""
+class PoolMember(StoredStruct, frozen=True):
+    """Server that handles requests."""
 
     address: str
     port: int
 
 
 class Pool(StoredStruct, frozen=True):
-    """Those who answer on a listener's behalf."""
+    """Members that handle the requests of a listener."""
 
-    members: tuple[Member, ...]
+    members: tuple[PoolMember, ...]
     proxy_protocol_v2: bool = False
     health_check: HealthCheck | None = None
 
 
-class Listener(StoredStruct, frozen=True):
-    """Where a load balancer can be reached. Its name tells it from the others, and its protocol and port stay."""
+class BalancerListener(StoredStruct, frozen=True):
+    """Port of a load balancer. Its name identifies it; protocol and port are immutable."""
 
     name: str
     protocol: ListenerProtocol
     port: int
     pool: Pool
     allowed_cidrs: tuple[str, ...] = msgspec.field(default=(), name="allowedCIDRs")
-    """From where; none means anywhere."""
+    """Permitted sources; none means all."""
     idle_timeout_seconds: int | None = None
 
 
 class LoadBalancerSpec(StoredStruct, frozen=True):
-    """What is wanted of a load balancer."""
+    """Desired state of a load balancer."""
 
-    listeners: Annotated[tuple[Listener, ...], keyed("name")] = ()
+    listeners: Annotated[tuple[BalancerListener, ...], keyed("name")] = ()
     """At least one."""
     requested_vip_address: str = msgspec.field(default="", name="requestedVIPAddress")
     public_ip: bool = msgspec.field(default=False, name="publicIP")
     operation: str = ""
-    """The operation that made it, under whose name it holds its quota."""
+    """Operation that created it, under whose name its quota is reserved."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
 
 class LoadBalancerStatus(LifecycleStatus, frozen=True):
-    """What is known of a load balancer."""
+    """Observed state of a load balancer."""
 
     vip_address: str = ""
     public_ip: str = msgspec.field(default="", name="publicIP")
 
 
 class LoadBalancer(Resource, frozen=True):
-    """A load balancer. Labels say of which region, identity and network."""
+    """Labels name its region, identity and network."""
 
     spec: LoadBalancerSpec
     status: LoadBalancerStatus = LoadBalancerStatus()
 
 
 def _without_address(balancer: LoadBalancer) -> Iterator[str]:
-    """Yield the network on which a load balancer waits for an address."""
+    """Yield the network of a load balancer that waits for an address."""
     available = find_condition(balancer.status.conditions, "Available")
     if available is not None and available.reason in {ADDRESSES_EXHAUSTED, ADDRESS_TAKEN}:
         yield from nonempty(balancer.metadata.labels.get(NETWORK, ""))
@@ -92,7 +91,7 @@ def _without_address(balancer: LoadBalancer) -> Iterator[str]:
 
 LOAD_BALANCER = Kind(
     type=LoadBalancer,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="loadbalancers",
     indexes=(
@@ -105,5 +104,4 @@ LOAD_BALANCER = Kind(
         "Public IP": ".status.publicIP",
     },
 )
-"""Load balancers, found by their labels, by the operation that made them, and those that wait for an address by their
-network."""
+"""Indexed by labels and operation, and by network if it waits for an address."""

@@ -1,23 +1,11 @@
-"""Networks as they are stored. A network belongs to its hidden identity, and owns what is on it.
+"""Networks as they are stored, with their identities, allocated addresses and VLANs.
 
-What keeps a network: servers and file storage name it (references of the store), other services say so through
-the API (finalizers).
+An identity is the hidden service principal of one network. It owns the network, whose resources are in the project of
+the identity at the provider. Servers and file storage reference the network, and other services add finalizers to it.
 
-Addresses: who has which one of a network.
-
-There is one object for each address that is taken, and its name says which, so that two can never have the same; it is
-made before the cloud hears of the address, and the holder's controller removes it after the cloud has let go of it.
-
-The network owns it, not the holder: what is owned goes before its owner, and the next server would get an address that
-the cloud still has in use. On a network that goes there is no next server.
-
-Which VLANs of a region are taken. One object for each region has all of them, so that none is given twice.
-
-Who we are at a cloud: hidden service principals, one for each network, and what the cloud has given them.
-
-An identity owns its network, and everything of the network lives in the identity's project at the cloud. The record
-has the identity's name. It is written before anything is asked of the cloud, so that a key or a password that the cloud
-knows is never lost; whatever is in it is made only once.
+An address is an object whose name contains it, so it cannot be allocated twice. It is created before the provider is
+called, and the controller of its holder deletes it after the provider has released it. The network owns it, not the
+holder: an owned object is deleted before its owner, and then the next server would get an address that is still in use.
 """
 
 from collections.abc import Iterator
@@ -28,71 +16,71 @@ import msgspec
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import OURS, SHARED, VERSION, IpRange, ProviderType
+from remuda.region.kinds.common import REMUDA_GROUP, UNIKORN_GROUP, VERSION, IpRange, ProviderType
 from remuda.resources.conventions import ORGANIZATION, PROJECT, REGION, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
 VLANS_EXHAUSTED = "VLANsExhausted"
-"""Why a network is not made whose region has no free VLAN."""
+"""Reason of a network whose region has no free VLAN."""
 
 
-class Reservations(StoredStruct, frozen=True):
-    """How much of a network's beginning is not for servers, as lengths of prefixes."""
+class PrefixReservations(StoredStruct, frozen=True):
+    """Prefix lengths of the beginning of a network that is not for servers."""
 
     prefix_length: int
     provider_reserved_prefix_length: int | None = None
 
 
-class Route(StoredStruct, frozen=True):
-    """Which way to other networks; servers are told by DHCP."""
+class NetworkRoute(StoredStruct, frozen=True):
+    """Route to another network, which servers receive by DHCP."""
 
     prefix: str
     next_hop: str
 
 
 class NetworkSpec(StoredStruct, frozen=True):
-    """What is wanted of a network."""
+    """Desired state of a network."""
 
     prefix: str
-    """CIDR, without bits of a host."""
+    """CIDR without host bits."""
     dns_nameservers: tuple[str, ...] = ()
-    routes: tuple[Route, ...] = ()
-    reservations: Reservations | None = None
-    """As it was asked for; what that comes to is worked out when it is read."""
+    routes: tuple[NetworkRoute, ...] = ()
+    reservations: PrefixReservations | None = None
+    """As requested; the ranges are computed when it is read."""
     provider: ProviderType | None = None
-    """Only networks of the first API have it."""
+    """Only in networks of version 1 of the API."""
     operation: str = ""
-    """The operation that made it, under whose name it holds its quota."""
+    """Operation that created it, under whose name its quota is reserved."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
 
 class NetworkOpenstack(StoredStruct, frozen=True):
-    """What a network is at its cloud, whichever cloud that is; the name is that of existing clusters."""
+    """Ids of a network at any provider, under the name that existing clusters use."""
 
     network_id: str = msgspec.field(default="", name="networkID")
     subnet_id: str = msgspec.field(default="", name="subnetID")
     vlan_id: int | None = msgspec.field(default=None, name="vlanID")
     storage_range: IpRange | None = None
-    """The addresses that file storage can have."""
+    """Addresses for file storage."""
 
 
 class NetworkStatus(LifecycleStatus, frozen=True):
-    """What is known of a network."""
+    """Observed state of a network."""
 
     openstack: NetworkOpenstack | None = None
 
 
 class Network(Resource, frozen=True):
-    """A network. Labels say of which region and identity."""
+    """Labels name its region and identity."""
 
     spec: NetworkSpec
     status: NetworkStatus = NetworkStatus()
 
 
 def _without_vlan(network: Network) -> Iterator[str]:
-    """Yield the region in which a network waits for a free VLAN."""
+    """Yield the region of a network that waits for a free VLAN."""
     available = find_condition(network.status.conditions, "Available")
     if available is not None and available.reason == VLANS_EXHAUSTED:
         yield from nonempty(network.metadata.labels.get(REGION, ""))
@@ -100,7 +88,7 @@ def _without_vlan(network: Network) -> Iterator[str]:
 
 NETWORK = Kind(
     type=Network,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="networks",
     indexes=(
@@ -109,100 +97,104 @@ NETWORK = Kind(
     ),
     columns={"Prefix": ".spec.prefix", "Status": '.status.conditions[?(@.type=="Available")].reason'},
 )
-"""Networks, found by their labels, by the operation that made them, and those that wait for a VLAN by their region."""
+"""Indexed by labels and operation, and by region if it waits for a VLAN."""
 
 
 def address_name(network: str, ip: IPv4Address) -> str:
-    """Return the name of the object that stands for an address of a network."""
+    """Return the name of the object of an address."""
     return f"{network}.{str(ip).replace('.', '-')}"
 
 
 class AddressSpec(StoredStruct, frozen=True):
-    """Which address it is, and whose."""
+    """Address and its holder."""
 
     ip: str
     mac: str
     holder: str
-    """The id of the server or load balancer that has it."""
+    """Id of the server or load balancer that has it."""
     holder_uid: str
-    """The uid that its names at the cloud carry: one that was made again has not got the addresses of the old one."""
+    """Uid in the names of the holder at the provider: a new object of the same id does not have the addresses of the
+    old one."""
 
 
 class Address(Resource, frozen=True):
-    """An address that is taken. Labels say on which network, and where that is."""
+    """Allocated address. Labels name its network and the labels of that."""
 
     spec: AddressSpec
 
 
 ADDRESS = Kind(
     type=Address,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="addresses",
     indexes=(Index(name="holder", values=lambda address: [address.spec.holder]),),
     unindexed=frozenset({ORGANIZATION, PROJECT}),
     columns={"IP": ".spec.ip", "MAC": ".spec.mac", "Holder": ".spec.holder"},
 )
-"""Addresses, found by the label of their network, and by who has them."""
+"""Indexed by the label of the network, and by holder."""
 
 
 def vlans_name(provider: ProviderType, region: str) -> str:
-    """Return the name of the object that has a region's VLANs."""
+    """Return the name of the object with the VLANs of a region."""
     return f"{provider}.{region}"
 
 
 class TakenVlan(StoredStruct, frozen=True):
-    """A VLAN, and the network that has it."""
+    """VLAN of a network."""
 
     id: int
     physical_network_id: str = msgspec.field(name="physicalNetworkID")
 
 
 class VLANAllocationSpec(StoredStruct, frozen=True):
-    """What is taken."""
+    """Allocated VLANs."""
 
     allocations: tuple[TakenVlan, ...] = ()
 
 
 class VLANAllocation(Resource, frozen=True):
-    """The VLANs of one region."""
+    """Allocated VLANs of a region: one object, so that none is allocated twice."""
 
     spec: VLANAllocationSpec = VLANAllocationSpec()
 
 
-def region_of_vlans(held: VLANAllocation) -> str:
-    """Return the region whose VLANs they are."""
-    return held.name.partition(".")[2]
+def region_of_vlans(allocation: VLANAllocation) -> str:
+    return allocation.name.partition(".")[2]
 
 
-VLAN_ALLOCATION = Kind(type=VLANAllocation, group=SHARED, version=VERSION, plural="vlanallocations")
-"""Taken VLANs, named by `vlans_name`."""
+VLAN_ALLOCATION = Kind(type=VLANAllocation, group=UNIKORN_GROUP, version=VERSION, plural="vlanallocations")
+"""Named by `vlans_name`."""
 
 
 class IdentitySpec(StoredStruct, frozen=True):
-    """Which sort of cloud it is for."""
+    """Desired state of an identity."""
 
     provider: ProviderType
     operation: str = ""
-    """The operation that made it: nothing is asked of the cloud before that is done."""
+    """Operation that created it; the provider is not called before it is done."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
 
 class Identity(Resource, frozen=True):
-    """A service principal. A label says of which region."""
+    """Service principal of a network at its provider. A label names its region."""
 
     spec: IdentitySpec
     status: LifecycleStatus = LifecycleStatus()
 
 
 class OpenstackIdentitySpec(StoredStruct, frozen=True):
-    """What an identity has at its cloud, whichever cloud that is; the name is that of existing clusters."""
+    """Credentials of an identity at any provider, under the name that existing clusters use.
+
+    They are written before the provider is called, and each is generated only once, so that none that the provider
+    knows is lost.
+    """
 
     cloud: str = ""
-    """What its cloud is called in `cloud_config`."""
+    """Name of the cloud in `cloud_config`."""
     cloud_config: Secret | None = None
-    """A `clouds.yaml`, which has a credential in it."""
+    """A `clouds.yaml` with a credential."""
     user_id: str = msgspec.field(default="", name="userID")
     password: Secret | None = None
     project_id: str = msgspec.field(default="", name="projectID")
@@ -213,30 +205,29 @@ class OpenstackIdentitySpec(StoredStruct, frozen=True):
     ssh_private_key: Secret | None = None
     """PEM."""
     ssh_public_key: str = ""
-    """The other half of it, as in `authorized_keys`."""
+    """Line for `authorized_keys`."""
 
 
 class OpenstackIdentity(Resource, frozen=True):
-    """The record of an identity at its cloud. It stays until the cloud has let go of all of it."""
+    """Record of an identity at its provider, named after it. It is deleted after everything of it is gone there."""
 
     spec: OpenstackIdentitySpec = OpenstackIdentitySpec()
 
 
 IDENTITY = Kind(
     type=Identity,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="identities",
     indexes=(Index(name="operation", values=lambda identity: nonempty(identity.spec.operation)),),
     columns={"Provider": ".spec.provider", "Status": '.status.conditions[?(@.type=="Available")].reason'},
 )
-"""Identities, found by the labels of project and region, and by the operation that made them."""
+"""Indexed by labels and operation."""
 
 OPENSTACK_IDENTITY = Kind(
     type=OpenstackIdentity,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="openstackidentities",
     columns={"User": ".spec.userID", "Project": ".spec.projectID"},
 )
-"""Records of identities, named after them."""

@@ -1,12 +1,7 @@
-"""Orphans: what a provider has of ours although no object of ours stands for it.
+"""Records of orphans, and digests of polled servers.
 
-There is one record for each, whose name follows from where the thing is, so that nobody records it twice. It stays for
-as long as the thing is there and nobody's.
-
-Whoever is about to make it an object again, or to remove it, says so on the record before: the second to come reads
-what the first is about, and a server is not removed under the hands of its new object.
-
-What the monitor remembers of the servers at a region's provider, so that it need not look at all after a start.
+The name of a record is derived from the location of the orphan, so two processes cannot record it twice. An adoption or
+deletion is claimed on the record first: of two that conflict, the second one reads the claim of the first.
 """
 
 from datetime import datetime, timedelta
@@ -17,40 +12,39 @@ from msgspec.structs import replace
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import EventSubject
-from remuda.region.kinds.common import OURS, VERSION
+from remuda.region.kinds.common import REMUDA_GROUP, VERSION
 from remuda.resources import conventions as regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
-Why = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
-"""Why it is nobody's: our store knows nothing of its object; its object was deleted, and the provider had nothing more;
-an operator let its object go without it; its object has another server in its place."""
-Claim = Literal["adoption", "removal"]
-"""What somebody is about to do with it. One excludes the other."""
+OrphanCause = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
+"""Why a resource is an orphan: the store does not know its object; its object was deleted; an operator abandoned its
+object; its object has another server."""
+OrphanClaim = Literal["adoption", "removal"]
+"""Pending action on an orphan. One excludes the other."""
 _ADOPTION_TAKES = timedelta(minutes=5)
-"""Far longer than a request: who said so before is no longer at it. A removal has no end before the thing is gone."""
+"""Lifetime of a claim to adopt, far longer than a request. A claim to remove lasts as long as the record."""
 
-HOLD_ADDRESSES: frozenset[EventSubject] = frozenset({"port", "balancer"})
-"""What has an address on its network."""
+ADDRESSED_SUBJECTS: frozenset[EventSubject] = frozenset({"port", "balancer"})
+"""Types of resources that have an address on their network."""
 
 
 class OrphanSpec(StoredStruct, frozen=True):
-    """What and where it is."""
+    """Location and cause of an orphan."""
 
     subject: EventSubject
     provider_name: str
-    """What it is called at its provider."""
     first_seen: datetime
-    why: Why
+    why: OrphanCause
     tenancy: str = ""
-    """The tenancy that has it; empty for what is in none."""
+    """Tenancy at the provider, if it is in one."""
     object_id: str = ""
-    """The id of the object that it was made for, as its name tells."""
+    """Id of its object, from its name."""
     object_uid: str = ""
-    """Which incarnation of that object."""
+    """Uid of its object, from its name."""
     reason: str = ""
-    """What the operator said who let its object go without it."""
-    claim: Claim | None = None
+    """Reason of the operator who abandoned its object."""
+    claim: OrphanClaim | None = None
     claimed_at: datetime | None = None
 
     @property
@@ -58,37 +52,34 @@ class OrphanSpec(StoredStruct, frozen=True):
         return Handle(self.tenancy, self.provider_name)
 
     @property
-    def holds_address(self) -> bool:
-        """It has an address on its network, which nobody else may have before it is gone."""
-        return self.subject in HOLD_ADDRESSES
+    def has_address(self) -> bool:
+        """Whether it has an address on its network, which stays allocated until it is gone."""
+        return self.subject in ADDRESSED_SUBJECTS
 
-    def is_claimed(self, claim: Claim, now: datetime) -> bool:
-        """Tell whether somebody is about to do this with it."""
+    def is_claimed(self, claim: OrphanClaim, now: datetime) -> bool:
         if self.claim != claim or self.claimed_at is None:
             return False
         return claim == "removal" or now < self.claimed_at + _ADOPTION_TAKES
 
 
 class Orphan(Resource, frozen=True):
-    """Something at a provider that is nobody's. A label says of which region."""
+    """Resource at a provider that belongs to no object. A label names its region."""
 
     spec: OrphanSpec
 
 
 def orphan_id(region: str, subject: EventSubject, handle: Handle) -> str:
-    """Return the id of the record of something at a provider."""
+    """Return the id of the record of a resource."""
     return derived_id(region, f"{subject}/{handle.tenancy}/{handle.name}")
 
 
-def claimed(orphan: Orphan, claim: Claim, now: datetime) -> Orphan:
-    """Return a record that says what somebody is about to do."""
+def claimed(orphan: Orphan, claim: OrphanClaim, now: datetime) -> Orphan:
     return replace(orphan, spec=replace(orphan.spec, claim=claim, claimed_at=now.replace(microsecond=0)))
 
 
 def new_orphan(
-    region: str, subject: EventSubject, handle: Handle, why: Why, seen: datetime, *, reason: str = ""
+    region: str, subject: EventSubject, handle: Handle, cause: OrphanCause, now: datetime, *, reason: str = ""
 ) -> Orphan:
-    """Return the record of something that is nobody's."""
     return Orphan(
         metadata=Metadata(name=orphan_id(region, subject, handle), labels={regional.REGION: region}),
         spec=OrphanSpec(
@@ -97,8 +88,8 @@ def new_orphan(
             provider_name=handle.name,
             object_id=id_in(handle.name),
             object_uid=uid_in(handle.name),
-            first_seen=seen.replace(microsecond=0),
-            why=why,
+            first_seen=now.replace(microsecond=0),
+            why=cause,
             reason=reason,
         ),
     )
@@ -106,27 +97,26 @@ def new_orphan(
 
 ORPHAN = Kind(
     type=Orphan,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="orphans",
     indexes=(Index(name="object", values=lambda orphan: [orphan.spec.object_id] if orphan.spec.object_id else []),),
     columns={"Subject": ".spec.subject", "Provider name": ".spec.providerName", "Why": ".spec.why"},
 )
-"""Orphans, found by the label of their region, and by the object that they were made for."""
+"""Indexed by the label of the region, and by object."""
 
 
 class SightingDigestSpec(StoredStruct, frozen=True):
-    """What was last seen."""
+    """Digests of the last poll."""
 
     digests: str = ""
-    """In base64, one number for each part of the servers, made of their names and versions."""
+    """Base64 of one number for each part of the servers, computed from names and versions."""
 
 
 class SightingDigest(Resource, frozen=True):
-    """The servers of the region whose id is its name."""
+    """Digests of the servers of the region of the same id."""
 
     spec: SightingDigestSpec = SightingDigestSpec()
 
 
-SIGHTING_DIGEST = Kind(type=SightingDigest, group=OURS, version=VERSION, plural="sightingdigests")
-"""One for each region that the monitor has looked at."""
+SIGHTING_DIGEST = Kind(type=SightingDigest, group=REMUDA_GROUP, version=VERSION, plural="sightingdigests")

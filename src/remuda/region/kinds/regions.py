@@ -1,10 +1,6 @@
-"""What a region says about an OpenStack cloud: how to log in, and which of its resources are on offer.
+"""Regions as they are stored: the cloud of each, and which of its resources are offered.
 
-What a region says about a Kubernetes cluster that it stands for.
-
-Regions as they are stored: which cloud, and which of what it has is on offer.
-
-Quantities (memory, disk) are bytes. Passwords are either in a secret of a cluster, named here, or here and sealed.
+Memory and disk are bytes. Passwords are in a secret of a cluster, which is named here, or here and sealed.
 """
 
 from typing import Annotated, Literal
@@ -13,21 +9,21 @@ import msgspec
 
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import SHARED, VERSION, Cpu, Gpu, ProviderType
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, Cpu, Gpu, ProviderType
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 
 class SecretName(StoredStruct, frozen=True):
-    """Names a secret of the cluster that the objects are stored in."""
+    """Reference to a secret of the cluster that stores the objects."""
 
     namespace: str
     name: str
 
 
 class KubernetesNode(StoredStruct, frozen=True):
-    """A sort of node, which is a flavor if the cluster has one."""
+    """Type of node, which is offered as a flavor if the cluster has one."""
 
     id: str
     name: str
@@ -38,23 +34,23 @@ class KubernetesNode(StoredStruct, frozen=True):
 
 
 class RegionKubernetes(StoredStruct, frozen=True):
-    """How to reach the cluster, and what its nodes are."""
+    """Access to a Kubernetes cluster, and the types of its nodes."""
 
     kube_config_secret: SecretName | None = None
     kube_config: Secret | None = None
-    """The kubeconfig itself, where no cluster keeps secrets for us."""
+    """The kubeconfig, unless a secret has it."""
     nodes: Annotated[tuple[KubernetesNode, ...], keyed("id")] = ()
     domain_name: str = ""
 
 
-class Chosen(StoredStruct, frozen=True):
-    """What is on offer, by the cloud's ids."""
+class IdSelector(StoredStruct, frozen=True):
+    """Selection by ids of the cloud."""
 
     ids: tuple[str, ...] = ()
 
 
-class ServiceAccount(StoredStruct, frozen=True):
-    """The user that makes projects and users for others."""
+class ServiceAccountConfig(StoredStruct, frozen=True):
+    """Account that creates projects and users at an OpenStack cloud."""
 
     domain_id: str = msgspec.field(name="domainID")
     project_id: str = msgspec.field(name="projectID")
@@ -62,14 +58,14 @@ class ServiceAccount(StoredStruct, frozen=True):
     password: Secret
 
 
-class Roles(StoredStruct, frozen=True):
-    """Which roles the users that are made have; none means the usual ones."""
+class RolesConfig(StoredStruct, frozen=True):
+    """Roles of the users that are created; none means the default ones."""
 
     cluster_roles: tuple[str, ...] = ()
 
 
 class FlavorMetadata(StoredStruct, frozen=True):
-    """What the cloud does not tell, or tells wrongly, of a flavor."""
+    """Properties of a flavor that the cloud does not report, or reports wrongly."""
 
     id: str
     baremetal: bool = False
@@ -77,93 +73,93 @@ class FlavorMetadata(StoredStruct, frozen=True):
     memory: int | None = None
     gpu: Gpu | None = None
     pinned_only: bool = False
-    """It can only be had on a machine that is named."""
+    """Whether it is available on a named host only."""
 
 
-class Flavors(StoredStruct, frozen=True):
-    """Flavors: those chosen, or all that are public if none is."""
+class FlavorsConfig(StoredStruct, frozen=True):
+    """Offered flavors: the selected ones, or without a selector all public ones."""
 
-    selector: Chosen | None = None
+    selector: IdSelector | None = None
     metadata: tuple[FlavorMetadata, ...] = ()
 
 
 class PlacementPreflight(StoredStruct, frozen=True):
-    """Whether to ask first if the machine that is named can take a server."""
+    """Check that a named host can take a server before it is created."""
 
     enabled: bool = False
     required_traits: tuple[str, ...] = ()
 
 
-class Compute(StoredStruct, frozen=True):
-    """How servers are made."""
+class ComputeConfig(StoredStruct, frozen=True):
+    """Creation of servers."""
 
     server_group_policy: str = ""
     placement_preflight: PlacementPreflight | None = None
-    flavors: Flavors | None = None
+    flavors: FlavorsConfig | None = None
 
 
 class ImageSelector(StoredStruct, frozen=True):
-    """Which public images are believed."""
+    """Selection of public images."""
 
     signing_key: str = ""
-    """A public key, PEM in base64: only images that its other half signed."""
+    """Public key, PEM in base64, that must have signed an image."""
 
 
-class Images(StoredStruct, frozen=True):
-    """Which images are on offer."""
+class ImagesConfig(StoredStruct, frozen=True):
+    """Offered images."""
 
     selector: ImageSelector | None = None
 
 
 class TaggedSelector(StoredStruct, frozen=True):
-    """Chosen by id (any of them) and by tag (all of them)."""
+    """Selection by id (any of them) and by tag (all of them)."""
 
     ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 
 
-class ExternalNetworks(StoredStruct, frozen=True):
-    """Networks that public addresses come from; without a selector, all."""
+class ExternalNetworksConfig(StoredStruct, frozen=True):
+    """Offered external networks; without a selector, all."""
 
     selector: TaggedSelector | None = None
 
 
 class VlanSegment(StoredStruct, frozen=True):
-    """VLANs in a row, both ends included."""
+    """Range of VLANs, both ends included."""
 
     start_id: int
     end_id: int
 
 
-class Vlan(StoredStruct, frozen=True):
-    """The VLANs that are ours to give."""
+class VlanConfig(StoredStruct, frozen=True):
+    """VLANs that region allocates."""
 
     segments: tuple[VlanSegment, ...] = ()
 
 
-class ProviderNetworks(StoredStruct, frozen=True):
-    """Where networks become VLANs of a physical network."""
+class ProviderNetworksConfig(StoredStruct, frozen=True):
+    """Physical network on which networks are VLANs."""
 
     physical_network: str = ""
-    vlan: Vlan | None = None
+    vlan: VlanConfig | None = None
 
 
-class Networks(StoredStruct, frozen=True):
-    """How networks are made."""
+class NetworksConfig(StoredStruct, frozen=True):
+    """Creation of networks."""
 
-    external_networks: ExternalNetworks | None = None
-    provider_networks: ProviderNetworks | None = None
+    external_networks: ExternalNetworksConfig | None = None
+    provider_networks: ProviderNetworksConfig | None = None
 
 
 class VolumePerformance(StoredStruct, frozen=True):
-    """What a class of volumes can do at most."""
+    """Limits of a volume class."""
 
     max_iops: int | None = msgspec.field(default=None, name="maxIOPS")
     max_throughput: int | None = msgspec.field(default=None, name="maxThroughputMiBps")
 
 
 class VolumeClassMetadata(StoredStruct, frozen=True):
-    """What the cloud does not tell of a class of volumes."""
+    """Properties of a volume class that the cloud does not report."""
 
     id: str
     media: Literal["hdd", "ssd", "nvme"] | None = None
@@ -171,55 +167,55 @@ class VolumeClassMetadata(StoredStruct, frozen=True):
     encrypted: bool = False
 
 
-class VolumeClasses(StoredStruct, frozen=True):
-    """Classes of volumes: those chosen, and no others."""
+class VolumeClassesConfig(StoredStruct, frozen=True):
+    """Offered volume classes: the selected ones only."""
 
-    selector: Chosen | None = None
+    selector: IdSelector | None = None
     metadata: Annotated[tuple[VolumeClassMetadata, ...], keyed("id")] = ()
 
 
-class BlockStorage(StoredStruct, frozen=True):
-    """Which volumes there are."""
+class BlockStorageConfig(StoredStruct, frozen=True):
+    """Offered volumes."""
 
-    volume_classes: VolumeClasses | None = None
+    volume_classes: VolumeClassesConfig | None = None
 
 
 class RegionOpenstack(StoredStruct, frozen=True):
-    """How to reach the cloud, and what of it is on offer."""
+    """Access to an OpenStack cloud, and which of its resources are offered."""
 
     endpoint: str
-    """The address of its identity service."""
+    """URL of its identity service."""
     service_account_secret: SecretName | None = None
-    service_account: ServiceAccount | None = None
-    """The account itself, where no cluster keeps secrets for us."""
-    identity: Roles | None = None
-    compute: Compute | None = None
-    image: Images | None = None
-    network: Networks | None = None
-    block_storage: BlockStorage | None = None
+    service_account: ServiceAccountConfig | None = None
+    """The account, unless a secret has it."""
+    identity: RolesConfig | None = None
+    compute: ComputeConfig | None = None
+    image: ImagesConfig | None = None
+    network: NetworksConfig | None = None
+    block_storage: BlockStorageConfig | None = None
 
 
 class RegionOrganization(StoredStruct, frozen=True):
-    """An organization that may see a region."""
+    """Organization that a region is visible to."""
 
     id: str
 
 
 class RegionSecurity(StoredStruct, frozen=True):
-    """Who may see a region: only these, or everybody if there are none."""
+    """Organizations that a region is visible to; none means all."""
 
     organizations: tuple[RegionOrganization, ...] = ()
 
 
 class RegionSimulated(StoredStruct, frozen=True):
-    """Where in the simulated cloud a region is."""
+    """Region of a simulated cloud."""
 
     region: str
-    """What the cloud calls it."""
+    """Its name in the simulated cloud."""
 
 
 class RegionSpec(StoredStruct, frozen=True):
-    """What a region is. Of the three blocks, the one that is named by `provider` counts."""
+    """Desired state of a region. Of the three sections, the one that `provider` names is used."""
 
     provider: ProviderType
     security: RegionSecurity | None = None
@@ -230,16 +226,16 @@ class RegionSpec(StoredStruct, frozen=True):
 
     @property
     def organizations(self) -> frozenset[str]:
-        """Who may see it; nobody in particular means everybody."""
+        """Organizations that it is visible to; empty means all."""
         return frozenset(each.id for each in self.security.organizations) if self.security else frozenset()
 
 
 class RegionStatus(LifecycleStatus, frozen=True):
-    """What was last seen of a region's cloud."""
+    """Observed state of a region."""
 
 
 class Region(Resource, frozen=True):
-    """A part of a cloud, named by its id; a label says what people call it."""
+    """Part of a cloud. A label has its display name."""
 
     spec: RegionSpec
     status: RegionStatus = RegionStatus()
@@ -247,9 +243,8 @@ class Region(Resource, frozen=True):
 
 REGION = Kind(
     type=Region,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="regions",
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name", "Provider": ".spec.provider"},
 )
-"""Regions."""

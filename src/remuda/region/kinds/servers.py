@@ -1,11 +1,7 @@
-"""Servers as they are stored. A server belongs to its network, and keeps what it names: network, groups, authority.
+"""Servers as they are stored. A network owns its servers; a server references network, security groups and authority.
 
-What is wanted is in the spec, what the cloud has is in the status; the two are compared only where a wish of the user's
-is behind it. A server at the cloud that has become another one by itself is shown, and left alone.
-
-What a server is made of as it is stored: the parts of what is wanted of it, and of what is known.
-
-How a server stands, in the few words by which servers are counted.
+The spec is the desired state, and the status what the provider has. A server that changed at the provider without a
+request is reported as drifted, and not changed back.
 """
 
 from collections.abc import Iterator
@@ -18,45 +14,45 @@ from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.status import unsettled_index
-from remuda.region.kinds.common import SHARED, VERSION, ProviderType, Settling
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, PartStatus, ProviderType
 from remuda.resources.conventions import API_VERSION, IDENTITY, REGION, UNINDEXED, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 SshInjection = Literal["ca", "identityKeypair", "none"]
-"""Who can log in: whoever has a certificate, whoever has the identity's key, or nobody that we know of."""
+"""Login: with a certificate of the authority, with the key of the identity, or not by our means."""
 
 RebuildState = Literal["Initiated", "Rebuilding", "Succeeded", "Failed"]
-"""How far a rebuild is; it only goes forward."""
+"""Progress of a rebuild."""
 
 
 class ServerImage(StoredStruct, frozen=True):
-    """What a server starts from."""
+    """Image that a server boots."""
 
     id: str
 
 
 class ServerGroup(StoredStruct, frozen=True):
-    """A security group that a server is in."""
+    """Security group of a server."""
 
     id: str
 
 
 class ServerVolume(StoredStruct, frozen=True):
-    """A volume that a server wants; no API makes one yet."""
+    """Volume of a server; no API creates one yet."""
 
     id: str
 
 
 class AddressPair(StoredStruct, frozen=True):
-    """From where a server may send besides its own address."""
+    """Source address that a server may use besides its own."""
 
     cidr: str
     mac_address: str = ""
 
 
 class ServerNetwork(StoredStruct, frozen=True):
-    """A network that a server is on."""
+    """Network of a server."""
 
     id: str
     allowed_address_pairs: tuple[AddressPair, ...] = ()
@@ -69,39 +65,39 @@ class PublicIpAllocation(StoredStruct, frozen=True):
 
 
 class Adopted(StoredStruct, frozen=True):
-    """A server at the cloud whose object was lost: what names it there, and the address that it has.
+    """Server that was at the provider before its object, because the former object was lost.
 
-    The names at the cloud carry the uid of the object that was lost, and count its replacements.
+    Its names at the provider have the uid of the lost object and count its replacements.
     """
 
     uid: str
     address: str
     number: int = 0
-    """What its first replacement is counted from."""
+    """Number of its first replacement."""
 
 
 class Rebuild(StoredStruct, frozen=True):
-    """An image on its way onto a server."""
+    """Rebuild in progress."""
 
     target_image_id: str = msgspec.field(name="targetImageID")
     state: RebuildState
 
 
-class Replacement(StoredStruct, frozen=True):
-    """Which of the servers that were wanted in turn is being made, and which one was last there.
+class ReplacementStatus(StoredStruct, frozen=True):
+    """Numbers of replacements: the last that was started, and the last that was completed.
 
-    The counter is written before the cloud is asked, since it is in the name there: whoever comes back after a crash
-    looks for that server, and never for a third.
+    The number is in the name at the provider and is stored before the provider is called, so after a crash the
+    controller looks for that server and never creates a third.
     """
 
     counter: int = 0
     done: int = 0
     cleared: int = 0
-    """For which one the place is free: what stood there before is gone."""
+    """Replacement whose predecessors are gone from the provider."""
 
 
-class Stands(StoredStruct, frozen=True):
-    """What a server was before another was wanted in its place: who wants that again, in time, takes the wish back."""
+class LastAppliedSpec(StoredStruct, frozen=True):
+    """Spec that a server has while a replacement is pending; requesting it again in time cancels the replacement."""
 
     flavor_id: str = msgspec.field(name="flavorID")
     image_id: str = msgspec.field(name="imageID")
@@ -110,20 +106,20 @@ class Stands(StoredStruct, frozen=True):
 
 
 class ServerVolumeStatus(StoredStruct, frozen=True):
-    """How far a volume is."""
+    """Observed state of a volume."""
 
     id: str
-    provisioning_status: Settling
+    provisioning_status: PartStatus
     message: str
     device: str = ""
 
 
 DRIFTED = "Drifted"
-"""The condition that says whether a server is another at its provider than it was made."""
+"""Condition of a server that differs at its provider from what was created."""
 
 
-class Standing(NamedTuple):
-    """One of a few dozen: many servers stand alike."""
+class StatusSummary(NamedTuple):
+    """Summary by which servers are counted; it has a few dozen values."""
 
     region: str
     phase: str
@@ -133,132 +129,130 @@ class Standing(NamedTuple):
 
     @property
     def text(self) -> str:
-        """By which an index finds those that stand so."""
+        """Index value."""
         ran, drifted = "ran" if self.has_run else "", "drifted" if self.is_drifted else ""
         return f"{self.region}/{self.phase}/{ran}/{drifted}"
 
     @classmethod
-    def of_text(cls, text: str) -> "Standing":
-        """Return what such a text stands for."""
+    def of_text(cls, text: str) -> "StatusSummary":
         region, phase, ran, drifted = text.split("/")
         return cls(region, phase, bool(ran), bool(drifted))
 
 
 ADDRESSES_EXHAUSTED = "AddressesExhausted"
-"""Why a server is not made whose network has no free address."""
+"""Reason of a server whose network has no free address."""
 
 Phase = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
-"""Where in its life a server is, as far as the cloud has told."""
+"""Phase of a server as its provider reports it."""
 
 
 class ServerSpec(StoredStruct, frozen=True):
-    """What is wanted of a server."""
+    """Desired state of a server."""
 
     flavor_id: str = msgspec.field(name="flavorID")
-    """Only a replacement changes it."""
+    """Changed by a replacement only."""
     image: ServerImage
     networks: tuple[ServerNetwork, ...] = ()
-    """One, unless the first API made it."""
+    """One, except in servers of version 1 of the API."""
     security_groups: tuple[ServerGroup, ...] = ()
     public_ip_allocation: PublicIpAllocation | None = msgspec.field(default=None, name="publicIPAllocation")
     ssh_certificate_authority_id: str = msgspec.field(default="", name="sshCertificateAuthorityID")
     ssh_injection: SshInjection | None = None
     user_data: Secret | None = None
-    """In base64, as it was sent. Sealed, since it often holds passwords and tokens."""
+    """Base64 as it was sent. Sealed, since it often has passwords and tokens."""
     infrastructure_ref: str = ""
-    """The machine that it has to be on."""
+    """Host that it has to run on."""
     volumes: Annotated[tuple[ServerVolume, ...], keyed("id")] = ()
     provider: ProviderType | None = None
-    """Only servers of the first API have it."""
+    """Only in servers of version 1 of the API."""
     replacement: int = 0
-    """How often another server was wanted in its place."""
-    stands: Stands | None = None
-    """What stands while another is wanted in its place."""
+    """Number of replacements that were requested."""
+    stands: LastAppliedSpec | None = None
+    """Spec of the present server while a replacement is pending."""
     replacing_operation: str = ""
-    """The operation that wanted the last one: asked again, it wants no other."""
+    """Operation that requested the last replacement, so that a repeated request starts no other."""
     operation: str = ""
-    """The operation that made it."""
+    """Operation that created it."""
     adopted: Adopted | None = None
-    """Where it was there before this object was."""
+    """Set if it was at the provider before this object."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 
     @property
-    def wants_public_ip(self) -> bool:
-        """Whether it is to have a public address."""
+    def has_public_ip(self) -> bool:
+        """Whether a public address is requested."""
         return self.public_ip_allocation is not None and self.public_ip_allocation.enabled
 
 
 class ServerStatus(LifecycleStatus, frozen=True):
-    """What is known of a server."""
+    """Observed state of a server."""
 
     phase: Phase | None = None
     private_ip: str = msgspec.field(default="", name="privateIP")
     public_ip: str = msgspec.field(default="", name="publicIP")
     mac_address: str = ""
     scheduled_at: datetime | None = None
-    """When the cloud took it on."""
+    """Time at which the provider accepted it."""
     launched_at: datetime | None = None
-    """When it last came up."""
+    """Time of its last start."""
     provisioned_at: datetime | None = None
-    """When it first came up; written once."""
+    """Time of its first start; written once."""
     provider_create_failures: int = 0
     provider_create_retrying: bool = False
-    """What failed is being removed, before the next try."""
+    """Whether a failed server is being deleted before the next attempt."""
     rebuild: Rebuild | None = None
-    replacement: Replacement = Replacement()
+    replacement: ReplacementStatus = ReplacementStatus()
     provider_id: str = ""
-    """What the cloud calls it; empty until it was seen there."""
+    """Id at the provider; empty until it was observed there."""
     applied_image_id: str = ""
-    """The image that we last put on it: another one wanted is a rebuild."""
+    """Image that was last applied; if another one is desired, the server is rebuilt."""
     image_id: str = ""
-    """What the cloud says that it was made of. Another one than is wanted is shown, and nothing comes of it."""
+    """Image that the provider reports; a difference from the desired one is drift."""
     flavor_id: str = ""
-    """What the cloud says that it is, likewise."""
+    """Flavor that the provider reports, likewise."""
     remade: int = 0
-    """How often it was gone from the cloud without anybody here having asked for that, and was made again."""
+    """Number of times that it disappeared from the provider without a request and was created again."""
     volumes: Annotated[tuple[ServerVolumeStatus, ...], keyed("id")] = ()
 
 
 class Server(Resource, frozen=True):
-    """A server. Labels say of which region, identity and network."""
+    """Labels name its region, identity and network."""
 
     spec: ServerSpec
     status: ServerStatus = ServerStatus()
 
     @property
     def cloud_uid(self) -> str:
-        """The uid in its names at the cloud: its own, unless it was adopted."""
+        """Uid in its names at the provider: its own, unless it was adopted."""
         return self.uid if self.spec.adopted is None else self.spec.adopted.uid
 
     def cloud_number(self, replacement: int) -> int:
-        """Return what its names at the cloud count a replacement as: the same, unless it was adopted."""
+        """Return the number of a replacement in its names at the provider: the same, unless it was adopted."""
         return replacement if self.spec.adopted is None else self.spec.adopted.number + replacement
 
 
 def cloud_uid_of(resource: Resource) -> str:
-    """Return the uid in the names of what an object has at its cloud: its own, unless it is an adopted server."""
+    """Return the uid in the names of an object's resources at the provider."""
     return resource.cloud_uid if isinstance(resource, Server) else resource.uid
 
 
 def _images(server: Server) -> Iterator[str]:
-    """Yield the image that is wanted, and the one that it still runs from."""
+    """Yield the desired image and the one that the server still runs."""
     yield from {server.spec.image.id, *nonempty(server.status.image_id)}
 
 
 def drift_of(server: Server) -> str:
-    """Return how a server is known to be another at its provider than it was made; nothing, if it is not."""
+    """Return how a server differs at its provider from what was created; empty, if it does not."""
     found = find_condition(server.status.conditions, DRIFTED)
     return found.message if found is not None and found.status == "True" else ""
 
 
 def is_drifted(server: Server) -> bool:
-    """Tell whether a server is known to be another at its provider than it was made."""
     return bool(drift_of(server))
 
 
-def standing_of(server: Server) -> Standing:
-    return Standing(
+def status_summary(server: Server) -> StatusSummary:
+    return StatusSummary(
         region=server.metadata.labels.get(REGION, ""),
         phase=(server.status.phase or "Pending").lower(),
         has_run=server.status.provisioned_at is not None,
@@ -266,42 +260,42 @@ def standing_of(server: Server) -> Standing:
     )
 
 
-def _is_on_its_way(server: Server) -> bool:
-    """Tell whether its provider changes its power."""
+def _is_changing(server: Server) -> bool:
     return server.status.phase not in {"Running", "Stopped"}
 
 
 def _without_address(server: Server) -> Iterator[str]:
-    """Yield the network on which a server waits for a free address."""
+    """Yield the network of a server that waits for a free address."""
     available = find_condition(server.status.conditions, "Available")
     if available is not None and available.reason == ADDRESSES_EXHAUSTED:
         yield from (each.id for each in server.spec.networks)
 
 
-def awaited_place(server: Server) -> str:
-    """Return which sort of place a server takes: so many of a flavor are in a region."""
+def capacity_key(server: Server) -> str:
+    """Return the region and flavor whose capacity a server uses."""
     return f"{server.metadata.labels.get(REGION, '')}/{server.spec.flavor_id}"
 
 
-def _awaited_places(server: Server) -> Iterator[str]:
-    """Yield what is to be there for a server whose replacement has begun."""
-    turn = server.status.replacement or Replacement()
-    if turn.done < turn.counter:
-        yield awaited_place(server)
+def _awaited_capacity(server: Server) -> Iterator[str]:
+    """Yield the capacity that a started replacement waits for."""
+    replacement = server.status.replacement or ReplacementStatus()
+    if replacement.done < replacement.counter:
+        yield capacity_key(server)
 
 
 SERVER = Kind(
     type=Server,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="servers",
     references=(
-        Reference(target=f"networks.{SHARED}", names=lambda server: [each.id for each in server.spec.networks]),
+        Reference(target=f"networks.{UNIKORN_GROUP}", names=lambda server: [each.id for each in server.spec.networks]),
         Reference(
-            target=f"securitygroups.{SHARED}", names=lambda server: [each.id for each in server.spec.security_groups]
+            target=f"securitygroups.{UNIKORN_GROUP}",
+            names=lambda server: [each.id for each in server.spec.security_groups],
         ),
         Reference(
-            target=f"sshcertificateauthorities.{SHARED}",
+            target=f"sshcertificateauthorities.{UNIKORN_GROUP}",
             names=lambda server: nonempty(server.spec.ssh_certificate_authority_id),
         ),
     ),
@@ -309,10 +303,10 @@ SERVER = Kind(
         Index(name="operation", values=lambda server: nonempty(server.spec.operation)),
         Index(name="image", values=_images),
         Index(name="without address", values=_without_address),
-        Index(name="awaited place", values=_awaited_places),
+        Index(name="awaited place", values=_awaited_capacity),
         Index(name="group", values=lambda server: [each.id for each in server.spec.security_groups]),
-        Index(name="standing", values=lambda server: [standing_of(server).text]),
-        unsettled_index(_is_on_its_way),
+        Index(name="standing", values=lambda server: [status_summary(server).text]),
+        unsettled_index(_is_changing),
     ),
     unindexed=UNINDEXED | {API_VERSION, IDENTITY},
     columns={
@@ -322,6 +316,5 @@ SERVER = Kind(
         "Public IP": ".status.publicIP",
     },
 )
-"""Servers, found by their labels, by the operation that made them, by image, by security group and by how they stand;
-those that wait for an address by their network, those that wait for a place by flavor; and those that are unsettled,
-which cannot wait after a start."""
+"""Indexed by labels, operation, image, security group and status summary; by network if it waits for an address; by
+capacity if it waits for that; and if it is unsettled, since such servers are reconciled first after a start."""

@@ -1,6 +1,6 @@
-"""What makes load balancers true at a provider: an address of ours, then a balancer with that address.
+"""Controller of load balancers: it allocates an address, and creates the balancer with that address at the provider.
 
-It goes in the other order: the balancer, its address, what it cost.
+Deletion is in the reverse order: the balancer, its address, its quota.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
+from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.region.loadbalancers.sagas import charge_for
-from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
-from remuda.region.networks.rules import plan_of, tenancy_of, to_cloud
+from remuda.region.networks.ipam import allocate_address, allocate_specific_address, find_address, release_address
+from remuda.region.networks.rules import network_handle, plan_of, tenancy_of
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
@@ -37,35 +37,35 @@ from remuda.store.contract import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBalancerController:
-    """Keeps a load balancer at the provider for each load balancer."""
+    """Provisions and deprovisions a load balancer."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result | Outcome[LoadBalancer]:
-        """Bring a load balancer one step nearer to being as it is wanted."""
+        """Allocate the address, then create or update the load balancer at the provider."""
         network = await self.store.get(Network, network_of(balancer))
         if not is_provisioned(network):
-            return Blocked("DependencyNotReady", "its network is being made")
+            return Blocked("DependencyNotReady", "its network is being created")
         address = await self._address(balancer, network, run)
         if not isinstance(address, Address):
             return address
-        home = await self.store.get(Identity, identity_of(balancer))
-        return await self._converge(balancer, _wanted(balancer, home, network, address), run)
+        identity = await self.store.get(Identity, identity_of(balancer))
+        return await self._converge(balancer, _desired(balancer, identity, network, address), run)
 
     async def deprovision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result:
-        """Bring a load balancer one step nearer to being gone."""
-        home = await find(self.store, Identity, identity_of(balancer))
-        if home is not None and not is_abandoned(balancer):
-            cloud = await self.clouds.get(region_of(balancer))
+        """Remove the load balancer at the provider, then release its address."""
+        identity = await find(self.store, Identity, identity_of(balancer))
+        if identity is not None and not is_abandoned(balancer):
+            cloud = await self.providers.get(region_of(balancer))
             balancers = need(cloud.provider.load_balancers)
-            handle = _handle(balancer, home)
-            left = await until_gone(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
-            if left is not None:
+            handle = _handle(balancer, identity)
+            waiting = await delete_resource(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
+            if waiting is not None:
                 run.acted = True
-                return left
+                return waiting
         if not is_abandoned(balancer):
-            await give_address_back(self.store, balancer)
+            await release_address(self.store, balancer)
         return Done()
 
     async def _address(self, balancer: LoadBalancer, network: Network, run: ReconcileContext) -> Address | Result:
@@ -73,47 +73,47 @@ class LoadBalancerController:
         if found is not None:
             return found
         run.acted = True
-        asked = balancer.spec.requested_vip_address
-        if not asked:
-            taken = await take_address(self.store, network, balancer)
-            return taken or Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: remove something")
-        if IPv4Address(asked) not in plan_of(network).dhcp_pool:
-            return Failed(ADDRESS_TAKEN, f"its network reserves {asked} for others: make one that asks for another")
-        taken = await take_this_address(self.store, network, balancer, IPv4Address(asked))
-        return taken or Blocked(ADDRESS_TAKEN, f"something else on its network has {asked}: ask for another")
+        requested = balancer.spec.requested_vip_address
+        if not requested:
+            taken = await allocate_address(self.store, network, balancer)
+            return taken or Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: delete a server")
+        if IPv4Address(requested) not in plan_of(network).dhcp_pool:
+            return Failed(ADDRESS_TAKEN, f"its network reserves {requested}: choose another address")
+        taken = await allocate_specific_address(self.store, network, balancer, IPv4Address(requested))
+        return taken or Blocked(ADDRESS_TAKEN, f"another object on its network has {requested}: choose another address")
 
     async def _converge(
-        self, balancer: LoadBalancer, wanted: CloudBalancerSpec, run: ReconcileContext
+        self, balancer: LoadBalancer, desired: CloudBalancerSpec, run: ReconcileContext
     ) -> Result | Outcome[LoadBalancer]:
-        cloud = await self.clouds.get(region_of(balancer))
+        cloud = await self.providers.get(region_of(balancer))
         balancers = need(cloud.provider.load_balancers)
-        found = await balancers.find_balancer(wanted.handle)
-        if found is None or found.spec != wanted:
+        found = await balancers.find_balancer(desired.handle)
+        if found is None or found.spec != desired:
             run.acted = True
             try:
-                found = await balancers.converge_balancer(wanted)
+                found = await balancers.converge_balancer(desired)
             except NoCapacity:
                 return Failed("PublicAddressesExhausted", "the provider has no public address left")
             except AlreadyExists:
-                return Failed(ADDRESS_TAKEN, "the provider has given its address to something that is not ours")
-        seen = _seen(balancer, found)
+                return Failed(ADDRESS_TAKEN, "the provider has assigned its address to an unknown object")
+        observed = _observed(balancer, found)
         match found.state:
             case "active":
-                return Outcome(Done(), seen)
+                return Outcome(Done(), observed)
             case "failed":
-                return Outcome(Failed("Errored", "the provider says that it failed"), seen)
+                return Outcome(Failed("Errored", "the provider reports a failure"), observed)
             case _:
-                return Outcome(Requeue(cloud.wait_s, message="being made"), seen)
+                return Outcome(Requeue(cloud.wait_s, message="being created"), observed)
 
 
-def _handle(balancer: LoadBalancer, home: Identity) -> Handle:
-    return Handle(tenancy_of(home.metadata), balancer_name(balancer.name, balancer.uid))
+def _handle(balancer: LoadBalancer, identity: Identity) -> Handle:
+    return Handle(tenancy_of(identity.metadata), balancer_name(balancer.name, balancer.uid))
 
 
-def _wanted(balancer: LoadBalancer, home: Identity, network: Network, address: Address) -> CloudBalancerSpec:
+def _desired(balancer: LoadBalancer, identity: Identity, network: Network, address: Address) -> CloudBalancerSpec:
     return CloudBalancerSpec(
-        handle=_handle(balancer, home),
-        network=to_cloud(network, home).name,
+        handle=_handle(balancer, identity),
+        network=network_handle(network, identity).name,
         address=address.spec.ip,
         mac=address.spec.mac,
         is_public=balancer.spec.public_ip,
@@ -121,7 +121,7 @@ def _wanted(balancer: LoadBalancer, home: Identity, network: Network, address: A
     )
 
 
-def _listener(listener: Listener) -> CloudListener:
+def _listener(listener: BalancerListener) -> CloudListener:
     check = listener.pool.health_check
     return CloudListener(
         name=listener.name,
@@ -144,17 +144,21 @@ def _health_check(check: HealthCheck) -> CloudHealthCheck:
     )
 
 
-def _seen(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
+def _observed(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
     status = replace(balancer.status, vip_address=found.spec.address, public_ip=found.public_address)
     return replace(balancer, status=status)
 
 
-def driver(
-    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: ControllerSettings | None = None
+def controller(
+    ports: ReconcilePorts,
+    identity: IdentityPort,
+    providers: ProviderRegistry,
+    *,
+    settings: ControllerSettings | None = None,
 ) -> Controller:
-    """Return the controller of load balancers. Where an address is missing, it waits for one to be given back."""
+    """Return the controller of load balancers. One without an address waits until an address is released."""
     store = ports.store
-    balancers = LoadBalancerController(store=store, clouds=clouds)
+    balancers = LoadBalancerController(store=store, providers=providers)
     return lifecycle_controller(
         "loadbalancers",
         LoadBalancer,

@@ -1,4 +1,4 @@
-"""The rules of load balancers, as pure functions: what is stored of them, what they cost, how they read."""
+"""Rules of load balancers: stored objects, quota and responses."""
 
 from datetime import datetime
 from ipaddress import IPv4Network
@@ -11,12 +11,12 @@ from remuda.http.responses import etag_view
 from remuda.quota.ports import Amount, Charge, ProjectRef
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
+    BalancerListener,
     HealthCheck,
-    Listener,
     LoadBalancer,
     LoadBalancerSpec,
-    Member,
     Pool,
+    PoolMember,
 )
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.loadbalancers.schema import (
@@ -46,8 +46,8 @@ from remuda.resources.tags import own_tags, replaced_tags
 _IDLE_S = 60
 
 
-def charge_of(balancer: str, operation: str, payer: ProjectRef, *, is_public: bool, turn: int = 0) -> Charge:
-    """Return what a load balancer costs in a turn, which the operation that made it holds."""
+def charge_of(balancer: str, operation: str, payer: ProjectRef, *, is_public: bool, fencing_token: int = 0) -> Charge:
+    """Return the quota of a load balancer, allocated for the operation that created it."""
     public = (Amount("publicips", 1),) if is_public else ()
     return Charge(
         payer=payer,
@@ -55,68 +55,68 @@ def charge_of(balancer: str, operation: str, payer: ProjectRef, *, is_public: bo
         kind=LOAD_BALANCER.qualified,
         id=balancer,
         amounts=(Amount("loadbalancers", 1), *public),
-        fencing_token=turn,
+        fencing_token=fencing_token,
     )
 
 
 def new_balancer(
-    balancer: str, wanted: BalancerCreate, network: Network, by: Principal, *, operation: str
+    balancer: str, requested: BalancerCreate, network: Network, by: Principal, *, operation: str
 ) -> LoadBalancer:
-    """Return a load balancer as it is stored."""
-    check_tags(wanted.metadata.tags)
-    home = network.metadata.labels
-    where = {
-        label: home[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
+    """Return the object of a new load balancer."""
+    check_tags(requested.metadata.tags)
+    inherited = network.metadata.labels
+    scope = {
+        label: inherited[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
     } | {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
-    metadata = new_metadata(balancer, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,))
+    metadata = new_metadata(balancer, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
     return LoadBalancer(
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
         spec=LoadBalancerSpec(
-            listeners=tuple(map(_stored_listener, wanted.spec.listeners)),
-            requested_vip_address=wanted.spec.vip_address or "",
-            public_ip=bool(wanted.spec.public_ip),
+            listeners=tuple(map(_stored_listener, requested.spec.listeners)),
+            requested_vip_address=requested.spec.vip_address or "",
+            public_ip=bool(requested.spec.public_ip),
             operation=operation,
-            tags=own_tags(stored_tags(wanted.metadata), by),
+            tags=own_tags(stored_tags(requested.metadata), by),
         ),
     )
 
 
-def changed_balancer(balancer: LoadBalancer, wanted: BalancerUpdate, by: Principal, now: datetime) -> LoadBalancer:
-    """Return a load balancer with everything replaced that a client may change."""
-    check_tags(wanted.metadata.tags)
+def changed_balancer(balancer: LoadBalancer, requested: BalancerUpdate, by: Principal, now: datetime) -> LoadBalancer:
+    """Return a load balancer with its writable fields replaced."""
+    check_tags(requested.metadata.tags)
     spec = replace(
         balancer.spec,
-        listeners=tuple(map(_stored_listener, wanted.spec.listeners)),
-        public_ip=bool(wanted.spec.public_ip),
-        tags=replaced_tags(balancer.spec.tags, stored_tags(wanted.metadata), by),
+        listeners=tuple(map(_stored_listener, requested.spec.listeners)),
+        public_ip=bool(requested.spec.public_ip),
+        tags=replaced_tags(balancer.spec.tags, stored_tags(requested.metadata), by),
     )
-    metadata = changed_metadata(balancer.metadata, wanted.metadata, by.subject, now)
+    metadata = changed_metadata(balancer.metadata, requested.metadata, by.subject, now)
     return replace(balancer, metadata=metadata, spec=spec)
 
 
-def _stored_listener(wanted: ListenerWire) -> Listener:
-    idle = wanted.idle_timeout_seconds
-    return Listener(
-        name=wanted.name,
-        protocol=wanted.protocol,
-        port=wanted.port,
-        pool=_stored_pool(wanted.pool),
-        allowed_cidrs=tuple(str(IPv4Network(prefix, strict=False)) for prefix in wanted.allowed_cidrs),
-        idle_timeout_seconds=_IDLE_S if idle is None and wanted.protocol == "tcp" else idle,
+def _stored_listener(requested: ListenerWire) -> BalancerListener:
+    idle = requested.idle_timeout_seconds
+    return BalancerListener(
+        name=requested.name,
+        protocol=requested.protocol,
+        port=requested.port,
+        pool=_stored_pool(requested.pool),
+        allowed_cidrs=tuple(str(IPv4Network(prefix, strict=False)) for prefix in requested.allowed_cidrs),
+        idle_timeout_seconds=_IDLE_S if idle is None and requested.protocol == "tcp" else idle,
     )
 
 
-def _stored_pool(wanted: PoolWire) -> Pool:
-    check = wanted.health_check
+def _stored_pool(requested: PoolWire) -> Pool:
+    check = requested.health_check
     return Pool(
-        members=tuple(Member(address=each.address, port=each.port) for each in wanted.members),
-        proxy_protocol_v2=bool(wanted.proxy_protocol_v2),
+        members=tuple(PoolMember(address=each.address, port=each.port) for each in requested.members),
+        proxy_protocol_v2=bool(requested.proxy_protocol_v2),
         health_check=None if check is None else HealthCheck(**msgspec.structs.asdict(check)),
     )
 
 
 def writable_balancer(balancer: LoadBalancer) -> BalancerUpdate:
-    """Return what a client may change of a load balancer, as it is now."""
+    """Return the writable fields of a load balancer."""
     spec = balancer.spec
     return BalancerUpdate(
         metadata=writable_metadata(balancer.metadata, spec.tags),
@@ -124,7 +124,7 @@ def writable_balancer(balancer: LoadBalancer) -> BalancerUpdate:
     )
 
 
-def _read_listener(listener: Listener) -> ListenerWire:
+def _read_listener(listener: BalancerListener) -> ListenerWire:
     pool, check = listener.pool, listener.pool.health_check
     return ListenerWire(
         name=listener.name,
@@ -141,7 +141,7 @@ def _read_listener(listener: Listener) -> ListenerWire:
 
 
 def read_balancer(balancer: LoadBalancer) -> BalancerRead:
-    """Return a load balancer as clients read it."""
+    """Return a load balancer as the response shows it."""
     return BalancerRead(
         metadata=read_project_metadata(balancer.metadata, balancer.spec.tags, balancer.status.conditions),
         spec=writable_balancer(balancer).spec,
@@ -155,4 +155,4 @@ def read_balancer(balancer: LoadBalancer) -> BalancerRead:
 
 
 BALANCER_VIEW = etag_view(read_balancer, writable_balancer)
-"""A load balancer as JSON, with its tag."""
+"""A load balancer as JSON, with its ETag."""

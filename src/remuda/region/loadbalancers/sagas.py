@@ -1,4 +1,4 @@
-"""What takes more than one effect: to make a load balancer, and to change what one costs."""
+"""Sagas that create a load balancer, and that update one together with its quota."""
 
 import msgspec
 
@@ -15,13 +15,13 @@ from remuda.region.loadbalancers.schema import BalancerCreate, BalancerUpdate
 
 
 class NewBalancer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to make a load balancer."""
+    """The input: a load balancer to create."""
 
     balancer: str
-    """Its id."""
+    """The id of the load balancer."""
     wanted: BalancerCreate
     by: Requester
-    """Who pays is told in it."""
+    """The requester, with the payer."""
 
 
 def _charge(work: Work[NewBalancer], payer: ProjectRef) -> Charge:
@@ -48,14 +48,13 @@ CREATE_BALANCER = create_saga(
 
 
 class ChangedBalancer(QuotaUpdate[LoadBalancerSpec, BalancerUpdate], frozen=True, kw_only=True):
-    """What is needed to change a load balancer that is to have a public address, or is to have none any more."""
+    """The input: an update that adds or removes the public address of a load balancer."""
 
 
 def charge_for(balancer: LoadBalancer) -> Charge:
-    """Return what a stored load balancer costs."""
-    is_public = balancer.spec.public_ip
-    payer, turn = payer_of(balancer), fencing_token(balancer)
-    return rules.charge_of(balancer.name, balancer.spec.operation, payer, is_public=is_public, turn=turn)
+    """Return the quota of a stored load balancer."""
+    spec, payer, token = balancer.spec, payer_of(balancer), fencing_token(balancer)
+    return rules.charge_of(balancer.name, spec.operation, payer, is_public=spec.public_ip, fencing_token=token)
 
 
 def _changed(balancer: LoadBalancer, change: ChangedBalancer) -> LoadBalancer:
@@ -65,6 +64,6 @@ def _changed(balancer: LoadBalancer, change: ChangedBalancer) -> LoadBalancer:
 UPDATE_BALANCER = update_saga(
     "loadbalancer.update", LOAD_BALANCER, ChangedBalancer, changed=_changed, charge=charge_for
 )
-"""Gives a load balancer a public address, or takes it away, with whatever else is changed by the same request."""
+"""Updates a load balancer whose public address is added or removed."""
 
 SAGAS = (CREATE_BALANCER, UPDATE_BALANCER)

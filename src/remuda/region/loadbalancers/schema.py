@@ -1,4 +1,4 @@
-"""What clients send and read of load balancers."""
+"""Schema of load balancers."""
 
 from typing import Annotated, Literal
 
@@ -22,7 +22,7 @@ _Prefix = Annotated[
 
 
 class HealthCheckWire(Wire, frozen=True, omit_defaults=False):
-    """How it is found out whether a member is well."""
+    """The health check of the members of a pool."""
 
     interval_seconds: _Seconds = 10
     timeout_seconds: Annotated[_Seconds, msgspec.Meta(description="Less than the interval.")] = 5
@@ -31,71 +31,71 @@ class HealthCheckWire(Wire, frozen=True, omit_defaults=False):
 
 
 class MemberWire(Wire, frozen=True):
-    """Somebody who answers."""
+    """A backend of a pool."""
 
     address: Annotated[str, msgspec.Meta(description="IPv4 address.")]
     port: _Port
 
 
 class PoolWire(Wire, frozen=True):
-    """Those who answer on a listener's behalf."""
+    """The backends of a listener."""
 
     members: Annotated[tuple[MemberWire, ...], msgspec.Meta(max_length=256)]
     proxy_protocol_v2: Annotated[
-        bool | None, msgspec.Meta(description="Tell members who is connected; for TCP alone.")
+        bool | None, msgspec.Meta(description="Send the address of the client to the members; only for TCP.")
     ] = msgspec.field(default=None, name="proxyProtocolV2")
     health_check: HealthCheckWire | None = None
 
 
 class ListenerWire(Wire, frozen=True):
-    """Where a load balancer can be reached. Its name tells it from the others, and its protocol and port stay."""
+    """A listener, identified by its name. Its protocol and port cannot be changed."""
 
     name: Annotated[str, msgspec.Meta(max_length=63, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", examples=["web"])]
     protocol: Literal["tcp", "udp"]
     port: _Port
     pool: PoolWire
     allowed_cidrs: Annotated[
-        tuple[_Prefix, ...], msgspec.Meta(max_length=256, description="From where; none means anywhere.")
+        tuple[_Prefix, ...], msgspec.Meta(max_length=256, description="Allowed clients; by default any.")
     ] = ()
     idle_timeout_seconds: (
-        Annotated[int, msgspec.Meta(ge=1, le=86400, description="For TCP alone, where it is 60 unless given.")] | None
+        Annotated[int, msgspec.Meta(ge=1, le=86400, description="Only for TCP; by default 60.")] | None
     ) = None
 
 
 class BalancerSpecWire(Wire, frozen=True, kw_only=True):
-    """What can be changed of a load balancer."""
+    """The writable spec of a load balancer."""
 
-    public_ip: Annotated[bool | None, msgspec.Meta(description="It has a public address.")] = msgspec.field(
+    public_ip: Annotated[bool | None, msgspec.Meta(description="Whether it has a public address.")] = msgspec.field(
         default=None, name="publicIP"
     )
     listeners: Annotated[tuple[ListenerWire, ...], msgspec.Meta(min_length=1, max_length=64)]
 
 
 class BalancerCreateSpec(BalancerSpecWire, frozen=True, kw_only=True):
-    """What a new load balancer is to be."""
+    """The spec of a new load balancer."""
 
     network_id: Id
     vip_address: Annotated[
-        str | None, msgspec.Meta(description="The IPv4 address that it asks for; left out, it gets a free one.")
+        str | None, msgspec.Meta(description="The requested IPv4 address; by default a free one.")
     ] = None
 
 
 class BalancerCreate(Wire, frozen=True):
-    """A load balancer as it is asked for."""
+    """The request to create a load balancer."""
 
     metadata: MetadataWrite
     spec: BalancerCreateSpec
 
 
 class BalancerUpdate(Wire, frozen=True):
-    """A load balancer as it is to be from now on."""
+    """The request to update a load balancer."""
 
     metadata: MetadataWrite
     spec: BalancerSpecWire
 
 
 class BalancerStatusRead(Wire, frozen=True):
-    """What is known of a load balancer."""
+    """The status of a load balancer."""
 
     region_id: str
     network_id: str
@@ -112,6 +112,6 @@ class BalancerRead(Wire, frozen=True):
 
 
 class BalancerPath(Parameters, frozen=True, rename={"balancer": "loadBalancerID"}):
-    """A load balancer."""
+    """The path of a load balancer."""
 
     balancer: Id

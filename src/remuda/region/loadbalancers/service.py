@@ -11,14 +11,14 @@ from remuda.operations.service import Operations
 from remuda.quota.lock import require_unlocked
 from remuda.quota.reservation import payer_for
 from remuda.quota.sagas import run_update
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.kinds.loadbalancers import LOAD_BALANCER, Listener, LoadBalancer
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.kinds.loadbalancers import LOAD_BALANCER, BalancerListener, LoadBalancer
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import rules
 from remuda.region.loadbalancers.sagas import CREATE_BALANCER, UPDATE_BALANCER, NewBalancer
 from remuda.region.loadbalancers.schema import BalancerCreate, BalancerRead, BalancerUpdate, ListenerWire
-from remuda.region.networks.address_plan import read_vip
+from remuda.region.networks.address_plan import parse_vip
 from remuda.region.networks.rules import plan_of
 from remuda.region.networks.service import Networks
 from remuda.resources.conventions import network_of, organization_of, region_of
@@ -30,19 +30,19 @@ from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
 
 
-async def refuse_held(store: Store, network: Network, ip: IPv4Address, *, but_for: str) -> None:
-    """Raise Invalid for an address that another object holds, unless that object is being deleted.
+async def reject_held_address(store: Store, network: Network, ip: IPv4Address, *, holder: str) -> None:
+    """Raise Invalid for an address that an object other than `holder` has, unless that one is being deleted.
 
     This check is for the caller's information only: the first write of an address decides which object gets it.
     """
-    held = await find(store, Address, address_name(network.name, ip))
-    if held is None or held.spec.holder == but_for:
+    address = await find(store, Address, address_name(network.name, ip))
+    if address is None or address.spec.holder == holder:
         return
     for kind in (LoadBalancer, Server):
-        if await exists(store, kind, held.spec.holder, marked=False):
+        if await exists(store, kind, address.spec.holder, include_deleting=False):
             raise Invalid(
                 "spec.vipAddress",
-                "is the address of something else on the network",
+                "is the address of another object on the network",
                 remedy="choose another, or leave it out to get a free one",
             )
 
@@ -66,7 +66,7 @@ def check_same_listeners(balancer: LoadBalancer, listeners: Sequence[ListenerWir
             _check_same(before[listener.name], listener)
 
 
-def _check_same(before: Listener, listener: ListenerWire) -> None:
+def _check_same(before: BalancerListener, listener: ListenerWire) -> None:
     if listener.protocol != before.protocol:
         raise Invalid("spec.listeners", "listener protocol cannot be changed for an existing listener name")
     if listener.port != before.port:
@@ -98,12 +98,12 @@ def _check_members(listener: ListenerWire) -> None:
     )
 
 
-def _check_unique(values: Iterable[Hashable], otherwise: str) -> None:
-    seen = set()
+def _check_unique(values: Iterable[Hashable], message: str) -> None:
+    found = set()
     for value in values:
-        if value in seen:
-            raise Invalid("spec.listeners", otherwise)
-        seen.add(value)
+        if value in found:
+            raise Invalid("spec.listeners", message)
+        found.add(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
     kind, endpoint, view, noun = LOAD_BALANCER, "region:loadbalancers:v2", rules.BALANCER_VIEW, "load balancer"
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     networks: Networks
     operations: Operations
 
@@ -121,10 +121,10 @@ class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
         """Create a load balancer if the quota of its project allows it."""
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
-        need((await self.clouds.get(region_of(network))).provider.load_balancers)
+        need((await self.providers.get(region_of(network))).provider.load_balancers)
         if body.spec.vip_address is not None:
-            asked = read_vip(body.spec.vip_address, plan_of(network))
-            await refuse_held(self.store, network, asked, but_for=context.operation)
+            requested = parse_vip(body.spec.vip_address, plan_of(network))
+            await reject_held_address(self.store, network, requested, holder=context.operation)
         check_listeners(body.spec.listeners)
         check_tags(body.metadata.tags)
         own_tags(stored_tags(body.metadata), context.principal)

@@ -1,16 +1,6 @@
-"""What a provider can have of ours, one sort after the other, all in the same few words.
+"""Inventory of a provider: the resources that it has for us, by type, and the objects that they belong to.
 
-What stands on something else comes before it: whoever removes in this order is never in the way of himself.
-
-Whether a port is as its server wants it, as far as the two alone tell: a call that came late may have put it back.
-
-No poll tells of that, for a port has no version. The search for orphans reads all ports and whose they are anyway, so
-it is noticed there.
-
-Whose something at a provider is: its name tells for which object, and which incarnation of it, it was made.
-
-If that object is not there, our own timeline tells what became of it, as far back as it goes. What it does not know of
-is not taken for deleted: the store may be another one, or may have lost something.
+Types are in deletion order: a type comes before those that its resources use.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -23,109 +13,112 @@ from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.networks import CloudTenancies
 from remuda.providers.contract.provider import EventSubject, Provider
 from remuda.providers.contract.servers import CloudPort
-from remuda.region.kinds.common import ABANDONMENT, is_abandoned
+from remuda.region.kinds.common import ABANDONED_EVENT, is_abandoned
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.kinds.orphans import Why
+from remuda.region.kinds.orphans import OrphanCause
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server, cloud_uid_of
-from remuda.region.servers.provider_spec import number_in, numbers_of
+from remuda.region.servers.provider_spec import replacement_number, replacement_numbers
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 from remuda.store.objects import Resource
 
 
-def is_as_wanted(port: CloudPort, server: Server) -> bool:
-    """Tell whether a port has the groups, the sources and the sort of address that its server is to have."""
-    spec, there = server.spec, port.spec
+def is_as_desired(port: CloudPort, server: Server) -> bool:
+    """Tell whether a port has the security groups, sources and public address that its server requests.
+
+    A late call may have reverted it, and no poll finds that, since a port has no version.
+    """
+    spec, actual = server.spec, port.spec
     sources = {pair.cidr for each in spec.networks for pair in each.allowed_address_pairs}
     return (
-        there.is_public == spec.wants_public_ip
-        and {*map(id_in, there.groups)} == {group.id for group in spec.security_groups}
-        and {*there.sources} == sources
+        actual.is_public == spec.has_public_ip
+        and {*map(id_in, actual.groups)} == {group.id for group in spec.security_groups}
+        and {*actual.sources} == sources
     )
 
 
 SUBJECTS: tuple[EventSubject, ...] = ("server", "port", "balancer", "storage", "group", "network", "tenancy")
-"""The sorts that are looked at."""
+"""Types of resources that are scanned."""
 
-ThingT = TypeVar("ThingT")
+FoundT = TypeVar("FoundT")
 
 
-def _always(_thing: object, _owner: Resource) -> bool:
+def _always(_found: object, _owner: Resource) -> bool:
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
-    """One sort of thing."""
+class Inventory:
+    """Resources of one type at a provider."""
 
     subject: EventSubject
     kind: type[Resource]
-    """The kind of the objects that such things are made for."""
-    parts: Callable[[], AsyncGenerator[Sequence[tuple[Handle, Any]], None]]
-    """Returns all of them, in parts."""
+    """Kind of the objects that they belong to."""
+    pages: Callable[[], AsyncGenerator[Sequence[tuple[Handle, Any]], None]]
+    """Lists all of them."""
     find: Callable[[Handle], Awaitable[object | None]]
     remove: Callable[[Handle], Awaitable[None]]
-    is_as_wanted: Callable[[Any, Any], bool] = _always
-    """Tells whether one is as its object wants it, where nobody else would notice."""
+    is_as_desired: Callable[[Any, Any], bool] = _always
+    """Tells whether one is as its object requests, for a type that is compared nowhere else."""
 
 
-def holdings_of(provider: Provider) -> Iterator[Holding]:
-    """Yield what a provider can have, as far as it has it."""
+def inventories_of(provider: Provider) -> Iterator[Inventory]:
+    """Yield the inventories of the types that a provider supports."""
     if (servers := provider.servers) is not None:
-        yield Holding(
+        yield Inventory(
             subject="server",
             kind=Server,
-            parts=lambda: _with_handles(servers.sightings(), lambda each: each.handle),
+            pages=lambda: _with_handles(servers.sightings(), lambda each: each.handle),
             find=servers.find_server,
             remove=servers.remove_server,
         )
     if (ports := provider.ports) is not None:
-        yield Holding(
+        yield Inventory(
             subject="port",
             kind=Server,
-            parts=lambda: _with_handles(ports.ports(), lambda each: each.spec.handle),
+            pages=lambda: _with_handles(ports.ports(), lambda each: each.spec.handle),
             find=ports.find_port,
             remove=ports.remove_port,
-            is_as_wanted=is_as_wanted,
+            is_as_desired=is_as_desired,
         )
     if (balancers := provider.load_balancers) is not None:
-        yield Holding(
+        yield Inventory(
             subject="balancer",
             kind=LoadBalancer,
-            parts=lambda: _with_handles(balancers.balancers(), lambda each: each.spec.handle),
+            pages=lambda: _with_handles(balancers.balancers(), lambda each: each.spec.handle),
             find=balancers.find_balancer,
             remove=balancers.remove_balancer,
         )
     if (storages := provider.file_storages) is not None:
-        yield Holding(
+        yield Inventory(
             subject="storage",
             kind=FileStorage,
-            parts=lambda: _with_handles(storages.storages(), lambda each: each.spec.handle),
+            pages=lambda: _with_handles(storages.storages(), lambda each: each.spec.handle),
             find=storages.find_storage,
             remove=storages.remove_storage,
         )
-    yield from _places(provider)
+    yield from _containers(provider)
 
 
-def _places(provider: Provider) -> Iterator[Holding]:
-    """Yield what other things stand on."""
+def _containers(provider: Provider) -> Iterator[Inventory]:
+    """Yield the inventories of the types that other resources use."""
     if (groups := provider.security_groups) is not None:
-        yield Holding(
+        yield Inventory(
             subject="group",
             kind=SecurityGroup,
-            parts=lambda: _with_handles(groups.groups(), lambda each: each.handle),
+            pages=lambda: _with_handles(groups.groups(), lambda each: each.handle),
             find=groups.find_group,
             remove=groups.remove_group,
         )
     if (networks := provider.networks) is not None:
-        yield Holding(
+        yield Inventory(
             subject="network",
             kind=Network,
-            parts=lambda: _with_handles(networks.networks(), lambda each: each.spec.handle),
+            pages=lambda: _with_handles(networks.networks(), lambda each: each.spec.handle),
             find=networks.find_network,
             remove=networks.remove_network,
         )
@@ -133,85 +126,89 @@ def _places(provider: Provider) -> Iterator[Holding]:
         yield _tenancies(provider.tenancies)
 
 
-def find_holding(provider: Provider, subject: EventSubject) -> Holding | None:
-    """Return one sort of thing, or None if the provider has no such."""
-    return next((each for each in holdings_of(provider) if each.subject == subject), None)
+def find_inventory(provider: Provider, subject: EventSubject) -> Inventory | None:
+    """Return the inventory of a type, or None if the provider does not support the type."""
+    return next((each for each in inventories_of(provider) if each.subject == subject), None)
 
 
-def _tenancies(tenancies: CloudTenancies) -> Holding:
-    return Holding(
+def _tenancies(tenancies: CloudTenancies) -> Inventory:
+    return Inventory(
         subject="tenancy",
         kind=Identity,
-        parts=lambda: _with_handles(tenancies.tenancies(), lambda each: Handle("", each.name)),
+        pages=lambda: _with_handles(tenancies.tenancies(), lambda each: Handle("", each.name)),
         find=lambda handle: tenancies.find_tenancy(handle.name),
         remove=lambda handle: tenancies.remove_tenancy(handle.name),
     )
 
 
 async def _with_handles(
-    parts: AsyncIterator[Sequence[ThingT]], handle_of: Callable[[ThingT], Handle]
-) -> AsyncGenerator[Sequence[tuple[Handle, ThingT]], None]:
+    pages: AsyncIterator[Sequence[FoundT]], handle_of: Callable[[FoundT], Handle]
+) -> AsyncGenerator[Sequence[tuple[Handle, FoundT]], None]:
     try:
-        async for part in parts:
-            yield [(handle_of(thing), thing) for thing in part]
+        async for page in pages:
+            yield [(handle_of(found), found) for found in page]
     finally:
-        if isinstance(parts, AsyncGenerator):
-            await parts.aclose()
+        if isinstance(pages, AsyncGenerator):
+            await pages.aclose()
 
 
 _PAGE = 100
-_MOST_PAGES = 20
-_LET_GO = "FinalizerRemoved"
+_MAX_PAGES = 20
+_FINALIZER_REMOVED = "FinalizerRemoved"
 
 
-class _Said(msgspec.Struct, frozen=True):
-    """What of a timeline's entry matters here."""
+class _TimelineEvent(msgspec.Struct, frozen=True):
+    """Fields of a timeline event that tell what became of an object."""
 
     event: str = ""
     uid: str = ""
 
 
-_said = msgspec.json.Decoder(_Said)
+_decoder = msgspec.json.Decoder(_TimelineEvent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
-    """Knows whose things are."""
+    """Objects that resources at providers belong to.
+
+    The name of a resource has the id and the uid of its object. If that object does not exist, the timeline tells why,
+    as far back as it goes. An object that it does not have is not taken for deleted: the store may have lost it.
+    """
 
     store: Store
     log: Log
 
-    async def why_orphaned(self, holding: Holding, handle: Handle) -> Why | None:
-        """Return why something is nobody's, or None if an object stands for it."""
-        found = await self.owner_of(holding, handle)
+    async def orphan_cause(self, inventory: Inventory, handle: Handle) -> OrphanCause | None:
+        """Return why a resource belongs to no object, or None if it belongs to one."""
+        found = await self.owner_of(inventory, handle)
         return None if isinstance(found, Resource) else found
 
-    async def owner_of(self, holding: Holding, handle: Handle) -> Resource | Why:
-        """Return the object that something stands for, or why there is none."""
+    async def owner_of(self, inventory: Inventory, handle: Handle) -> Resource | OrphanCause:
+        """Return the object of a resource, or why there is none."""
         name, uid = id_in(handle.name), uid_in(handle.name)
-        owner = await find(self.store, holding.kind, name) if name else None
+        owner = await find(self.store, inventory.kind, name) if name else None
         if owner is None or cloud_uid_of(owner) != uid or is_abandoned(owner):
-            return await self._history(holding, name, uid)
-        if holding.subject == "server" and isinstance(owner, Server):
-            return owner if number_in(handle.name) in numbers_of(owner) else "Superseded"
+            return await self._history(inventory, name, uid)
+        if inventory.subject == "server" and isinstance(owner, Server):
+            return owner if replacement_number(handle.name) in replacement_numbers(owner) else "Superseded"
         return owner
 
-    async def _history(self, holding: Holding, name: str, uid: str) -> Why:
+    async def _history(self, inventory: Inventory, name: str, uid: str) -> OrphanCause:
         if not uid:
             return "ObjectUnknown"
-        subject = subject_of(self.store.registry.of(holding.kind).qualified, name)
-        was_let_go, before = False, None
-        for _ in range(_MOST_PAGES):
+        subject = subject_of(self.store.registry.of(inventory.kind).qualified, name)
+        was_deleted, before = False, None
+        for _ in range(_MAX_PAGES):
             page = await self.log.read_back("timeline", subject, before=before, limit=_PAGE)
             events = _events_of(page.entries, uid)
-            if ABANDONMENT in events:
+            if ABANDONED_EVENT in events:
                 return "ObjectAbandoned"
-            was_let_go, before = was_let_go or _LET_GO in events, page.next
+            was_deleted, before = was_deleted or _FINALIZER_REMOVED in events, page.next
             if before is None:
                 break
-        return "ObjectLetGo" if was_let_go else "ObjectUnknown"
+        return "ObjectLetGo" if was_deleted else "ObjectUnknown"
 
 
 def _events_of(entries: Sequence[Entry], uid: str) -> set[str]:
-    said = [_said.decode(entry.data) for entry in entries]
-    return {each.event for each in said if each.uid == uid}
+    events = [_decoder.decode(entry.data) for entry in entries]
+    return {each.event for each in events if each.uid == uid}

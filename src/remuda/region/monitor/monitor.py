@@ -1,8 +1,6 @@
-"""The monitor: looks at every region now and then, in the process that leads.
+"""Monitor of all regions, which runs in the leading process.
 
-Each region has its own polls and searches, so that one whose provider does not answer holds up no other.
-
-What an operator may set about the monitor.
+Each region has its own tasks, so a provider that does not respond delays no other region.
 """
 
 import asyncio
@@ -15,150 +13,150 @@ from remuda.kernel.errors import Unavailable
 from remuda.reconcile.leader import Pace, every, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.inventory import Owners
-from remuda.region.monitor.metrics import Census, MonitorMetrics, Supplies
-from remuda.region.monitor.orphans import OrphanSearch, orphan_breaker
-from remuda.region.monitor.poller import Memory, Poll, PollPorts
+from remuda.region.monitor.metrics import CapacityMetrics, MonitorMetrics, ServerCounts
+from remuda.region.monitor.orphans import OrphanSearch, orphan_guard
+from remuda.region.monitor.poller import DigestStore, Poller, PollerPorts
 from remuda.region.ports import RegionPorts
-from remuda.region.servers.status import Looking
+from remuda.region.servers.status import ServerObserver
 from remuda.resources.conventions import REGION
 from remuda.store.logs import Log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorSettings:
-    """How often, and how fast at most: a look at 100,000 servers is spread over hours."""
+    """Interval and rates: a comparison of 100,000 servers is spread over hours."""
 
-    every: timedelta = timedelta(minutes=5)
-    """From the end of a look to the beginning of the next."""
-    first_looks_per_s: float = 3.0
-    """How many servers are looked at each second of which nothing is remembered."""
-    judged_per_s: float = 10.0
-    """How many things at a provider are held against our objects each second."""
+    interval: timedelta = timedelta(minutes=5)
+    """Time from the end of one run to the start of the next."""
+    initial_polls_per_s: float = 3.0
+    """Polls of servers whose last observed version is not known."""
+    checks_per_s: float = 10.0
+    """Comparisons of provider resources with objects."""
     low_share: float = 0.1
-    """A network of whose addresses a smaller share is free runs low."""
+    """Share of free addresses below which a network is reported as low."""
 
 
-def monitor_of(ports: RegionPorts, clouds: Clouds, wake: Callable[[str], None]) -> "Monitor":
-    """Return the monitor of the region service; `wake` is that of the controller of servers."""
-    told = ports.settings
+def new_monitor(ports: RegionPorts, providers: ProviderRegistry, enqueue: Callable[[str], None]) -> "Monitor":
+    """Return the monitor of the region service; `enqueue` is that of the server controller."""
+    configured = ports.settings
     settings = MonitorSettings(
-        every=told.poll_idle,
-        first_looks_per_s=told.first_looks_per_s,
-        judged_per_s=told.judged_per_s,
-        low_share=told.addresses_low_percent / 100,
+        interval=configured.poll_idle,
+        initial_polls_per_s=configured.first_looks_per_s,
+        checks_per_s=configured.judged_per_s,
+        low_share=configured.addresses_low_percent / 100,
     )
     metrics = MonitorMetrics(ports.metrics)
-    return Monitor(ports.reconcile_ports, ports.log, clouds, wake, metrics=metrics, settings=settings)
+    return Monitor(ports.reconcile_ports, ports.log, providers, enqueue, metrics=metrics, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
-    """What looks at one region."""
+class RegionTasks:
+    """Tasks of one region."""
 
-    poll: Poll
+    poller: Poller
     orphans: OrphanSearch
-    supplies: Supplies
+    capacity: CapacityMetrics
 
 
 class Monitor:
-    """Looks at everything. Have `keep` done as a duty."""
+    """Comparison of stored state with the state at all providers."""
 
     def __init__(
         self,
         ports: ReconcilePorts,
         log: Log,
-        clouds: Clouds,
-        wake: Callable[[str], None],
+        providers: ProviderRegistry,
+        enqueue: Callable[[str], None],
         *,
         metrics: MonitorMetrics,
         settings: MonitorSettings | None = None,
     ) -> None:
-        """Tell the controller of servers by `wake` whom to look after."""
-        self._ports, self._clouds, self._wake = ports, clouds, wake
+        """Call `enqueue` with each server that its controller has to reconcile."""
+        self._ports, self._providers, self._enqueue = ports, providers, enqueue
         self._metrics, self._settings = metrics, settings or MonitorSettings()
         self._owners = Owners(store=ports.store, log=log)
-        self._looking = Looking(store=ports.store, clock=ports.clock, clouds=clouds)
-        self._breaker = orphan_breaker(ports)
+        self._observer = ServerObserver(store=ports.store, clock=ports.clock, providers=providers)
+        self._guard = orphan_guard(ports)
 
-    async def keep(self) -> None:
-        """Look for ever, while this process leads: a duty."""
+    async def run(self) -> None:
+        """Run while this process leads, until cancelled."""
         await while_leading(self._ports.leader, self._lead)
 
-    def watch(self, region: str) -> Watch:
+    def region_tasks(self, region: str) -> RegionTasks:
         clock, settings, store = self._ports.clock, self._settings, self._ports.store
-        polling = PollPorts(
-            looking=self._looking,
-            wake=self._wake,
-            memory=Memory(store, region),
-            ours=lambda: names(store, Server, labels={REGION: region}),
+        polling = PollerPorts(
+            observer=self._observer,
+            enqueue=self._enqueue,
+            digests=DigestStore(store, region),
+            server_names=lambda: names(store, Server, labels={REGION: region}),
             clock=clock,
         )
-        return Watch(
-            poll=Poll(polling, first_looks_per_s=settings.first_looks_per_s),
+        return RegionTasks(
+            poller=Poller(polling, initial_polls_per_s=settings.initial_polls_per_s),
             orphans=OrphanSearch(
                 ports=self._ports,
                 owners=self._owners,
-                breaker=self._breaker,
+                guard=self._guard,
                 metrics=self._metrics,
-                pace=Pace(clock, settings.judged_per_s),
-                wake=self._wake,
+                pace=Pace(clock, settings.checks_per_s),
+                enqueue=self._enqueue,
             ),
-            supplies=Supplies(
+            capacity=CapacityMetrics(
                 store=store,
                 metrics=self._metrics,
-                pace=Pace(clock, settings.judged_per_s),
+                pace=Pace(clock, settings.checks_per_s),
                 low_share=settings.low_share,
             ),
         )
 
     async def _lead(self) -> None:
-        await self._breaker.report()
+        await self._guard.report()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(Census(self._ports.store, self._ports.clock, self._metrics).keep())
-                await self._find_regions(tasks)
+                tasks.create_task(ServerCounts(self._ports.store, self._ports.clock, self._metrics).run())
+                await self._start_regions(tasks)
         finally:
-            self._metrics.fall_silent()
+            self._metrics.clear()
 
-    async def _find_regions(self, tasks: asyncio.TaskGroup) -> None:
-        """Begin to look at each region, as soon as there is one."""
-        begun: set[str] = set()
+    async def _start_regions(self, tasks: asyncio.TaskGroup) -> None:
+        """Start the tasks of each region when it first exists."""
+        started: set[str] = set()
         while True:
             for region in (await self._ports.store.list(Region)).items:
-                if region.name not in begun and self._has_servers(region):
-                    begun.add(region.name)
+                if region.name not in started and self._has_servers(region):
+                    started.add(region.name)
                     self._metrics.open(region.name)
-                    for looking in self._looks(region.name):
-                        tasks.create_task(looking)
-            await self._ports.clock.sleep(self._settings.every.total_seconds())
+                    for task in self._tasks_of(region.name):
+                        tasks.create_task(task)
+            await self._ports.clock.sleep(self._settings.interval.total_seconds())
 
     def _has_servers(self, region: Region) -> bool:
         try:
-            return self._clouds.at_work(region).provider.servers is not None
-        except Unavailable:  # another process has its provider
+            return self._providers.of_region(region).provider.servers is not None
+        except Unavailable:  # its provider is configured in another process
             return False
 
-    def _looks(self, region: str) -> list[Coroutine[Any, Any, None]]:
-        watch = self.watch(region)
+    def _tasks_of(self, region: str) -> list[Coroutine[Any, Any, None]]:
+        found = self.region_tasks(region)
 
-        async def poll(cloud: Cloud) -> None:
-            await watch.poll.poll(need(cloud.provider.servers))
+        async def poll(cloud: RegionProvider) -> None:
+            await found.poller.poll(need(cloud.provider.servers))
 
         return [
-            watch.poll.keep_looking(),
-            self._now_and_then(region, poll, at_once=True),  # nobody told what happened before
-            self._now_and_then(region, watch.orphans.look),
-            self._now_and_then(region, watch.supplies.look),
+            found.poller.run(),
+            self._repeat(region, poll, at_once=True),  # events before the start were missed
+            self._repeat(region, found.orphans.scan),
+            self._repeat(region, found.capacity.measure),
         ]
 
-    async def _now_and_then(
-        self, region: str, look: Callable[[Cloud], Awaitable[None]], *, at_once: bool = False
+    async def _repeat(
+        self, region: str, task: Callable[[RegionProvider], Awaitable[None]], *, at_once: bool = False
     ) -> None:
         async def once() -> None:
-            await look(await self._clouds.get(region))
+            await task(await self._providers.get(region))
 
-        await every(self._settings.every, self._ports.clock, once, at_once=at_once, region=region)
+        await every(self._settings.interval, self._ports.clock, once, at_once=at_once, region=region)

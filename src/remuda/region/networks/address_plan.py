@@ -1,4 +1,4 @@
-"""How a network's addresses are divided, and which of them a server gets.
+"""Address plan of a network: its ranges, and the addresses that servers and load balancers get.
 
 ::
 
@@ -6,12 +6,12 @@
     | provider range | storage range (maybe none) | DHCP pool         |
     10.0.0.0 … .15     .16 … .127                    .128 … .254   .255      a /24 with the default reservations
 
-The first `2^(32 - provider_length)` addresses are the provider's own, among them the gateway, which is always the
-first after the base; those up to `2^(32 - length)` are for storage; the rest is what servers get. A network that
-reserves nothing for the provider still keeps base and gateway from storage.
+The first `2^(32 - provider_length)` addresses belong to the provider, among them the gateway, which is always the first
+after the base; those up to `2^(32 - length)` are for storage, and the rest is the pool for servers. Without a range for
+the provider, base and gateway are still kept from storage.
 
-A server's address is looked for from a place that its uid decides, so that many servers made at once rarely try the
-same one, and a repeat tries the same ones again.
+The search for a server's address starts at a position derived from its uid: concurrent creates rarely try the same
+address, and a retry tries the same ones again.
 """
 
 import hashlib
@@ -28,21 +28,21 @@ _BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Reservations:
-    """How much of a network's beginning is kept from servers, each as the length of a prefix at its base."""
+class ReservedLengths:
+    """The reserved ranges at the base of a network, each as a prefix length."""
 
     length: int
     provider_length: int | None = None
-    """None where the provider needs no more than the gateway."""
+    """None if the provider needs only the gateway."""
 
 
-DEFAULT_RESERVATIONS = Reservations(25, 28)
-"""What a network reserves that says nothing about it. Never stored: it is worked out whenever it is asked for."""
+DEFAULT_RESERVATIONS = ReservedLengths(25, 28)
+"""The reservations of a network without its own. They are never stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class AddressRange:
-    """All addresses from the first to the last, both included; never empty."""
+class Ipv4Range:
+    """The addresses from the first to the last, inclusive; never empty."""
 
     first: IPv4Address
     last: IPv4Address
@@ -54,24 +54,20 @@ class AddressRange:
         return self.first <= address <= self.last
 
     def __iter__(self) -> Iterator[IPv4Address]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
-    def __getitem__(self, place: int) -> IPv4Address:
-        if not 0 <= place < len(self):
-            raise IndexError(place)
-        return self.first + place
-
-    def beginning(self, count: int) -> "AddressRange":
-        """Return the first addresses of this range, at most `count`, at least one."""
-        return AddressRange(self.first, self[min(max(count, 1), len(self)) - 1])
+    def __getitem__(self, index: int) -> IPv4Address:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.first + index
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The parts of one network."""
+class AddressPlan:
+    """The ranges of one network."""
 
     network: IPv4Network
-    reservations: Reservations
+    reservations: ReservedLengths
 
     @property
     def gateway(self) -> IPv4Address:
@@ -79,34 +75,34 @@ class Plan:
         return self.network[1]
 
     @property
-    def provider_range(self) -> AddressRange:
-        """What belongs to the provider: base and gateway at least."""
-        return AddressRange(self.network[0], self._behind_provider - 1)
+    def provider_range(self) -> Ipv4Range:
+        """The range of the provider: at least base and gateway."""
+        return Ipv4Range(self.network[0], self._provider_end - 1)
 
     @property
-    def storage_range(self) -> AddressRange | None:
-        """Where storage is mounted from, or None where the provider has all that is reserved."""
+    def storage_range(self) -> Ipv4Range | None:
+        """The range of file storage, or None if the provider has the whole reservation."""
         if self.reservations.provider_length == self.reservations.length:
             return None
-        return AddressRange(self._behind_provider, self._behind_reserved - 1)
+        return Ipv4Range(self._provider_end, self._reserved_end - 1)
 
     @property
-    def dhcp_pool(self) -> AddressRange:
-        """What servers and load balancers get their addresses from."""
-        return AddressRange(self._behind_reserved, self.network.broadcast_address - 1)
+    def dhcp_pool(self) -> Ipv4Range:
+        """The pool for servers and load balancers."""
+        return Ipv4Range(self._reserved_end, self.network.broadcast_address - 1)
 
     @property
-    def _behind_provider(self) -> IPv4Address:
+    def _provider_end(self) -> IPv4Address:
         length = self.reservations.provider_length
         return self.network[2 if length is None else _size(length)]
 
     @property
-    def _behind_reserved(self) -> IPv4Address:
+    def _reserved_end(self) -> IPv4Address:
         return self.network[_size(self.reservations.length)]
 
 
-def plan_of(network: IPv4Network, reservations: Reservations | None = None) -> Plan:
-    """Return a network's plan, with the default reservations where it has none of its own, or raise Invalid."""
+def address_plan(network: IPv4Network, reservations: ReservedLengths | None = None) -> AddressPlan:
+    """Return the plan of a network, by default with the default reservations, or raise Invalid."""
     effective = reservations or DEFAULT_RESERVATIONS
     if effective.length <= network.prefixlen:
         raise Invalid(
@@ -118,10 +114,10 @@ def plan_of(network: IPv4Network, reservations: Reservations | None = None) -> P
             "spec.reservations.providerReservedPrefixLength",
             "the provider reserved prefix length must be greater than or equal to the reservation prefix length",
         )
-    return Plan(network, effective)
+    return AddressPlan(network, effective)
 
 
-def read_network_prefix(text: str) -> IPv4Network:
+def parse_network_prefix(text: str) -> IPv4Network:
     """Return the prefix of a new network without its host bits, or raise Malformed."""
     network = parse_prefix(text, "unable to parse IPv4 prefix")
     if network.prefixlen > _LONGEST_MASK:
@@ -129,26 +125,25 @@ def read_network_prefix(text: str) -> IPv4Network:
     return network
 
 
-def read_nameserver(text: str) -> IPv4Address:
+def parse_nameserver(text: str) -> IPv4Address:
     """Return the address of a DNS server, or raise Malformed."""
     return parse_address(text, "unable to parse IPv4 address")
 
 
-def read_route_prefix(text: str) -> IPv4Network:
-    """Return where a route leads to, or raise Malformed."""
+def parse_route_prefix(text: str) -> IPv4Network:
+    """Return the destination of a route, or raise Malformed."""
     return parse_prefix(text, "failed to parse route prefix")
 
 
-def read_nexthop(text: str) -> IPv4Address:
-    """Return whom a route passes on to, or raise Malformed."""
+def parse_next_hop(text: str) -> IPv4Address:
+    """Return the next hop of a route, or raise Malformed."""
     return parse_address(text, "failed to parse route next-hop")
 
 
-def read_vip(text: str, plan: Plan) -> IPv4Address:
-    """Return the address a load balancer asks for, or raise Malformed or Invalid.
+def parse_vip(text: str, plan: AddressPlan) -> IPv4Address:
+    """Return the requested address of a load balancer, or raise Malformed or Invalid.
 
-    The first, the last and the gateway's address are inside, but nobody can have them; what is reserved belongs to the
-    provider or to storage, which do not ask who else is there.
+    Base, gateway and broadcast address are never assigned, and provider and storage use their ranges without asking.
     """
     address, network = parse_address(text, "vipAddress must be a valid IPv4 address"), plan.network
     if address not in network:
@@ -169,26 +164,23 @@ def read_vip(text: str, plan: Plan) -> IPv4Address:
     return address
 
 
-def probe_order(pool: AddressRange, uid: str) -> Iterator[IPv4Address]:
-    """Yield every address of a pool once, from a place that the uid decides."""
+def probe_order(pool: Ipv4Range, uid: str) -> Iterator[IPv4Address]:
+    """Yield every address of a pool once, from a position derived from the uid."""
     start = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8]) % len(pool)
-    for place in chain(range(start, len(pool)), range(start)):
-        yield pool[place]
+    for index in chain(range(start, len(pool)), range(start)):
+        yield pool[index]
 
 
-def free_address(pool: AddressRange, uid: str, used: Collection[IPv4Address]) -> IPv4Address | None:
-    """Return the first address in a uid's probe order that nobody uses, or None where all are used.
-
-    It looks at one more than are used at most, however large the pool is.
-    """
+def free_address(pool: Ipv4Range, uid: str, used: Collection[IPv4Address]) -> IPv4Address | None:
+    """Return the first unused address in a uid's probe order, or None. It probes at most one more than are used."""
     taken = frozenset(used)
     return next((address for address in probe_order(pool, uid) if address not in taken), None)
 
 
 def mac_of(network_id: str, address: IPv4Address) -> str:
-    """Return the MAC of an address: locally administered, the same each time, and unique where the address is.
+    """Return the MAC of an address: locally administered, deterministic, and unique on the network of the address.
 
-    Its second byte keeps equal addresses of different networks apart in most cases, for whoever reads a capture.
+    Its second byte is derived from the network, which helps to read packet captures of several networks.
     """
     network = hashlib.sha256(network_id.encode()).digest()[:1]
     return (b"\x02" + network + address.packed).hex(":")

@@ -1,18 +1,12 @@
-"""VLANs of a region's physical network, each given to one network at a time, before any provider hears of it.
+"""IPAM: addresses of networks and VLANs of regions, allocated in the store before a provider uses them.
 
-A region has them if its configuration names a physical network: those of its segments, or all there are. One object for
-each region has what is taken, and every change is made over the version that was read, so that none is given twice. A
-network keeps its own for life, also through failures, and gives it back when the provider has let go of it.
+An address is an object per network and address: creating it is the allocation. It is released after the provider no
+longer uses it, or with its network. It is stored under the uid that names at the provider contain, so that its holder
+is found from there, too.
 
-When none is left, it is looked for those that nobody has any more: their network is neither in our store nor at the
-provider. (Whoever abandons a network leaves its VLAN to whatever may still be there.)
-
-Addresses of a network, each given to one holder at a time, in our own store before any provider hears of it.
-
-To try is cheap and to list is not, so an address is tried for where few others look; only where that fails again and
-again is it worked out which are free. An address goes with its network, and before that when its holder gives it back:
-after the provider has let go of it, so that nobody else can have it too soon. It is held under the uid that the names
-at the provider carry, so that whatever is found there, by whomever, tells whose address it has.
+A region has VLANs if its configuration names a physical network: the configured segments, or all. One object per region
+has all of them, and each write compares versions. A network keeps its VLAN until the provider has removed it. If none
+is left, those are reclaimed whose network exists neither in the store nor at the provider.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +18,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.provider_registry import Cloud, need
+from remuda.region.catalogue.provider_registry import RegionProvider, need
 from remuda.region.kinds.networks import (
     NETWORK,
     Address,
@@ -50,36 +44,41 @@ _TRIES = 8
 
 
 async def find_address(store: Store, holder: ResourceT) -> Address | None:
-    """Return the address that a server or load balancer has; what another of its name had is none of its own."""
-    return await find_held(store, holder.name, cloud_uid_of(holder))
+    """Return the address of a server or load balancer, but not that of an earlier incarnation."""
+    return await find_address_of(store, holder.name, cloud_uid_of(holder))
 
 
-async def find_held(store: Store, holder: str, uid: str) -> Address | None:
-    """Return the address that is held for a holder, by its name and its uid at the cloud, even if that is gone."""
+async def find_address_of(store: Store, holder: str, uid: str) -> Address | None:
+    """Return the address of a holder by its name and its uid at the provider, even if the holder was deleted."""
     found = (await store.list(Address, index=("holder", holder))).items
     return next((each for each in found if each.spec.holder_uid == uid), None)
 
 
-async def take_address(store: Store, network: Network, holder: ResourceT) -> Address | None:
-    """Give a holder that has none an address of a network, or return None if all are taken."""
+async def allocate_address(store: Store, network: Network, holder: ResourceT) -> Address | None:
+    """Allocate an address of a network to a holder that has none, or return None if none is free.
+
+    A try is cheaper than a list, so a few addresses are tried before the free ones are listed.
+    """
     pool = plan_of(network).dhcp_pool
     for ip in islice(probe_order(pool, holder.uid), _TRIES):
-        taken = await take_this_address(store, network, holder, ip)
+        taken = await allocate_specific_address(store, network, holder, ip)
         if taken is not None:
             return taken
     while (free := free_address(pool, holder.uid, await _used(store, network))) is not None:
-        taken = await take_this_address(store, network, holder, free)
+        taken = await allocate_specific_address(store, network, holder, free)
         if taken is not None:
             return taken
     return None
 
 
-async def take_this_address(store: Store, network: Network, holder: ResourceT, ip: IPv4Address) -> Address | None:
-    """Give a holder this address of a network, or return None if another has it."""
-    where = {label: network.metadata.labels[label] for label in (ORGANIZATION, PROJECT, regional.REGION)}
+async def allocate_specific_address(
+    store: Store, network: Network, holder: ResourceT, ip: IPv4Address
+) -> Address | None:
+    """Allocate this address of a network to a holder, or return None if another one has it."""
+    scope = {label: network.metadata.labels[label] for label in (ORGANIZATION, PROJECT, regional.REGION)}
     metadata = Metadata(
         name=address_name(network.name, ip),
-        labels=where | {regional.NETWORK: network.name},
+        labels=scope | {regional.NETWORK: network.name},
         owner_references=(NETWORK.owner(network),),
     )
     uid = cloud_uid_of(holder)
@@ -87,94 +86,94 @@ async def take_this_address(store: Store, network: Network, holder: ResourceT, i
     try:
         return await store.create(Address(metadata=metadata, spec=spec))
     except OwnerRejected:
-        raise Conflict(Network.__name__, network.name) from None  # it is to go since it was read, and its holder too
+        raise Conflict(Network.__name__, network.name) from None  # both it and the holder are being deleted
     except AlreadyExists:
         found = await find(store, Address, metadata.name)
         return found if found is not None and found.spec.holder_uid == uid else None
 
 
-async def give_address_back(store: Store, holder: ResourceT) -> None:
-    """Let others have the address of a holder that has no more use for it."""
-    await give_held_back(store, holder.name, cloud_uid_of(holder))
+async def release_address(store: Store, holder: ResourceT) -> None:
+    """Release the address of a holder, if it has one."""
+    await release_address_of(store, holder.name, cloud_uid_of(holder))
 
 
-async def give_held_back(store: Store, holder: str, uid: str) -> None:
-    """Let others have the address that is held for a holder, by its name and its uid at the cloud."""
-    found = await find_held(store, holder, uid)
+async def release_address_of(store: Store, holder: str, uid: str) -> None:
+    """Release the address of a holder, by its name and its uid at the provider."""
+    found = await find_address_of(store, holder, uid)
     if found is not None:
-        with suppress(NotFound):  # it went with its network meanwhile
+        with suppress(NotFound):  # it was deleted with its network meanwhile
             await store.delete(Address, found.name, uid=found.uid)
 
 
 async def _used(store: Store, network: Network) -> set[IPv4Address]:
-    """Return which addresses are taken, by the names of the objects that stand for them."""
+    """Return the allocated addresses, read from the names of their objects."""
     return {
         IPv4Address(name.rpartition(".")[2].replace("-", "."))
         async for name in names(store, Address, labels={regional.NETWORK: network.name})
     }
 
 
-_ALL = (range(1, 4095),)
+_ALL_VLANS = (range(1, 4095),)
 
 
-def segments_of(region: Region) -> Sequence[range]:
-    """Return the VLANs that are a region's to give: none, where networks are not VLANs of a physical network."""
+def vlan_segments(region: Region) -> Sequence[range]:
+    """Return the VLANs of a region: none, if its networks are not VLANs of a physical network."""
     openstack = region.spec.openstack
     provider = None if openstack is None or openstack.network is None else openstack.network.provider_networks
     if provider is None or not provider.physical_network:
         return ()
     chosen = () if provider.vlan is None else provider.vlan.segments
-    return tuple(range(each.start_id, each.end_id + 1) for each in chosen) or _ALL
+    return tuple(range(each.start_id, each.end_id + 1) for each in chosen) or _ALL_VLANS
 
 
-async def take_vlan(store: Store, cloud: Cloud, network: str) -> int | None:
-    """Return the VLAN of a network, which it is given if it has none; None if there is none left."""
+async def allocate_vlan(store: Store, cloud: RegionProvider, network: str) -> int | None:
+    """Return the VLAN of a network, and allocate one if it has none; None if none is left."""
 
-    async def take() -> int | None:
-        held = await _held(store, cloud.region)
-        own = next((each.id for each in held.spec.allocations if each.physical_network_id == network), None)
+    async def allocate() -> int | None:
+        allocation = await _allocation(store, cloud.region)
+        own = next((each.id for each in allocation.spec.allocations if each.physical_network_id == network), None)
         if own is not None:
             return own
-        taken: Sequence[TakenVlan] = held.spec.allocations
-        free = _first_free(segments_of(cloud.region), taken)
+        taken: Sequence[TakenVlan] = allocation.spec.allocations
+        free = _first_free(vlan_segments(cloud.region), taken)
         if free is None:
-            taken = await _still_had(store, cloud, taken)
-            free = _first_free(segments_of(cloud.region), taken)
+            taken = await _still_used(store, cloud, taken)
+            free = _first_free(vlan_segments(cloud.region), taken)
         if free is not None:
-            await _write(store, held, (*taken, TakenVlan(id=free, physical_network_id=network)))
+            await _write(store, allocation, (*taken, TakenVlan(id=free, physical_network_id=network)))
         return free
 
-    return await retry_on_conflict(take)
+    return await retry_on_conflict(allocate)
 
 
-async def give_vlan_back(store: Store, region: Region, network: str) -> None:
-    """Let others have the VLAN of a network that the provider has no more; one without any is fine."""
+async def release_vlan(store: Store, region: Region, network: str) -> None:
+    """Release the VLAN of a network, if it has one."""
 
-    async def give() -> None:
-        held = await _held(store, region)
-        kept = [each for each in held.spec.allocations if each.physical_network_id != network]
-        if len(kept) != len(held.spec.allocations):
-            await _write(store, held, kept)
+    async def release() -> None:
+        allocation = await _allocation(store, region)
+        kept = [each for each in allocation.spec.allocations if each.physical_network_id != network]
+        if len(kept) != len(allocation.spec.allocations):
+            await _write(store, allocation, kept)
 
-    await retry_on_conflict(give)
+    await retry_on_conflict(release)
 
 
-async def _held(store: Store, region: Region) -> VLANAllocation:
-    """Return what is taken in a region; nothing yet, if that was never written."""
+async def _allocation(store: Store, region: Region) -> VLANAllocation:
+    """Return the allocated VLANs of a region; a new object, if none was ever allocated."""
     name = vlans_name(region.spec.provider, region.name)
     return await find(store, VLANAllocation, name) or VLANAllocation(metadata=Metadata(name=name))
 
 
-async def _write(store: Store, held: VLANAllocation, taken: Iterable[TakenVlan]) -> None:
+async def _write(store: Store, allocation: VLANAllocation, taken: Iterable[TakenVlan]) -> None:
     spec = VLANAllocationSpec(allocations=tuple(sorted(taken, key=lambda each: each.id)))
-    changed = replace(held, spec=spec)
-    if held.version:
+    changed = replace(allocation, spec=spec)
+    if allocation.version:
         await store.update(changed)
         return
     try:
         await store.create(changed)
     except AlreadyExists:
-        raise Conflict(VLANAllocation.__name__, held.name) from None  # another was the first
+        raise Conflict(VLANAllocation.__name__, allocation.name) from None  # another process created it
 
 
 def _first_free(segments: Sequence[range], taken: Iterable[TakenVlan]) -> int | None:
@@ -182,11 +181,11 @@ def _first_free(segments: Sequence[range], taken: Iterable[TakenVlan]) -> int | 
     return next((vlan for segment in segments for vlan in segment if vlan not in used), None)
 
 
-async def _still_had(store: Store, cloud: Cloud, taken: Iterable[TakenVlan]) -> Sequence[TakenVlan]:
-    """Return what is taken by networks that there are."""
-    lost = [each for each in taken if await find(store, Network, each.physical_network_id) is None]
-    if not lost:
+async def _still_used(store: Store, cloud: RegionProvider, taken: Iterable[TakenVlan]) -> Sequence[TakenVlan]:
+    """Return the VLANs of networks that still exist, in the store or at the provider."""
+    orphaned = [each for each in taken if await find(store, Network, each.physical_network_id) is None]
+    if not orphaned:
         return tuple(taken)
     at_cloud = {each.spec.vlan async for part in need(cloud.provider.networks).networks() for each in part}
-    unused = {each.id for each in lost} - at_cloud
+    unused = {each.id for each in orphaned} - at_cloud
     return [each for each in taken if each.id not in unused]

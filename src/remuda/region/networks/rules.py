@@ -1,4 +1,4 @@
-"""The rules of networks, as pure functions: what may be asked, what is stored of it, how it reads."""
+"""Rules of networks: validation, stored objects and responses."""
 
 from datetime import datetime
 from ipaddress import IPv4Network
@@ -10,7 +10,15 @@ from remuda.http.responses import etag_view
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.common import ProviderType
-from remuda.region.kinds.networks import IDENTITY, Identity, IdentitySpec, Network, NetworkSpec, Reservations, Route
+from remuda.region.kinds.networks import (
+    IDENTITY,
+    Identity,
+    IdentitySpec,
+    Network,
+    NetworkRoute,
+    NetworkSpec,
+    PrefixReservations,
+)
 from remuda.region.networks import address_plan as plan
 from remuda.region.networks.schema import (
     NetworkCreate,
@@ -40,123 +48,121 @@ from remuda.store.objects import Metadata
 _HIDDEN_NAME = "networkv2-service-principal"
 
 
-def check_new(wanted: NetworkCreate, by: Principal) -> None:
-    """Refuse what no network can be, and tags that are not the caller's to give."""
-    spec = wanted.spec
-    _plan(plan.read_network_prefix(spec.prefix), _stored_reservations(spec.reservations))
-    _check_spec(spec)
-    check_tags(wanted.metadata.tags)
-    own_tags(stored_tags(wanted.metadata), by)
+def check_new(requested: NetworkCreate, by: Principal) -> None:
+    """Raise an error for a network that is not possible, or tags that the caller may not set."""
+    spec = requested.spec
+    _plan(plan.parse_network_prefix(spec.prefix), _stored_reservations(spec.reservations))
+    check_spec(spec)
+    check_tags(requested.metadata.tags)
+    own_tags(stored_tags(requested.metadata), by)
 
 
-def check_update(wanted: NetworkSpecWire) -> None:
-    """Refuse what a network cannot become."""
-    _check_spec(wanted)
-
-
-def _check_spec(wanted: NetworkSpecWire) -> None:
-    for address in wanted.dns_nameservers:
-        plan.read_nameserver(address)
-    for route in wanted.routes:
-        plan.read_route_prefix(route.prefix)
-        plan.read_nexthop(route.nexthop)
+def check_spec(requested: NetworkSpecWire) -> None:
+    for address in requested.dns_nameservers:
+        plan.parse_nameserver(address)
+    for route in requested.routes:
+        plan.parse_route_prefix(route.prefix)
+        plan.parse_next_hop(route.nexthop)
 
 
 def identity_id(operation: str) -> str:
-    """Return the id of the hidden identity that an operation makes for its network."""
+    """Return the id of the hidden identity that an operation creates for its network."""
     return derived_id(operation, "identity")
 
 
-def new_identity(operation: str, wanted: NetworkCreateSpec, provider: ProviderType, by: Principal) -> Identity:
-    """Return the hidden identity of a new network, which is the root of everything on it."""
+def new_identity(operation: str, requested: NetworkCreateSpec, provider: ProviderType, by: Principal) -> Identity:
+    """Return the hidden identity of a new network, which owns everything on it."""
     metadata = new_metadata(
         identity_id(operation),
         MetadataWrite(name=_HIDDEN_NAME),
         by,
-        labels=_where(wanted),
+        labels=_scope_labels(requested),
         finalizers=(CONTROLLER_FINALIZER,),
     )
     return Identity(metadata=metadata, spec=IdentitySpec(provider=provider, operation=operation))
 
 
-def new_network(network: str, wanted: NetworkCreate, identity: Identity, by: Principal, *, operation: str) -> Network:
-    """Return a network as it is stored; what is wanted was checked before."""
-    spec = wanted.spec
-    where = _where(spec) | {regional.IDENTITY: identity.name}
-    metadata = new_metadata(network, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,))
+def new_network(
+    network: str, requested: NetworkCreate, identity: Identity, by: Principal, *, operation: str
+) -> Network:
+    """Return the object of a new network, which was validated before."""
+    spec = requested.spec
+    scope = _scope_labels(spec) | {regional.IDENTITY: identity.name}
+    metadata = new_metadata(network, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
     return Network(
         metadata=replace(metadata, owner_references=(IDENTITY.owner(identity),)),
         spec=NetworkSpec(
-            prefix=str(plan.read_network_prefix(spec.prefix)),
+            prefix=str(plan.parse_network_prefix(spec.prefix)),
             dns_nameservers=spec.dns_nameservers,
             routes=_stored_routes(spec),
             reservations=_stored_reservations(spec.reservations),
             operation=operation,
-            tags=stored_tags(wanted.metadata),
+            tags=stored_tags(requested.metadata),
         ),
     )
 
 
-def changed_network(network: Network, wanted: NetworkUpdate, by: Principal, now: datetime) -> Network:
-    """Return a network with everything replaced that a client may change."""
-    check_tags(wanted.metadata.tags)
+def changed_network(network: Network, requested: NetworkUpdate, by: Principal, now: datetime) -> Network:
+    """Return a network with its writable fields replaced."""
+    check_tags(requested.metadata.tags)
     spec = replace(
         network.spec,
-        dns_nameservers=wanted.spec.dns_nameservers,
-        routes=_stored_routes(wanted.spec),
-        tags=replaced_tags(network.spec.tags, stored_tags(wanted.metadata), by),
+        dns_nameservers=requested.spec.dns_nameservers,
+        routes=_stored_routes(requested.spec),
+        tags=replaced_tags(network.spec.tags, stored_tags(requested.metadata), by),
     )
-    return replace(network, metadata=changed_metadata(network.metadata, wanted.metadata, by.subject, now), spec=spec)
+    return replace(network, metadata=changed_metadata(network.metadata, requested.metadata, by.subject, now), spec=spec)
 
 
-def plan_of(network: Network) -> plan.Plan:
-    """Return how a network's addresses are divided."""
+def plan_of(network: Network) -> plan.AddressPlan:
+    """Return the address plan of a network."""
     return _plan(IPv4Network(network.spec.prefix), network.spec.reservations)
 
 
 def tenancy_of(identity: Metadata) -> str:
-    """Return what an identity's tenancy is called at its provider."""
+    """Return the name of an identity's tenancy at its provider."""
     return tenancy_name(identity.name, identity.uid)
 
 
-def to_cloud(network: Network, identity: Identity) -> Handle:
-    """Return what a network is called at its provider."""
+def network_handle(network: Network, identity: Identity) -> Handle:
+    """Return the handle of a network at its provider."""
     return Handle(tenancy_of(identity.metadata), network_name(network.name, network.uid))
 
 
-def _plan(prefix: IPv4Network, reservations: Reservations | None) -> plan.Plan:
+def _plan(prefix: IPv4Network, reservations: PrefixReservations | None) -> plan.AddressPlan:
     if reservations is None:
-        return plan.plan_of(prefix)
-    wanted = plan.Reservations(reservations.prefix_length, reservations.provider_reserved_prefix_length)
-    return plan.plan_of(prefix, wanted)
+        return plan.address_plan(prefix)
+    requested = plan.ReservedLengths(reservations.prefix_length, reservations.provider_reserved_prefix_length)
+    return plan.address_plan(prefix, requested)
 
 
-def _where(wanted: NetworkCreateSpec) -> dict[str, str]:
+def _scope_labels(requested: NetworkCreateSpec) -> dict[str, str]:
     return {
-        labels.ORGANIZATION: wanted.organization_id,
-        labels.PROJECT: wanted.project_id,
-        regional.REGION: wanted.region_id,
+        labels.ORGANIZATION: requested.organization_id,
+        labels.PROJECT: requested.project_id,
+        regional.REGION: requested.region_id,
         regional.API_VERSION: regional.API_V2,
     }
 
 
-def _stored_routes(wanted: NetworkSpecWire) -> tuple[Route, ...]:
+def _stored_routes(requested: NetworkSpecWire) -> tuple[NetworkRoute, ...]:
     return tuple(
-        Route(prefix=str(plan.read_route_prefix(route.prefix)), next_hop=route.nexthop) for route in wanted.routes
+        NetworkRoute(prefix=str(plan.parse_route_prefix(route.prefix)), next_hop=route.nexthop)
+        for route in requested.routes
     )
 
 
-def _stored_reservations(wanted: ReservationsWire | None) -> Reservations | None:
-    if wanted is None:
+def _stored_reservations(requested: ReservationsWire | None) -> PrefixReservations | None:
+    if requested is None:
         return None
-    return Reservations(
-        prefix_length=wanted.prefix_length,
-        provider_reserved_prefix_length=wanted.provider_reserved_prefix_length,
+    return PrefixReservations(
+        prefix_length=requested.prefix_length,
+        provider_reserved_prefix_length=requested.provider_reserved_prefix_length,
     )
 
 
 def writable_network(network: Network) -> NetworkUpdate:
-    """Return what a client may change of a network, as it is now."""
+    """Return the writable fields of a network."""
     spec = network.spec
     routes = tuple(RouteWire(prefix=route.prefix, nexthop=route.next_hop) for route in spec.routes)
     return NetworkUpdate(
@@ -166,7 +172,7 @@ def writable_network(network: Network) -> NetworkUpdate:
 
 
 def read_network(network: Network) -> NetworkRead:
-    """Return a network as clients read it."""
+    """Return a network as the response shows it."""
     effective = plan_of(network).reservations
     return NetworkRead(
         metadata=read_project_metadata(network.metadata, network.spec.tags, network.status.conditions),
@@ -182,4 +188,4 @@ def read_network(network: Network) -> NetworkRead:
 
 
 NETWORK_VIEW = etag_view(read_network, writable_network)
-"""A network as JSON, with its tag."""
+"""A network as JSON, with its ETag."""

@@ -1,7 +1,7 @@
-"""What takes more than one effect: to make a network.
+"""Saga that creates a network.
 
-Its project is told first, so that it cannot go unnoticed; then what it costs is held; then its hidden identity is made,
-which is named after the operation, and at last the network itself, which remembers it.
+It refers to the project first, so that the project cannot be deleted meanwhile, and reserves the quota. Then it creates
+the hidden identity, which is named after the operation, and the network, which stores the operation.
 """
 
 from contextlib import suppress
@@ -21,23 +21,23 @@ from remuda.resources.crud import find
 
 
 class NewNetwork(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to make a network."""
+    """The input: a network to create."""
 
     network: str
-    """Its id."""
+    """The id of the network."""
     wanted: NetworkCreate
     provider: ProviderType
     by: Requester
-    """Who pays is told in it."""
+    """The requester, with the payer."""
 
 
 def reference_of(identity: str) -> str:
-    """Return by what an identity keeps its project."""
+    """Return the reference by which an identity keeps its project."""
     return f"{IDENTITY.qualified}/{identity}"
 
 
 def charge_of(network: str, operation: str, payer: ProjectRef) -> Charge:
-    """Return what a network costs, which the operation that made it holds."""
+    """Return the quota of a network."""
     return Charge(
         payer=payer, operation=operation, kind=NETWORK.qualified, id=network, amounts=(Amount("networks", 1),)
     )
@@ -49,7 +49,7 @@ def _charge(work: Work[NewNetwork], payer: ProjectRef) -> Charge:
 
 async def _create_identity(ports: CreatePorts, work: Work[NewNetwork]) -> None:
     new = work.input
-    with suppress(AlreadyExists):  # its name is this operation's: a step before created it
+    with suppress(AlreadyExists):  # this operation, after which it is named, created it before
         await ports.store.create(rules.new_identity(work.id, new.wanted.spec, new.provider, new.by.principal))
 
 
@@ -60,7 +60,7 @@ async def _roll_back_identity(ports: CreatePorts, work: Work[NewNetwork]) -> Non
 async def _build(ports: CreatePorts, work: Work[NewNetwork]) -> Network:
     identity = await find(ports.store, Identity, rules.identity_id(work.id))
     if identity is None:
-        raise Unavailable("The network took too long to be made, and was taken back: try again.")
+        raise Unavailable("Creating the network took too long and was rolled back: try again.")
     new = work.input
     return rules.new_network(new.network, new.wanted, identity, new.by.principal, operation=work.id)
 

@@ -1,4 +1,4 @@
-"""What clients send and read of networks."""
+"""Schema of networks."""
 
 from typing import Annotated
 
@@ -12,33 +12,33 @@ _Some = msgspec.Meta(max_length=64)
 
 
 class RouteWire(Wire, frozen=True):
-    """Which way to another network; servers are told by DHCP."""
+    """A static route, which DHCP announces to servers."""
 
     prefix: Annotated[str, msgspec.Meta(description="IPv4 CIDR.")]
     nexthop: Annotated[str, msgspec.Meta(description="IPv4 address.")]
 
 
 class ReservationsWire(Wire, frozen=True):
-    """How much of a network's beginning is not for servers."""
+    """The reserved ranges at the base of a network."""
 
-    prefix_length: Annotated[_Length, msgspec.Meta(description="All of it, as the length of a prefix.")]
+    prefix_length: Annotated[_Length, msgspec.Meta(description="Prefix length of the whole reservation.")]
     provider_reserved_prefix_length: (
-        Annotated[_Length, msgspec.Meta(description="The part that is the provider's own; the rest is for storage.")]
+        Annotated[_Length, msgspec.Meta(description="Prefix length of the provider's part; the rest is for storage.")]
         | None
     ) = None
 
 
 class NetworkSpecWire(Wire, frozen=True):
-    """What can be changed of a network."""
+    """The writable spec of a network."""
 
     dns_nameservers: Annotated[
-        tuple[str, ...], _Some, msgspec.Meta(description="IPv4 addresses; with none, the provider's own.")
+        tuple[str, ...], _Some, msgspec.Meta(description="IPv4 addresses; by default the provider's.")
     ]
     routes: Annotated[tuple[RouteWire, ...], _Some] = ()
 
 
 class NetworkCreateSpec(NetworkSpecWire, frozen=True, kw_only=True):
-    """What a new network is to be."""
+    """The spec of a new network."""
 
     organization_id: Id
     project_id: Id
@@ -48,21 +48,21 @@ class NetworkCreateSpec(NetworkSpecWire, frozen=True, kw_only=True):
 
 
 class NetworkCreate(Wire, frozen=True):
-    """A network as it is asked for."""
+    """The request to create a network."""
 
     metadata: MetadataWrite
     spec: NetworkCreateSpec
 
 
 class NetworkUpdate(Wire, frozen=True):
-    """A network as it is to be from now on."""
+    """The request to update a network."""
 
     metadata: MetadataWrite
     spec: NetworkSpecWire
 
 
 class NetworkStatusRead(Wire, frozen=True):
-    """What was settled when a network was made."""
+    """The fields of a network that were fixed when it was created."""
 
     region_id: str
     prefix: str
@@ -78,12 +78,12 @@ class NetworkRead(Wire, frozen=True):
 
 
 class NetworkPath(Parameters, frozen=True, rename={"network": "networkID"}):
-    """A network."""
+    """The path of a network."""
 
     network: Id
 
 
 class ReferencePath(NetworkPath, frozen=True, rename={"network": "networkID"}):
-    """Something that keeps a network."""
+    """The path of a reference to a network."""
 
     reference: Annotated[str, msgspec.Meta(min_length=1, max_length=253, description=ENCODED_TWICE)]

@@ -11,7 +11,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
@@ -30,46 +30,46 @@ class Networks(ResourceService[Network, NetworkRead]):
     noun, is_kept_in_use = "network", True
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     operations: Operations
 
     async def create(self, context: Context, body: NetworkCreate) -> Network:
         """Create a network if the quota of its project allows it."""
         spec, principal = body.spec, context.principal
-        place = ProjectRef(spec.organization_id, spec.project_id)
-        await self.authorize_create(context, place.organization, place.project)
-        cloud = await self.clouds.seen(principal, spec.region_id)
+        project = ProjectRef(spec.organization_id, spec.project_id)
+        await self.authorize_create(context, project.organization, project.project)
+        cloud = await self.providers.get_visible(principal, spec.region_id)
         need(cloud.provider.networks)
         rules.check_new(body, principal)
         new = NewNetwork(
             network=context.operation,
             wanted=body,
             provider=cloud.provider.type,
-            by=requester_of(payer_principal(principal, place)),
+            by=requester_of(payer_principal(principal, project)),
         )
-        return await self.run_create(context, self.operations, CREATE_NETWORK, new, organization=place.organization)
+        return await self.run_create(context, self.operations, CREATE_NETWORK, new, organization=project.organization)
 
     async def update(self, context: Context, network: str, body: NetworkUpdate) -> Network:
         """Replace the writable fields of a network."""
 
         def changed(found: Network) -> Network:
-            rules.check_update(body.spec)
+            rules.check_spec(body.spec)
             return rules.changed_network(found, body, context.principal, self.clock.now())
 
         return await self.update_with(context, network, changed)
 
     async def after_deletion(self, found: Network) -> None:
         """Delete the hidden identity of a network. If this process stops before, the network's controller does it."""
-        root = await find(self.store, Identity, identity_of(found), marked=False)
+        root = await find(self.store, Identity, identity_of(found), include_deleting=False)
         if root is not None:
             with suppress(NotFound):  # its controller was faster
                 await self.store.delete(Identity, root.name, uid=root.uid)
 
     async def add_reference(self, context: Context, network: str, reference: str) -> None:
-        """Add a reference of another service, which prevents that the network is deleted."""
+        """Add a reference of another service, which prevents the deletion of a network."""
 
         async def change() -> None:
-            found = await self._referred(context, "create", network)
+            found = await self._find_for_reference(context, "create", network)
             check_reference(reference, own=CONTROLLER_FINALIZER)
             if found.is_deleting:
                 raise Malformed("unable to add reference, resource is being deleted")
@@ -82,15 +82,15 @@ class Networks(ResourceService[Network, NetworkRead]):
         """Remove a reference of another service."""
 
         async def change() -> None:
-            found = await self._referred(context, "delete", network)
+            found = await self._find_for_reference(context, "delete", network)
             check_reference(reference, own=CONTROLLER_FINALIZER)
             if reference in found.metadata.finalizers:
-                kept = tuple(each for each in found.metadata.finalizers if each != reference)
-                await self._write_finalizers(context, found, kept)
+                remaining = tuple(each for each in found.metadata.finalizers if each != reference)
+                await self._write_finalizers(context, found, remaining)
 
         await retry_on_conflict(change)
 
-    async def _referred(self, context: Context, verb: Verb, network: str) -> Network:
+    async def _find_for_reference(self, context: Context, verb: Verb, network: str) -> Network:
         """Return a network whose references the caller may change, which requires no read permission."""
         found = await self.load(network)
         allow_for(context.principal, Permission(f"{self.endpoint}/references", verb), found)

@@ -1,1 +1,1 @@
-"""What an operator can do where a controller cannot go on by itself: retry, abandon, adopt, forget."""
+"""Recovery: retry, abandon, adopt and forget, for objects that a controller cannot reconcile."""

@@ -1,7 +1,4 @@
-"""The rules of recovery, as pure functions: how an orphan reads, and what a lost server's object is to be.
-
-What an object may have at its provider, by the names that it has there.
-"""
+"""Rules of recovery: views of orphans, objects of adopted servers, resources of objects."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,14 +16,14 @@ from remuda.providers.contract.servers import CloudPort, CloudServer
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.kinds.orphans import Claim, Orphan, claimed
+from remuda.region.kinds.orphans import Orphan, OrphanClaim, claimed
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Adopted, Replacement, Server
+from remuda.region.kinds.servers import Adopted, ReplacementStatus, Server
 from remuda.region.networks.address_plan import mac_of
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableKind
-from remuda.region.securitygroups.rules import handle_of
-from remuda.region.servers.provider_spec import number_in, port_handle, server_handle
+from remuda.region.securitygroups.rules import group_handle
+from remuda.region.servers.provider_spec import port_handle, replacement_number, server_handle
 from remuda.region.servers.rules import new_server, server_id
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
 from remuda.resources.conventions import REGION, region_of
@@ -35,8 +32,8 @@ from remuda.store.objects import Resource, ResourceT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """A server whose object was lost: where it is, and what its provider says of it."""
+class LostServer:
+    """Server at a provider whose object was lost."""
 
     orphan: Orphan
     network: Network
@@ -45,7 +42,6 @@ class Lost:
 
 
 def read_orphan(orphan: Orphan) -> OrphanRead:
-    """Return an orphan as operators read it."""
     spec = orphan.spec
     return OrphanRead(
         id=orphan.name,
@@ -61,77 +57,77 @@ def read_orphan(orphan: Orphan) -> OrphanRead:
     )
 
 
-def _render_orphan(orphan: Orphan) -> bytes:
+def orphan_view(orphan: Orphan) -> bytes:
+    """Return an orphan as JSON."""
     return msgspec.json.encode(read_orphan(orphan))
 
 
-ORPHAN_VIEW = _render_orphan
-"""An orphan as JSON."""
-
-
 def annotated(resource: ResourceT, name: str, value: str) -> ResourceT:
-    """Return an object with an annotation."""
     annotations = dict(resource.metadata.annotations) | {name: value}
     return replace(resource, metadata=replace(resource.metadata, annotations=annotations))
 
 
-def is_given_up(server: Server) -> bool:
-    """Tell whether a server's controller counts failures, or has ended a rebuild that failed."""
+def needs_reset(server: Server) -> bool:
+    """Tell whether a server has failed creates or a failed rebuild."""
     status = server.status
     has_failed_rebuild = status.rebuild is not None and status.rebuild.state == "Failed"
     return bool(status.provider_create_failures) or has_failed_rebuild
 
 
 def retried_server(server: Server) -> Server:
-    """Return a server with which its controller begins to count anew."""
+    """Return a server without its failures."""
     status = server.status
     rebuild = None if status.rebuild is not None and status.rebuild.state == "Failed" else status.rebuild
     return replace(server, status=replace(status, provider_create_failures=0, rebuild=rebuild))
 
 
-def check_adoptable(orphan: Orphan, wanted: AdoptWrite) -> None:
-    """Refuse to make a server of what is none, or another one than it was."""
+def check_adoptable(orphan: Orphan, body: AdoptWrite) -> None:
+    """Raise Invalid if an orphan is not a server, or is not the named one."""
     if orphan.spec.subject != "server":
         raise Invalid("orphan", "is not a server", remedy="adopt its server, or forget it")
-    if server_id(wanted.network_id, wanted.name) != orphan.spec.object_id:
+    if server_id(body.network_id, body.name) != orphan.spec.object_id:
         raise Invalid(
             "name",
-            "is not the one that the server had on this network",
-            remedy="name both as they were when it was made",
+            "is not the name of this server on this network",
+            remedy="give name and network as they were when the server was created",
         )
 
 
-def claimed_for(claim: Claim, orphan: Orphan, now: datetime) -> Orphan:
-    """Return the record of an orphan that says what is to be done with it; refuse it if the opposite is."""
+def claimed_for(claim: OrphanClaim, orphan: Orphan, now: datetime) -> Orphan:
+    """Return the record of an orphan with a claim; raise Invalid if the other claim is active."""
     if claim == "adoption" and orphan.spec.is_claimed("removal", now):
-        remedy = "wait until it is gone; or forget it, and adopt it if it is found again"
-        raise Invalid("orphan", "is being removed", remedy=remedy)
+        remedy = "wait until it is deleted; or forget it, and adopt it if it is found again"
+        raise Invalid("orphan", "is being deleted", remedy=remedy)
     if claim == "removal" and orphan.spec.is_claimed("adoption", now):
-        raise Invalid("orphan", "is being adopted", remedy="look at it again in a few minutes")
+        raise Invalid("orphan", "is being adopted", remedy="retry in a few minutes")
     return claimed(orphan, claim, now)
 
 
 def port_of(orphan: Orphan) -> Handle:
-    """Return where the port of an orphaned server is."""
+    """Return the handle of the port of an orphaned server."""
     return Handle(orphan.spec.tenancy, port_name(orphan.spec.object_id, orphan.spec.object_uid))
 
 
-def check_place(orphan: Orphan, network: Network, home: Identity, port: CloudPort | None) -> CloudPort:
-    """Refuse to make a server an object of a network on which it is not at its provider; return its port."""
+def check_network(orphan: Orphan, network: Network, home: Identity, port: CloudPort | None) -> CloudPort:
+    """Return the port of an orphan; raise Invalid if it is not on this network at its provider."""
     is_here = region_of(network) == region_of(orphan) and tenancy_of(home.metadata) == orphan.spec.tenancy
-    if network.is_deleting or not is_here or (port is not None and port.spec.network != to_cloud(network, home).name):
+    if (
+        network.is_deleting
+        or not is_here
+        or (port is not None and port.spec.network != network_handle(network, home).name)
+    ):
         raise Invalid(
             "networkId",
             "is not the network that the server is on at its provider",
-            remedy="name that one, or forget it",
+            remedy="give that network, or forget the orphan",
         )
     if port is None or port.spec.mac != mac_of(network.name, IPv4Address(port.spec.address)):
-        raise Invalid("orphan", "has not got the port that we gave it", remedy="remove it with forget")
+        raise Invalid("orphan", "does not have the port that it was created with", remedy="delete it with forget")
     return port
 
 
-def adopted_server(lost: Lost, name: str, groups: Iterable[str], by: Principal, *, operation: str) -> Server:
-    """Return the object of a server that is at its provider already. What only the lost one knew is left out."""
+def adopted_server(lost: LostServer, name: str, groups: Iterable[str], by: Principal, *, operation: str) -> Server:
+    """Return the object of a server that exists at its provider, with the fields that the provider reports."""
     port, orphan = lost.port.spec, lost.orphan.spec
     spec = ServerCreateSpec(
         network_id=lost.network.name,
@@ -142,9 +138,9 @@ def adopted_server(lost: Lost, name: str, groups: Iterable[str], by: Principal, 
         ),
         ssh_injection="none",
     )
-    wanted = ServerCreate(metadata=MetadataWrite(name=name), spec=spec)
-    server = new_server(wanted, lost.network, by, operation=operation)
-    adopted = Adopted(uid=orphan.object_uid, address=port.address, number=number_in(orphan.provider_name) or 0)
+    body = ServerCreate(metadata=MetadataWrite(name=name), spec=spec)
+    server = new_server(body, lost.network, by, operation=operation)
+    adopted = Adopted(uid=orphan.object_uid, address=port.address, number=replacement_number(orphan.provider_name) or 0)
     return replace(server, spec=replace(server.spec, adopted=adopted))
 
 
@@ -156,11 +152,11 @@ KIND_OF: Mapping[RecoverableKind, type[Resource]] = {
     "servers": Server,
     "filestorages": FileStorage,
 }
-"""The kinds of what has something at a provider."""
+"""Kinds of objects that have resources at a provider."""
 
 
-def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:
-    """Yield what an object may have; nothing in a tenancy, if the identity is gone, which goes after all of it."""
+def resources_of(resource: Resource, home: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:
+    """Yield the resources that an object may have; none in a tenancy if its identity is gone, which is deleted last."""
     match resource:
         case Identity():
             yield "tenancy", Handle("", tenancy_of(resource.metadata))
@@ -173,13 +169,13 @@ def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[Event
 def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[EventSubject, Handle]]:
     match resource:
         case Server():
-            turn = resource.status.replacement or Replacement()
-            for number in range(turn.done, max(turn.counter, resource.spec.replacement) + 1):
+            replacement = resource.status.replacement or ReplacementStatus()
+            for number in range(replacement.done, max(replacement.counter, resource.spec.replacement) + 1):
                 yield "server", server_handle(resource, home, number)
             yield "port", port_handle(resource, home)
         case Network():
-            yield "network", to_cloud(resource, home)
+            yield "network", network_handle(resource, home)
         case SecurityGroup():
-            yield "group", handle_of(resource, home)
+            yield "group", group_handle(resource, home)
         case LoadBalancer():
             yield "balancer", Handle(tenancy_of(home.metadata), balancer_name(resource.name, resource.uid))

@@ -1,4 +1,4 @@
-"""What operators send and read."""
+"""Schema of recovery."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -9,11 +9,11 @@ from remuda.http.routes import Id, ListQuery, Parameters, Wire
 from remuda.resources.schema import Name
 
 RecoverableKind = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]
-"""The kinds of objects that have resources at a provider, by the plural under which they are stored."""
+"""Kinds of objects that have resources at a provider, by plural."""
 OrphanSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
-"""What something at a provider is."""
-OrphanWhy = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
-"""Why it is nobody's."""
+"""Type of a resource at a provider."""
+OrphanCause = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
+"""Why a resource is an orphan."""
 
 
 class RecoverablePath(Parameters, frozen=True, rename={"name": "id"}):
@@ -30,46 +30,46 @@ class OrphanPath(Parameters, frozen=True, rename={"orphan": "orphanID"}):
 
 
 class OrphanQuery(ListQuery, frozen=True, rename={"continue_": "continue", "regions": "regionID"}):
-    """Which orphans."""
+    """Query of a list of orphans."""
 
-    regions: Annotated[tuple[Id, ...], msgspec.Meta(description="Only in these regions.")] = ()
+    regions: Annotated[tuple[Id, ...], msgspec.Meta(description="Only orphans in these regions.")] = ()
 
 
 class AbandonWrite(Wire, frozen=True):
-    """Why an object goes without what it has at its provider."""
+    """Reason why an object is deleted without its resources at the provider."""
 
     reason: Annotated[
         str,
-        msgspec.Meta(min_length=1, max_length=255, description="Kept in the timeline, and with what is left."),
+        msgspec.Meta(min_length=1, max_length=255, description="Recorded in the timeline and with the orphans."),
     ]
 
 
 class AdoptWrite(Wire, frozen=True):
-    """Which server an orphan was: its name, and the network that it is on."""
+    """Name and network of the server that an orphan is."""
 
-    name: Annotated[Name, msgspec.Meta(description="The name that the server had: its id follows from it.")]
+    name: Annotated[Name, msgspec.Meta(description="The name that the server had; its id is derived from it.")]
     network_id: Id
 
 
 class ForgetWrite(Wire, frozen=True):
-    """What becomes of an orphan."""
+    """Deletion of a record, or of the orphan too."""
 
     remove: Annotated[
         bool,
-        msgspec.Meta(description="Remove it at the provider; its record goes when it is gone."),
+        msgspec.Meta(description="Delete the orphan at the provider; its record is deleted after it."),
     ] = False
 
 
 class OrphanRead(Wire, frozen=True, kw_only=True):
-    """Something at a provider that is nobody's."""
+    """Resource at a provider that belongs to no object."""
 
     id: str
     region_id: str
     subject: OrphanSubject
-    name: Annotated[str, msgspec.Meta(description="What it is called at the provider.")]
-    tenancy: Annotated[str, msgspec.Meta(description="The tenancy that has it; left out for what is in none.")] = ""
-    object_id: Annotated[str, msgspec.Meta(description="The object that it was made for.")] = ""
+    name: Annotated[str, msgspec.Meta(description="Name at the provider.")]
+    tenancy: Annotated[str, msgspec.Meta(description="Tenancy at the provider, if it is in one.")] = ""
+    object_id: Annotated[str, msgspec.Meta(description="Object that it was created for.")] = ""
     object_uid: str = ""
     first_seen: datetime
-    why: OrphanWhy
-    reason: Annotated[str, msgspec.Meta(description="What the operator said who abandoned it.")] = ""
+    why: OrphanCause
+    reason: Annotated[str, msgspec.Meta(description="Reason of the operator who abandoned the object.")] = ""

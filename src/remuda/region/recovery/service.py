@@ -25,17 +25,25 @@ from remuda.providers.contract.provider import EventSubject
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import EVERYTHING
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.kinds.common import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.kinds.common import ABANDONED, ABANDONED_EVENT, RETRIED, is_abandoned
 from remuda.region.kinds.networks import Identity, Network
-from remuda.region.kinds.orphans import HOLD_ADDRESSES, ORPHAN, Claim, Orphan, OrphanSpec, new_orphan, orphan_id
+from remuda.region.kinds.orphans import (
+    ADDRESSED_SUBJECTS,
+    ORPHAN,
+    Orphan,
+    OrphanClaim,
+    OrphanSpec,
+    new_orphan,
+    orphan_id,
+)
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.monitor.inventory import Owners, find_holding
+from remuda.region.monitor.inventory import Owners, find_inventory
 from remuda.region.names import permission
-from remuda.region.networks.ipam import find_held
+from remuda.region.networks.ipam import find_address_of
 from remuda.region.recovery import rules
-from remuda.region.recovery.rules import KIND_OF, things_of
+from remuda.region.recovery.rules import KIND_OF, resources_of
 from remuda.region.recovery.schema import (
     AbandonWrite,
     AdoptWrite,
@@ -50,8 +58,8 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource
 
-_RIGHT = permission("regions", "update")
-"""Held by the operators of the platform."""
+_PERMISSION = permission("regions", "update")
+"""Permission of platform administrators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,39 +68,39 @@ class Recovery:
 
     store: Store
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     owners: Owners
-    breaker: DeletionGuard
+    guard: DeletionGuard
     """Stops the deletion of orphans when there are too many."""
 
     async def orphans(self, context: Context, query: OrphanQuery) -> Collection[Orphan, list[OrphanRead]]:
         """Return the orphans: resources at providers that belong to no object."""
-        allow_everywhere(context.principal, _RIGHT)
+        allow_everywhere(context.principal, _PERMISSION)
         regions = frozenset(query.regions)
         return Collection(
             store=self.store,
             kind=Orphan,
-            view=rules.ORPHAN_VIEW,
+            view=rules.orphan_view,
             labels={REGION: query.regions[0]} if len(regions) == 1 else {},
             visible=(lambda orphan: region_of(orphan) in regions) if len(regions) > 1 else None,
         )
 
     async def retry(self, context: Context, kind: RecoverableKind, name: str) -> None:
         """Have the controller reconcile an object now, with its failures reset."""
-        allow_everywhere(context.principal, _RIGHT)
+        allow_everywhere(context.principal, _PERMISSION)
 
         async def write() -> None:
             found: Resource = await self.store.get(KIND_OF[kind], name)
-            if isinstance(found, Server) and rules.is_given_up(found):
+            if isinstance(found, Server) and rules.needs_reset(found):
                 found = await self.store.update_status(rules.retried_server(found))
-            wanted = rules.annotated(found, RETRIED, context.operation)
-            await self.store.update(wanted, log=audit_records(context, kind, found))
+            annotated = rules.annotated(found, RETRIED, context.operation)
+            await self.store.update(annotated, log=audit_records(context, kind, found))
 
         await retry_on_conflict(write)
 
     async def abandon(self, context: Context, kind: RecoverableKind, name: str, body: AbandonWrite) -> None:
         """Complete the deletion of an object without deleting its resources at the provider."""
-        allow_everywhere(context.principal, _RIGHT)
+        allow_everywhere(context.principal, _PERMISSION)
 
         async def write() -> None:
             found: Resource = await self.store.get(KIND_OF[kind], name)
@@ -101,18 +109,18 @@ class Recovery:
                 raise Invalid(f"The object {name} of {kind}", "is not being deleted", remedy=remedy)
             if is_abandoned(found):
                 return
-            await self._record_leftovers(found, body.reason)
-            log = [*audit_records(context, kind, found), self._told(found, body.reason, context)]
+            await self._record_orphans(found, body.reason)
+            log = [*audit_records(context, kind, found), self._event(found, body.reason, context)]
             await self.store.update(rules.annotated(found, ABANDONED, body.reason), log=log)
 
         await retry_on_conflict(write)
 
     async def adopt(self, context: Context, orphan: str, body: AdoptWrite) -> Server:
         """Create the object of a server that exists at a provider, on the network that it is on there."""
-        allow_everywhere(context.principal, _RIGHT)
+        allow_everywhere(context.principal, _PERMISSION)
         repeated = (await self.store.list(Server, index=("operation", context.operation))).items
         if repeated:
-            return repeated[0]  # the same request, whose answer was lost
+            return repeated[0]  # the same request, whose response was lost
         record = await self.store.get(Orphan, orphan)
         rules.check_adoptable(record, body)
         lost = await self._find_lost(record, await self.store.get(Network, body.network_id))
@@ -120,89 +128,91 @@ class Recovery:
         groups = await self._groups(lost.port.spec.groups)
         server = rules.adopted_server(lost, body.name, groups, payer, operation=context.operation)
         await self._claim("adoption", orphan)
-        made = await self.store.create(server, log=audit_records(context, SERVER.plural, server))
+        created = await self.store.create(server, log=audit_records(context, SERVER.plural, server))
         await self._drop(record.name)
         await self._drop(orphan_id(region_of(record), "port", rules.port_of(record)))
-        return made
+        return created
 
     async def forget(self, context: Context, orphan: str, body: ForgetWrite) -> None:
         """Delete the record of an orphan, which is found again if it still exists; or the orphan at its provider."""
-        allow_everywhere(context.principal, _RIGHT)
+        allow_everywhere(context.principal, _PERMISSION)
         record = await self.store.get(Orphan, orphan)
         if not body.remove:
             await self._check_forgettable(record.spec)
             log = audit_records(context, ORPHAN.plural, record)
             await self.store.delete(Orphan, record.name, uid=record.uid, log=log)
             return
-        cloud = await self.clouds.get(region_of(record))
-        holding = need(find_holding(cloud.provider, record.spec.subject))
-        if await self.owners.why_orphaned(holding, record.spec.handle) is None:
-            raise Invalid("orphan", "has its object again", remedy="delete that")
+        cloud = await self.providers.get(region_of(record))
+        inventory = need(find_inventory(cloud.provider, record.spec.subject))
+        if await self.owners.orphan_cause(inventory, record.spec.handle) is None:
+            raise Invalid("orphan", "belongs to an object again", remedy="delete the object")
         await self._claim("removal", orphan)
-        await holding.remove(record.spec.handle)
+        await inventory.remove(record.spec.handle)
 
     async def release(self, context: Context) -> None:
         """Have the monitor delete orphans again, after it stopped because there were too many."""
-        allow_everywhere(context.principal, _RIGHT)
-        for group in ("", EVERYTHING):  # orphans are in no project: what counts for one counts for all
-            await self.breaker.release(group)
+        allow_everywhere(context.principal, _PERMISSION)
+        for group in ("", EVERYTHING):  # orphans are in no project, so both groups have the same limit
+            await self.guard.release(group)
 
-    async def _claim(self, claim: Claim, orphan: str) -> None:
+    async def _claim(self, claim: OrphanClaim, orphan: str) -> None:
         async def write() -> None:
             record = await self.store.get(Orphan, orphan)
             await self.store.update(rules.claimed_for(claim, record, self.clock.now()))
 
         await retry_on_conflict(write)
 
-    async def _find_lost(self, record: Orphan, network: Network) -> rules.Lost:
+    async def _find_lost(self, record: Orphan, network: Network) -> rules.LostServer:
         home = await self.store.get(Identity, identity_of(network))
-        provider = (await self.clouds.get(region_of(record))).provider
+        provider = (await self.providers.get(region_of(record))).provider
         found = await need(provider.servers).find_server(record.spec.handle)
         if found is None:
             raise NotFound("server at the provider", record.spec.provider_name)
         if found.state == "removing":
-            raise Invalid("orphan", "is being removed at its provider", remedy="make a new server when it is gone")
-        port = rules.check_place(record, network, home, await need(provider.ports).find_port(rules.port_of(record)))
-        return rules.Lost(orphan=record, network=network, found=found, port=port)
+            raise Invalid("orphan", "is being deleted at its provider", remedy="create a new server")
+        port = rules.check_network(record, network, home, await need(provider.ports).find_port(rules.port_of(record)))
+        return rules.LostServer(orphan=record, network=network, found=found, port=port)
 
     async def _groups(self, names: Sequence[str]) -> list[str]:
-        """Return those security groups of a port that are still ours."""
-        found = [(name, await find(self.store, SecurityGroup, id_in(name), marked=False)) for name in names]
+        """Return the security groups of a port that still exist."""
+        found = [(name, await find(self.store, SecurityGroup, id_in(name), include_deleting=False)) for name in names]
         return [group.name for name, group in found if group is not None and group.uid == uid_in(name)]
 
     async def _check_forgettable(self, spec: OrphanSpec) -> None:
-        """Refuse to forget what has an address of ours: it is by its record that the address is given back."""
-        if spec.holds_address and await find_held(self.store, spec.object_id, spec.object_uid) is not None:
+        """Raise Invalid for an orphan with an allocated address, which is released when its record is dropped."""
+        if spec.has_address and await find_address_of(self.store, spec.object_id, spec.object_uid) is not None:
             raise Invalid(
-                "orphan", "has an address of its network", remedy="remove it, and its record goes when it is gone"
+                "orphan",
+                "has an address of its network",
+                remedy="delete the orphan, and its record is deleted after it",
             )
 
-    async def _record_leftovers(self, found: Resource, reason: str) -> None:
-        """Record what an object may have. What has an address is recorded also if it is not seen.
+    async def _record_orphans(self, found: Resource, reason: str) -> None:
+        """Record the resources that an object may have; those with an address even if they are not found.
 
-        The monitor gives the address back when it has looked twice, and drops the record.
+        The monitor releases the address when the absence is confirmed, and drops the record.
         """
         home = found.metadata.labels.get(IDENTITY)
         identity = None if home is None else await find(self.store, Identity, home)
         region, now = region_of(found), self.clock.now()
-        for subject, handle in things_of(found, identity):
-            if subject in HOLD_ADDRESSES or await self._may_be_there(region, subject, handle):
+        for subject, handle in resources_of(found, identity):
+            if subject in ADDRESSED_SUBJECTS or await self._may_exist(region, subject, handle):
                 record = new_orphan(region, subject, handle, "ObjectAbandoned", now, reason=reason)
                 with suppress(AlreadyExists):
                     await self.store.create(record)
 
-    async def _may_be_there(self, region: str, subject: EventSubject, handle: Handle) -> bool:
-        """Tell whether a provider has something, or does not say: the monitor looks again."""
+    async def _may_exist(self, region: str, subject: EventSubject, handle: Handle) -> bool:
+        """Tell whether a provider has a resource, or does not respond: the monitor checks again."""
         try:
-            holding = find_holding((await self.clouds.get(region)).provider, subject)
-            return holding is not None and await holding.find(handle) is not None
+            inventory = find_inventory((await self.providers.get(region)).provider, subject)
+            return inventory is not None and await inventory.find(handle) is not None
         except RemudaError:
             return True
 
-    def _told(self, found: Resource, reason: str, context: Context) -> Record:
-        """Return what the timeline is told, by which the monitor knows that nobody wants it removed."""
-        said: dict[str, Any] = {
-            "event": ABANDONMENT,
+    def _event(self, found: Resource, reason: str, context: Context) -> Record:
+        """Return the timeline event by which the monitor knows not to delete the orphans."""
+        event: dict[str, Any] = {
+            "event": ABANDONED_EVENT,
             "uid": found.uid,
             "generation": found.metadata.generation,
             "reason": reason,
@@ -210,7 +220,7 @@ class Recovery:
         }
         kind = self.store.registry.of(type(found)).qualified
         return Record(
-            stream="timeline", subject=subject_of(kind, found.name), data=msgspec.Raw(msgspec.json.encode(said))
+            stream="timeline", subject=subject_of(kind, found.name), data=msgspec.Raw(msgspec.json.encode(event))
         )
 
     async def _drop(self, orphan: str) -> None:

@@ -1,4 +1,4 @@
-"""What makes security groups true at a provider. A group is made when its network is there, and goes before it."""
+"""Controller of security groups. A group is created after its network, and removed before it."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from remuda.reconcile.lifecycle import lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
-from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.deletion import until_gone
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -23,46 +23,48 @@ from remuda.store.contract import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityGroupController:
-    """Keeps a security group at the provider for each of ours."""
+    """Provisions and deprovisions a security group."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
 
     async def provision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
-        """Make the group, or bring its rules up to date."""
-        home = await self.store.get(Identity, regional.identity_of(group))
+        """Create the group, or update its rules."""
+        identity = await self.store.get(Identity, regional.identity_of(group))
         network = await self.store.get(Network, regional.network_of(group))
-        if not (is_provisioned(home) and is_provisioned(network)):
-            return Blocked("DependencyNotReady", "its network is being made")
-        cloud = await self.clouds.get(regional.region_of(group))
-        groups, wanted = need(cloud.provider.security_groups), rules.to_cloud(group, home)
-        found = await groups.find_group(wanted.handle)
-        if found is None or set(found.rules) != set(wanted.rules):
+        if not (is_provisioned(identity) and is_provisioned(network)):
+            return Blocked("DependencyNotReady", "its network is being created")
+        cloud = await self.providers.get(regional.region_of(group))
+        groups, desired = need(cloud.provider.security_groups), rules.cloud_group(group, identity)
+        found = await groups.find_group(desired.handle)
+        if found is None or set(found.rules) != set(desired.rules):
             run.acted = True
-            await groups.converge_group(wanted)
+            await groups.converge_group(desired)
         return Done()
 
     async def deprovision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
-        """Remove the group, as soon as no port is in it."""
-        home = await find(self.store, Identity, regional.identity_of(group))
-        if home is None or is_abandoned(group):
+        """Remove the group, when no port uses it."""
+        identity = await find(self.store, Identity, regional.identity_of(group))
+        if identity is None or is_abandoned(group):
             return Done()  # nothing of a tenancy outlives its identity
-        cloud = await self.clouds.get(regional.region_of(group))
-        groups, handle = need(cloud.provider.security_groups), rules.handle_of(group, home)
+        cloud = await self.providers.get(regional.region_of(group))
+        groups, handle = need(cloud.provider.security_groups), rules.group_handle(group, identity)
         try:
-            left = await until_gone(handle, groups.find_group, groups.remove_group, cloud)
+            waiting = await delete_resource(handle, groups.find_group, groups.remove_group, cloud)
         except InUse:
-            return Requeue(RECHECK_S, "Deprovisioning", "the provider still has a server in it")
-        if left is not None:
+            return Requeue(RECHECK_S, "Deprovisioning", "a server at the provider still uses it")
+        if waiting is not None:
             run.acted = True
-            return left
+            return waiting
         return Done()
 
 
-def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: ControllerSettings | None = None) -> Controller:
+def controller(
+    ports: ReconcilePorts, providers: ProviderRegistry, *, settings: ControllerSettings | None = None
+) -> Controller:
     """Return the controller of security groups."""
     store = ports.store
-    groups = SecurityGroupController(store=store, clouds=clouds)
+    groups = SecurityGroupController(store=store, providers=providers)
     return lifecycle_controller(
         "securitygroups",
         SecurityGroup,

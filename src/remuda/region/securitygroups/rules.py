@@ -1,7 +1,7 @@
-"""The rules of security groups, as pure functions: what may be asked, what is stored of it, how it reads.
+"""Rules of security groups: validation, stored objects, cloud specs and responses.
 
-A rule is stored as it was sent, however often it is there; only the provider is told each once. A last port without a
-first one, or beside a protocol that has no ports, says nothing, and is dropped: clients have always sent it.
+Rules are stored as they were sent, with duplicates; the provider gets each once. A last port without a first one, or
+with a protocol that has no ports, is ignored, because existing clients send it.
 """
 
 from datetime import datetime
@@ -40,69 +40,69 @@ from remuda.resources.metadata import (
 from remuda.resources.tags import own_tags, replaced_tags
 
 _ANYWHERE = "0.0.0.0/0"
-_WITH_PORTS = frozenset({"tcp", "udp"})
-_OF_NETWORK = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
+_PORT_PROTOCOLS = frozenset({"tcp", "udp"})
+_NETWORK_LABELS = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
 
 
-def new_group(group: str, wanted: GroupCreate, network: Network, by: Principal) -> SecurityGroup:
-    """Return a security group as it is stored, or raise what is wrong with it. Where it is, its network says."""
-    rules = _stored_rules(wanted.spec)
-    check_tags(wanted.metadata.tags)
-    where = {label: network.metadata.labels[label] for label in _OF_NETWORK}
-    where |= {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
-    metadata = new_metadata(group, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,))
+def new_group(group: str, requested: GroupCreate, network: Network, by: Principal) -> SecurityGroup:
+    """Return the object of a new security group in the project and region of its network, or raise an error."""
+    rules = _stored_rules(requested.spec)
+    check_tags(requested.metadata.tags)
+    scope = {label: network.metadata.labels[label] for label in _NETWORK_LABELS}
+    scope |= {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
+    metadata = new_metadata(group, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
     return SecurityGroup(
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
-        spec=SecurityGroupSpec(rules=rules, tags=own_tags(stored_tags(wanted.metadata), by)),
+        spec=SecurityGroupSpec(rules=rules, tags=own_tags(stored_tags(requested.metadata), by)),
     )
 
 
-def changed_group(group: SecurityGroup, wanted: GroupUpdate, by: Principal, now: datetime) -> SecurityGroup:
-    """Return a security group with everything replaced that a client may change, or raise what is wrong with that."""
-    rules = _stored_rules(wanted.spec)
-    check_tags(wanted.metadata.tags)
-    tags = replaced_tags(group.spec.tags, stored_tags(wanted.metadata), by)
+def changed_group(group: SecurityGroup, requested: GroupUpdate, by: Principal, now: datetime) -> SecurityGroup:
+    """Return a security group with its writable fields replaced, or raise an error."""
+    rules = _stored_rules(requested.spec)
+    check_tags(requested.metadata.tags)
+    tags = replaced_tags(group.spec.tags, stored_tags(requested.metadata), by)
     return replace(
         group,
-        metadata=changed_metadata(group.metadata, wanted.metadata, by.subject, now),
+        metadata=changed_metadata(group.metadata, requested.metadata, by.subject, now),
         spec=replace(group.spec, rules=rules, tags=tags),
     )
 
 
-def _stored_rules(wanted: GroupSpecWire) -> tuple[Rule, ...]:
-    return tuple(_stored_rule(rule) for rule in wanted.rules)
+def _stored_rules(requested: GroupSpecWire) -> tuple[Rule, ...]:
+    return tuple(_stored_rule(rule) for rule in requested.rules)
 
 
-def _stored_rule(wanted: RuleWire) -> Rule:
+def _stored_rule(requested: RuleWire) -> Rule:
     return Rule(
-        direction=wanted.direction,
-        protocol=wanted.protocol,
-        port=_stored_port(wanted),
-        cidr="" if wanted.prefix is None else str(parse_prefix(wanted.prefix, "unable to parse prefix")),
+        direction=requested.direction,
+        protocol=requested.protocol,
+        port=_stored_port(requested),
+        cidr="" if requested.prefix is None else str(parse_prefix(requested.prefix, "unable to parse prefix")),
     )
 
 
-def _stored_port(wanted: RuleWire) -> RulePort | None:
-    if wanted.port is None:
+def _stored_port(requested: RuleWire) -> RulePort | None:
+    if requested.port is None:
         return None
-    if wanted.protocol not in _WITH_PORTS:
+    if requested.protocol not in _PORT_PROTOCOLS:
         raise Malformed("rule specified ports for a layer 3 protocol")
-    if wanted.port_max is None:
-        return RulePort(number=wanted.port)
-    if wanted.port >= wanted.port_max:
+    if requested.port_max is None:
+        return RulePort(number=requested.port)
+    if requested.port >= requested.port_max:
         raise Malformed("rule must have a range where start < end")
-    return RulePort(range=PortRange(start=wanted.port, end=wanted.port_max))
+    return RulePort(range=PortRange(start=requested.port, end=requested.port_max))
 
 
-def handle_of(group: SecurityGroup, identity: Identity) -> Handle:
-    """Return what a security group is called at its provider."""
+def group_handle(group: SecurityGroup, identity: Identity) -> Handle:
+    """Return the handle of a security group at its provider."""
     return Handle(tenancy_of(identity.metadata), group_name(group.name, group.uid))
 
 
-def to_cloud(group: SecurityGroup, identity: Identity) -> CloudGroup:
-    """Return what a provider is to have of a security group."""
-    wanted = dict.fromkeys(_cloud_rule(rule) for rule in group.spec.rules)
-    return CloudGroup(handle=handle_of(group, identity), rules=tuple(wanted))
+def cloud_group(group: SecurityGroup, identity: Identity) -> CloudGroup:
+    """Return the desired state of a security group at its provider."""
+    requested = dict.fromkeys(_cloud_rule(rule) for rule in group.spec.rules)
+    return CloudGroup(handle=group_handle(group, identity), rules=tuple(requested))
 
 
 def _cloud_rule(rule: Rule) -> CloudRule:
@@ -117,7 +117,7 @@ def _cloud_rule(rule: Rule) -> CloudRule:
 
 
 def _ports(rule: Rule) -> tuple[int | None, int | None]:
-    """Return the first and the last port of a rule; of all of them, none."""
+    """Return the first and the last port of a rule; None if it is for all ports."""
     if rule.port is None:
         return None, None
     if rule.port.range is not None:
@@ -126,7 +126,7 @@ def _ports(rule: Rule) -> tuple[int | None, int | None]:
 
 
 def writable_group(group: SecurityGroup) -> GroupUpdate:
-    """Return what a client may change of a security group, as it is now."""
+    """Return the writable fields of a security group."""
     spec = group.spec
     return GroupUpdate(
         metadata=writable_metadata(group.metadata, spec.tags),
@@ -146,7 +146,7 @@ def _wire_rule(rule: Rule) -> RuleWire:
 
 
 def read_group(group: SecurityGroup) -> GroupRead:
-    """Return a security group as clients read it."""
+    """Return a security group as the response shows it."""
     return GroupRead(
         metadata=read_project_metadata(group.metadata, group.spec.tags, group.status.conditions),
         spec=writable_group(group).spec,
@@ -155,4 +155,4 @@ def read_group(group: SecurityGroup) -> GroupRead:
 
 
 GROUP_VIEW = etag_view(read_group, writable_group)
-"""A security group as JSON, with its tag."""
+"""A security group as JSON, with its ETag."""

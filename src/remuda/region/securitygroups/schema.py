@@ -1,4 +1,4 @@
-"""What clients send and read of security groups."""
+"""Schema of security groups."""
 
 from typing import Annotated
 
@@ -12,43 +12,43 @@ _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
 class RuleWire(Wire, frozen=True):
-    """What may pass."""
+    """Traffic that is allowed."""
 
-    direction: Annotated[Direction, msgspec.Meta(description="Which way, as the server sees it.")]
+    direction: Annotated[Direction, msgspec.Meta(description="From the perspective of the server.")]
     protocol: Protocol
-    port: Annotated[_Port, msgspec.Meta(description="Of tcp and udp; with none, all of them.")] | None = None
-    port_max: Annotated[_Port, msgspec.Meta(description="The last port, if it is more than one.")] | None = None
-    prefix: Annotated[str, msgspec.Meta(description="IPv4 CIDR; with none, from or to anywhere.")] | None = None
+    port: Annotated[_Port, msgspec.Meta(description="For tcp and udp; by default all ports.")] | None = None
+    port_max: Annotated[_Port, msgspec.Meta(description="The last port of a range.")] | None = None
+    prefix: Annotated[str, msgspec.Meta(description="IPv4 CIDR of the peer; by default any.")] | None = None
 
 
 class GroupSpecWire(Wire, frozen=True):
-    """What can be changed of a security group."""
+    """The writable spec of a security group."""
 
     rules: Annotated[tuple[RuleWire, ...], msgspec.Meta(max_length=256)]
 
 
 class GroupCreateSpec(GroupSpecWire, frozen=True, kw_only=True):
-    """What a new security group is to be."""
+    """The spec of a new security group."""
 
     network_id: Id
 
 
 class GroupCreate(Wire, frozen=True):
-    """A security group as it is asked for."""
+    """The request to create a security group."""
 
     metadata: MetadataWrite
     spec: GroupCreateSpec
 
 
 class GroupUpdate(Wire, frozen=True):
-    """A security group as it is to be from now on."""
+    """The request to update a security group."""
 
     metadata: MetadataWrite
     spec: GroupSpecWire
 
 
 class GroupStatusRead(Wire, frozen=True):
-    """Where a security group is."""
+    """The region and network of a security group."""
 
     region_id: str
     network_id: str
@@ -63,6 +63,6 @@ class GroupRead(Wire, frozen=True):
 
 
 class GroupPath(Parameters, frozen=True, rename={"group": "securityGroupID"}):
-    """A security group."""
+    """The path of a security group."""
 
     group: Id

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from remuda.access.principal import Context
 from remuda.kernel.clock import Clock
 from remuda.quota.reservation import payer_for
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
 from remuda.region.networks.service import Networks
 from remuda.region.securitygroups import rules
@@ -22,7 +22,7 @@ class SecurityGroups(ResourceService[SecurityGroup, GroupRead]):
     noun, is_kept_in_use = "security group", True
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     networks: Networks
 
     async def create(self, context: Context, body: GroupCreate) -> SecurityGroup:
@@ -30,7 +30,7 @@ class SecurityGroups(ResourceService[SecurityGroup, GroupRead]):
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
         self.networks.reject_if_deleting(network)
-        need((await self.clouds.get(region_of(network))).provider.security_groups)
+        need((await self.providers.get(region_of(network))).provider.security_groups)
         return await self.insert(
             context, rules.new_group(context.operation, body, network, payer_for(context, network))
         )

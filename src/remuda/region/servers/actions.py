@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from remuda.access.principal import Context
 from remuda.kernel.errors import NotFound, Unavailable
 from remuda.providers.contract.common import Handle
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need, told
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, need
 from remuda.region.kinds.networks import Identity, OpenstackIdentity
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.servers import ReplacementStatus, Server
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.schema import ConsoleOutputRead, ConsoleSessionRead, SshKeyRead
 from remuda.region.servers.service import Servers
-from remuda.region.servers.status import Looking
+from remuda.region.servers.status import ServerObserver
 from remuda.resources.conventions import identity_of, region_of
 from remuda.store.contract import Store
 
@@ -26,19 +26,23 @@ class ServerActions:
     """Start, stop, reboot, console and SSH key of servers."""
 
     store: Store
-    clouds: Clouds
+    providers: ProviderRegistry
     servers: Servers
-    looking: Looking
+    looking: ServerObserver
 
     async def start(self, context: Context, server: str) -> None:
         found, cloud, handle = await self._target(context, server)
-        await told(need(cloud.provider.servers).start_server(handle), "server cannot be started in its current state")
-        await self._look(found)
+        await map_server_errors(
+            need(cloud.provider.servers).start_server(handle), "server cannot be started in its current state"
+        )
+        await self._refresh_status(found)
 
     async def stop(self, context: Context, server: str) -> None:
         found, cloud, handle = await self._target(context, server)
-        await told(need(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state")
-        await self._look(found)
+        await map_server_errors(
+            need(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state"
+        )
+        await self._refresh_status(found)
 
     async def soft_reboot(self, context: Context, server: str) -> None:
         """Reboot a server through its operating system."""
@@ -52,14 +56,16 @@ class ServerActions:
         """Return the address at which a browser shows a server's screen."""
         _, cloud, handle = await self._target(context, server)
         opening = need(cloud.provider.consoles).open_console(handle)
-        return ConsoleSessionRead(url=await told(opening, "server cannot be accessed in its current state"))
+        return ConsoleSessionRead(
+            url=await map_server_errors(opening, "server cannot be accessed in its current state")
+        )
 
     async def console_output(self, context: Context, server: str, *, length: int | None) -> ConsoleOutputRead:
         """Return the last lines that a server wrote to its console."""
         found = await self.servers.get(context, server)
-        cloud, handle = await self._place(found)
+        cloud, handle = await self._locate(found)
         reading = need(cloud.provider.consoles).console_output(handle, lines=length)
-        contents = await told(reading, "server console output cannot be retrieved in its current state")
+        contents = await map_server_errors(reading, "server console output cannot be retrieved in its current state")
         return ConsoleOutputRead(contents=contents)
 
     async def ssh_key(self, context: Context, server: str) -> SshKeyRead:
@@ -75,19 +81,19 @@ class ServerActions:
     async def _reboot(self, context: Context, server: str, *, is_hard: bool) -> None:
         found, cloud, handle = await self._target(context, server)
         rebooting = need(cloud.provider.servers).reboot_server(handle, hard=is_hard)
-        await told(rebooting, "server cannot be rebooted in its current state")
-        await self._look(found)
+        await map_server_errors(rebooting, "server cannot be rebooted in its current state")
+        await self._refresh_status(found)
 
-    async def _target(self, context: Context, server: str) -> tuple[Server, Cloud, Handle]:
+    async def _target(self, context: Context, server: str) -> tuple[Server, RegionProvider, Handle]:
         found = await self.servers.find(context, "update", server)
-        return (found, *await self._place(found))
+        return (found, *await self._locate(found))
 
-    async def _look(self, server: Server) -> None:
+    async def _refresh_status(self, server: Server) -> None:
         """Read the status after an action. If the provider is unavailable, an event or the monitor updates it later."""
         with suppress(Unavailable):
-            await self.looking.look(server.name)
+            await self.looking.observe(server.name)
 
-    async def _place(self, server: Server) -> tuple[Cloud, Handle]:
-        home = await self.store.get(Identity, identity_of(server))
-        turn = server.status.replacement or Replacement()
-        return await self.clouds.get(region_of(server)), server_handle(server, home, turn.counter)
+    async def _locate(self, server: Server) -> tuple[RegionProvider, Handle]:
+        identity = await self.store.get(Identity, identity_of(server))
+        replacement = server.status.replacement or ReplacementStatus()
+        return await self.providers.get(region_of(server)), server_handle(server, identity, replacement.counter)

@@ -1,10 +1,8 @@
-"""Places for replacements: nothing goes before there is room for what comes, and no place is promised twice.
+"""Capacity reservations for replacements, and checks that a flavor and an image fit together.
 
-How many places are free is asked of the provider. Which of them are for replacements that have begun is for us to know:
-these are found by the index `awaited place`, and one that begins in this moment is remembered until it has ended. So is
-who is being made in this moment.
-
-Whether a server can be made of this flavor and that image.
+A server is not deleted before there is capacity for its replacement, and no capacity is reserved twice. The provider
+reports the free capacity. What replacements need of it is known here: started ones are found by index, and those that
+start just now, like servers that are being created, are kept in memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +12,8 @@ from dataclasses import dataclass, field
 from remuda.kernel.errors import InsufficientCapacity, Invalid, NotFound
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, NoCapacity
-from remuda.region.catalogue.provider_registry import Cloud, need
-from remuda.region.kinds.servers import Replacement, Server, awaited_place
+from remuda.region.catalogue.provider_registry import RegionProvider, need
+from remuda.region.kinds.servers import ReplacementStatus, Server, capacity_key
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -24,12 +22,11 @@ _VIRTUALIZATIONS = {"virtualized", "baremetal", "any", ""}
 
 
 def find_flavor(flavors: Sequence[CloudFlavor], flavor: str) -> CloudFlavor | None:
-    """Return a flavor that is on offer."""
     return next((each for each in flavors if each.id == flavor), None)
 
 
 def check_fit(image: CloudImage | None, flavor: CloudFlavor | None, *, name: str, pinned_to: str) -> None:
-    """Refuse an image that cannot be used, or not with this flavor; without a flavor, only the image is looked at."""
+    """Raise an error if an image is not usable, or not with this flavor; without a flavor, check the image only."""
     if image is None:
         raise NotFound("Image", name)
     if image.state != "ready":
@@ -38,7 +35,7 @@ def check_fit(image: CloudImage | None, flavor: CloudFlavor | None, *, name: str
         return
     if image.architecture != flavor.architecture:
         raise Invalid("spec.imageId", "image architecture is not compatible with the flavor")
-    # A flavor without a disk boots from a volume, or has a disk of its own that nobody counts.
+    # A flavor without a disk boots from a volume, or has a disk of unknown size.
     if flavor.disk_bytes and flavor.disk_bytes < image.size_gib * _GIB:
         raise Invalid("spec.imageId", "flavor disk is too small for the image")
     _check_virtualization(image, flavor)
@@ -46,13 +43,13 @@ def check_fit(image: CloudImage | None, flavor: CloudFlavor | None, *, name: str
         raise Invalid("spec.infrastructureRef", "flavor requires infrastructureRef to be set")
 
 
-def check_room(flavor: CloudFlavor | None) -> None:
-    """Refuse a flavor of which no more fit, as far as the provider tells: whoever asks has something to lose."""
+def check_capacity(flavor: CloudFlavor | None) -> None:
+    """Raise InsufficientCapacity if the provider reports no free capacity for a flavor."""
     if flavor is not None and flavor.free == 0:
         raise InsufficientCapacity(
             "flavorId",
-            "has no free place in the region now, and nothing was changed",
-            remedy="choose another flavor, or ask again later",
+            "has no free capacity in the region now, and nothing was changed",
+            remedy="choose another flavor, or retry later",
         )
 
 
@@ -65,71 +62,71 @@ def _check_virtualization(image: CloudImage, flavor: CloudFlavor) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The places that this process has promised: make one for each."""
+class CapacityReservations:
+    """Capacity reservations of this process, by region and flavor."""
 
     store: Store
-    _promised: dict[str, set[str]] = field(default_factory=dict)
-    """The names of servers, by the sort of place."""
-    _taking: dict[str, set[str]] = field(default_factory=dict)
-    """Those that are being made now, likewise."""
+    _reserved: dict[str, set[str]] = field(default_factory=dict)
+    """Names of servers, by capacity key."""
+    _creating: dict[str, set[str]] = field(default_factory=dict)
+    """Names of servers that are being created, likewise."""
 
-    async def promise(self, server: Server, cloud: Cloud, old: Sequence[Handle]) -> bool:
-        """Keep a place for what is wanted, beside what is there or instead of it; tell whether there is one.
+    async def reserve(self, server: Server, cloud: RegionProvider, old: Sequence[Handle]) -> bool:
+        """Reserve capacity for a replacement; return whether there is some.
 
-        What is gone already has nothing to lose, and waits for a place as a new server does.
+        A server of the same flavor, or that is already gone, needs no free capacity: there is nothing to lose.
         """
         is_another = server.status.flavor_id not in {"", server.spec.flavor_id}
-        if is_another and await _is_any_there(old, cloud) and not await self._is_free(server, cloud):
+        if is_another and await _exists_any(old, cloud) and not await self._is_free(server, cloud):
             return False
-        self._promised.setdefault(awaited_place(server), set()).add(server.name)
+        self._reserved.setdefault(capacity_key(server), set()).add(server.name)
         return True
 
-    async def check_room(self, server: Server, cloud: Cloud) -> None:
-        """Raise NoCapacity if a new server would take a place that is promised. Seldom is anything asked for it."""
-        if self._promised.get(awaited_place(server)) and not await self._is_free(server, cloud):
+    async def check_capacity(self, server: Server, cloud: RegionProvider) -> None:
+        """Raise NoCapacity if a new server would use capacity that is reserved."""
+        if self._reserved.get(capacity_key(server)) and not await self._is_free(server, cloud):
             raise NoCapacity(f"the flavor {server.spec.flavor_id}")
 
     @contextmanager
-    def taking(self, server: Server) -> Iterator[None]:
-        """Note that a server is being made, while the provider is asked for it."""
-        taking = self._taking.setdefault(awaited_place(server), set())
-        taking.add(server.name)
+    def creating(self, server: Server) -> Iterator[None]:
+        """Count a server as being created, during the call to the provider."""
+        creating = self._creating.setdefault(capacity_key(server), set())
+        creating.add(server.name)
         try:
             yield
         finally:
-            taking.discard(server.name)
+            creating.discard(server.name)
 
-    async def _is_free(self, server: Server, cloud: Cloud) -> bool:
-        """Tell whether more are free than others wait for.
+    async def _is_free(self, server: Server, cloud: RegionProvider) -> bool:
+        """Tell whether the free capacity exceeds the reservations of others.
 
-        These are looked for before and after: meanwhile one may have taken its place, and another been promised one.
+        These are read before and after it: meanwhile one server may be created, and another reservation made.
         """
-        place = awaited_place(server)
-        waiting = await self._waiting(place)
-        flavor = find_flavor(await cloud.flavors_now(), server.spec.flavor_id)
-        waiting |= await self._waiting(place)
-        waiting |= self._remembered(place)
+        key = capacity_key(server)
+        waiting = await self._waiting(key)
+        flavor = find_flavor(await cloud.uncached_flavors(), server.spec.flavor_id)
+        waiting |= await self._waiting(key)
+        waiting |= self._in_memory(key)
         return flavor is None or flavor.free is None or flavor.free > len(waiting - {server.name})
 
-    async def _waiting(self, place: str) -> set[str]:
-        for name in [*self._promised.get(place, ())]:
-            if not _awaits(await find(self.store, Server, name), place):
-                self._promised[place].discard(name)
-        begun = await self.store.list_names(Server, index=("awaited place", place))
-        return {*begun.items, *self._remembered(place)}
+    async def _waiting(self, key: str) -> set[str]:
+        for name in [*self._reserved.get(key, ())]:
+            if not _is_waiting(await find(self.store, Server, name), key):
+                self._reserved[key].discard(name)
+        started = await self.store.list_names(Server, index=("awaited place", key))
+        return {*started.items, *self._in_memory(key)}
 
-    def _remembered(self, place: str) -> set[str]:
-        return self._promised.get(place, set()) | self._taking.get(place, set())
+    def _in_memory(self, key: str) -> set[str]:
+        return self._reserved.get(key, set()) | self._creating.get(key, set())
 
 
-def _awaits(server: Server | None, place: str) -> bool:
-    """Tell whether a server that was promised a place has yet to take it."""
-    if server is None or awaited_place(server) != place:
+def _is_waiting(server: Server | None, key: str) -> bool:
+    """Tell whether a server with a reservation still needs it."""
+    if server is None or capacity_key(server) != key:
         return False
-    return (server.status.replacement or Replacement()).done < server.spec.replacement
+    return (server.status.replacement or ReplacementStatus()).done < server.spec.replacement
 
 
-async def _is_any_there(handles: Sequence[Handle], cloud: Cloud) -> bool:
+async def _exists_any(handles: Sequence[Handle], cloud: RegionProvider) -> bool:
     servers = need(cloud.provider.servers)
     return any([await servers.find_server(each) is not None for each in handles])

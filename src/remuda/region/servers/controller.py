@@ -1,20 +1,9 @@
-"""What makes servers true at a provider.
+"""Controller of servers.
 
-::
-
-    an address of ours  →  a port with that address  →  a server behind that port  →  it runs
-
-A replacement keeps the port: its counter is written first, since it is in the name, then the old server goes, and then
-the new one is made behind the same port. Another image than the one we last put there is a rebuild in place. What the
-provider changes by itself is shown and left alone.
-
-A server that could not be brought up is removed and made again, so many times; then it waits for an operator.
-
-The address of a server that was at its provider before its object was: it keeps the one that it has there.
-
-How what a server has at its provider goes: one thing after the other, each until it is really gone.
-
-The controller of servers, and what wakes it.
+A server gets an address, a port with that address, and a server at the provider behind that port. A replacement keeps
+the port: its number is stored first, then the old server is deleted, and the new one is created behind the same port.
+Another image than the last applied one is a rebuild. Changes at the provider without a request are reported and left
+alone. A server that does not start is deleted and created again, up to a limit; then it waits for an operator.
 """
 
 import dataclasses
@@ -34,99 +23,109 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
-from remuda.region.deletion import going
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.deletion import delete_resource
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
-from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
-from remuda.region.securitygroups.rules import handle_of
-from remuda.region.servers.capacity import Places
-from remuda.region.servers.provider_spec import number_in, port_handle, server_handle, wanted_port, wanted_server
-from remuda.region.servers.repair import counted, done_with, rebuild, settled, try_again, with_status
+from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, ReplacementStatus, Server
+from remuda.region.networks.ipam import allocate_address, allocate_specific_address, find_address, release_address
+from remuda.region.securitygroups.rules import group_handle
+from remuda.region.servers.capacity import CapacityReservations
+from remuda.region.servers.provider_spec import (
+    desired_port,
+    desired_server,
+    port_handle,
+    replacement_number,
+    server_handle,
+)
+from remuda.region.servers.repair import (
+    completed_replacement,
+    rebuild,
+    retry_create,
+    settled_result,
+    with_recreation_counted,
+    with_status,
+)
 from remuda.region.servers.status import absent, observed, with_drift
 from remuda.resources.conventions import CONTROLLER_FINALIZER, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 
-async def take_adopted_address(store: Store, network: Network, server: Server) -> Address | None:
-    """Give an adopted server the address that it has, or return None if another has it.
+async def reserve_adopted_address(store: Store, network: Network, server: Server) -> Address | None:
+    """Reserve the address that an adopted server has, or return None if it is in use.
 
-    If it is still held for the object that was lost, it is this one's: both have the same uid at the provider.
+    An address of the lost object is its own: both have the same uid at the provider.
     """
-    assert server.spec.adopted is not None, "it was adopted"
-    return await take_this_address(store, network, server, IPv4Address(server.spec.adopted.address))
+    assert server.spec.adopted is not None, "the server was adopted"
+    return await allocate_specific_address(store, network, server, IPv4Address(server.spec.adopted.address))
 
 
 _Find = Callable[[Handle], Awaitable[object | None]]
 _Remove = Callable[[Handle], Awaitable[None]]
-Thing = tuple[Handle, _Find, _Remove]
-"""Something at a provider: its name there, how to look for it, and how to remove it."""
+ProviderDeletion = tuple[Handle, _Find, _Remove]
+"""Handle of a resource, and the calls that find and delete it."""
 
 
-def things_of(server: Server, cloud: Cloud, home: Identity) -> list[Thing]:
-    """Return what a server may have at its provider, in the order in which it can be removed."""
-    turn = server.status.replacement or Replacement()
+def deletions_of(server: Server, cloud: RegionProvider, home: Identity) -> list[ProviderDeletion]:
+    """Return the deletions of the resources that a server may have, in order."""
+    replacement = server.status.replacement or ReplacementStatus()
     servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
 
     async def remove_port(port: Handle) -> None:
         try:
             await ports.remove_port(port)
         except InUse:
-            await remove_late(port, cloud)
+            await delete_stale_server(port, cloud)
             raise
 
-    made = [server_handle(server, home, number) for number in range(turn.done, turn.counter + 1)]
-    things: list[Thing] = [(each, servers.find_server, servers.remove_server) for each in made]
-    return [*things, (port_handle(server, home), ports.find_port, remove_port)]
+    handles = [server_handle(server, home, number) for number in range(replacement.done, replacement.counter + 1)]
+    deletions: list[ProviderDeletion] = [(each, servers.find_server, servers.remove_server) for each in handles]
+    return [*deletions, (port_handle(server, home), ports.find_port, remove_port)]
 
 
-async def remove_late(port: Handle, cloud: Cloud, *, older_than: str | None = None) -> None:
-    """Remove the server behind a port, if it is `older_than` the one of that name.
+async def delete_stale_server(port: Handle, cloud: RegionProvider, *, older_than: str | None = None) -> None:
+    """Delete the server behind a port, if it is `older_than` the one of that name.
 
-    Somebody who slept asked for it when it had long been replaced, and everybody had looked and seen it gone.
+    A delayed create may take effect after the server was replaced and its absence was confirmed.
     """
     found = await need(cloud.provider.ports).find_port(port)
-    behind = number_in(found.server) if found is not None else None
-    last = number_in(older_than) if older_than is not None else None
+    behind = replacement_number(found.server) if found is not None else None
+    last = replacement_number(older_than) if older_than is not None else None
     if found is None or behind is None or (last is not None and behind >= last):
         return
-    if found.server == server_name(id_in(port.name), uid_in(port.name), behind):  # it is of the same server as the port
+    if found.server == server_name(id_in(port.name), uid_in(port.name), behind):  # the port is of the same server
         await need(cloud.provider.servers).remove_server(Handle(port.tenancy, found.server))
 
 
-async def all_gone(things: Sequence[Thing], cloud: Cloud) -> Result | None:
-    """Remove things one after the other; return what to wait for, or None when all are gone.
+async def delete_all(deletions: Sequence[ProviderDeletion], cloud: RegionProvider) -> Result | None:
+    """Delete resources in order; return what to wait for, or None when the absence of all is confirmed.
 
-    That one is gone is known until all are: else it would be looked for anew at each step of the next one.
+    Absences stay recorded until then, so that the next reconcile does not start over.
     """
-    for handle, find_, remove in things:
-        left = await _gone(handle, find_, remove, cloud)
-        if left is not None:
-            return left
-    for handle, _, _ in things:
+    for handle, find_, remove in deletions:
+        try:
+            waiting = await delete_resource(handle, find_, remove, cloud, forget=False)
+        except InUse:
+            return Requeue(RECHECK_S, "Deprovisioning", "the provider still uses it")
+        if waiting is not None:
+            return waiting
+    for handle, _, _ in deletions:
         cloud.absences.clear(handle)
     return None
 
 
-async def _gone(handle: Handle, find_: _Find, remove: _Remove, cloud: Cloud) -> Result | None:
-    try:
-        return await going(handle, find_, remove, cloud)
-    except InUse:
-        return Requeue(RECHECK_S, "Deprovisioning", "the provider still uses it")
-
-
 Step = Result | Outcome[Server]
+_REPLACING = "the server is being replaced"
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
-    """Where a server is made."""
+class _Dependencies:
+    """Objects and provider that a server is created with."""
 
-    cloud: Cloud
+    cloud: RegionProvider
     home: Identity
     network: Network
     groups: Sequence[SecurityGroup]
@@ -134,201 +133,214 @@ class _Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerController:
-    """Makes, keeps and removes what a server has at its provider."""
+    """Reconcile functions of servers."""
 
     store: Store
     clock: Clock
-    clouds: Clouds
-    places: Places
+    providers: ProviderRegistry
+    capacity: CapacityReservations
     create_attempts: int = 3
 
     async def provision(self, server: Server, run: ReconcileContext) -> Step:
-        """Bring a server one step nearer to being as it is wanted."""
-        site = await self._site(server)
+        site = await self._dependencies(server)
         if isinstance(site, Blocked):
             return site
-        turn = server.status.replacement or Replacement()
-        if turn.counter < server.spec.replacement:
-            return await self._begin(server, site, turn)
-        if turn.done < turn.counter and turn.cleared < turn.counter:
+        replacement = server.status.replacement or ReplacementStatus()
+        if replacement.counter < server.spec.replacement:
+            return await self._start_replacement(server, site, replacement)
+        if replacement.done < replacement.counter and replacement.cleared < replacement.counter:
             run.acted = True
-            return await self._make_way(server, site, turn)
+            return await self._delete_replaced(server, site, replacement)
         port = await self._port(server, site, run)
         if not isinstance(port, CloudPort):
             return port
-        handle = server_handle(server, site.home, turn.counter)
-        if _may_be_there(server, handle, site.cloud):
+        handle = server_handle(server, site.home, replacement.counter)
+        if _may_exist(server, handle, site.cloud):
             found = await need(site.cloud.provider.servers).find_server(handle)
             if found is not None:
-                return await self._keep(server, site, port, found, run)
-        return await self._create(server, site, port, turn, run)
+                return await self._converge(server, site, port, found, run)
+        return await self._create(server, site, port, replacement, run)
 
     async def deprovision(self, server: Server, run: ReconcileContext) -> Result:
-        """Bring a server one step nearer to being gone: itself, its port, its address.
-
-        What an operator has abandoned stays at the provider, and so does its address: nobody else could have it.
-        """
+        """Delete the server, its port and its address. An abandoned one stays at the provider and keeps its address."""
         if is_abandoned(server):
             return Done()
         home = await find(self.store, Identity, identity_of(server))
         if home is not None:
-            cloud = await self.clouds.get(region_of(server))
-            left = await all_gone(things_of(server, cloud, home), cloud)
-            if left is not None:
+            cloud = await self.providers.get(region_of(server))
+            waiting = await delete_all(deletions_of(server, cloud, home), cloud)
+            if waiting is not None:
                 run.acted = True
-                return left
-        await give_address_back(self.store, server)
+                return waiting
+        await release_address(self.store, server)
         return Done()
 
-    async def _site(self, server: Server) -> _Site | Blocked:
-        """Return where a server is made, or what has to be there before."""
+    async def _dependencies(self, server: Server) -> _Dependencies | Blocked:
         network = await self.store.get(Network, network_of(server))
         if not is_provisioned(network):
-            return Blocked("DependencyNotReady", "its network is being made")
+            return Blocked("DependencyNotReady", "the network is not provisioned yet")
         groups = [await self.store.get(SecurityGroup, group.id) for group in server.spec.security_groups]
         if not all(group.is_deleting or is_provisioned(group) for group in groups):
-            return Blocked("DependencyNotReady", "its security groups are being made")
-        home, cloud = await self.store.get(Identity, identity_of(server)), await self.clouds.get(region_of(server))
-        for group in groups:  # one that goes waits for this server, and is there until then if it ever was
+            return Blocked("DependencyNotReady", "the security groups are not provisioned yet")
+        home, cloud = await self.store.get(Identity, identity_of(server)), await self.providers.get(region_of(server))
+        for group in groups:  # a deleting group waits for this server, so it still exists if it ever did
             if (
                 group.is_deleting
-                and await need(cloud.provider.security_groups).find_group(handle_of(group, home)) is None
+                and await need(cloud.provider.security_groups).find_group(group_handle(group, home)) is None
             ):
-                return Blocked("DependencyNotReady", "a security group of it is being deleted: take it out of that")
-        return _Site(cloud, home, network, groups)
+                return Blocked("DependencyNotReady", "a security group is being deleted: remove it from the server")
+        return _Dependencies(cloud, home, network, groups)
 
-    async def _port(self, server: Server, site: _Site, run: ReconcileContext) -> CloudPort | Step:
-        """Return the port as it is wanted, or what was done to have it so."""
+    async def _port(self, server: Server, site: _Dependencies, run: ReconcileContext) -> CloudPort | Step:
+        """Return the port as desired, or the result of a step towards it."""
         address = await find_address(self.store, server)
         if address is None:
             run.acted = True
-            taking = take_address if server.spec.adopted is None else take_adopted_address
-            address = await taking(self.store, site.network, server)
+            reserve = allocate_address if server.spec.adopted is None else reserve_adopted_address
+            address = await reserve(self.store, site.network, server)
         if address is None:
-            return Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: remove something, or use another")
-        wanted = wanted_port(server, site.home, site.network, site.groups, address)
+            return Blocked(ADDRESSES_EXHAUSTED, "the network has no free address: delete a server, or use another")
+        desired = desired_port(server, site.home, site.network, site.groups, address)
         ports = need(site.cloud.provider.ports)
-        if _may_be_there(server, wanted.handle, site.cloud):
-            found = await ports.find_port(wanted.handle)
-            if found is not None and found.spec == wanted:
+        if _may_exist(server, desired.handle, site.cloud):
+            found = await ports.find_port(desired.handle)
+            if found is not None and found.spec == desired:
                 return found
         run.acted = True
         try:
-            return await ports.converge_port(wanted)
+            return await ports.converge_port(desired)
         except NoCapacity:
             return Failed("PublicAddressesExhausted", "the provider has no public address left")
         except AlreadyExists:
-            return Failed("AddressTaken", "the provider has given its address to something that is not ours")
+            return Failed("AddressTaken", "another resource at the provider uses the address")
 
     async def _create(
-        self, server: Server, site: _Site, port: CloudPort, turn: Replacement, run: ReconcileContext
+        self,
+        server: Server,
+        site: _Dependencies,
+        port: CloudPort,
+        replacement: ReplacementStatus,
+        run: ReconcileContext,
     ) -> Step:
         authority = await self._authority(server)
-        wanted = wanted_server(server, site.home, authority, turn.counter)
-        was_there = bool(server.status.provider_id) and turn.done == turn.counter
-        if was_there and not site.cloud.absences.record_missing(wanted.handle):
-            return Requeue(
-                site.cloud.absences.delay_s, "ServerVanished", "it is not at its provider, looking once more"
-            )
-        missing = absent(server, self.clock.now()) if was_there else server
+        desired = desired_server(server, site.home, authority, replacement.counter)
+        existed = bool(server.status.provider_id) and replacement.done == replacement.counter
+        if existed and not site.cloud.absences.record_missing(desired.handle):
+            message = "confirming that the server disappeared from the provider"
+            return Requeue(site.cloud.absences.delay_s, "ServerVanished", message)
+        missing = absent(server, self.clock.now()) if existed else server
         servers = need(site.cloud.provider.servers)
         try:
-            if turn.done == turn.counter:
-                await self.places.check_room(server, site.cloud)
-            with self.places.taking(server):
-                made = await servers.create_server(wanted)
-        except AlreadyExists:  # somebody made it, and did not come to write that down; or a read was old
-            found = await servers.find_server(wanted.handle)
-            again = Requeue(RECHECK_S, message="being made")
-            return again if found is None else await self._keep(server, site, port, found, run)
+            if replacement.done == replacement.counter:
+                await self.capacity.check_capacity(server, site.cloud)
+            with self.capacity.creating(server):
+                created = await servers.create_server(desired)
+        except AlreadyExists:  # an earlier create took effect and was not stored; or a read was stale
+            found = await servers.find_server(desired.handle)
+            waiting = Requeue(RECHECK_S, message="the server is being created")
+            return waiting if found is None else await self._converge(server, site, port, found, run)
         except InUse:
-            await remove_late(port.spec.handle, site.cloud, older_than=wanted.handle.name)
-            return Requeue(RECHECK_S, message="what stood behind its port is being removed")
+            await delete_stale_server(port.spec.handle, site.cloud, older_than=desired.handle.name)
+            return Requeue(RECHECK_S, message="an old server behind the port is being deleted")
         except NoCapacity:
-            return Outcome(Failed("NoCapacity", "the region has no room for its flavor now"), missing)
+            return Outcome(Failed("NoCapacity", "the region has no capacity for this flavor"), missing)
         except (NotFound, Rejected, WrongState):
-            refused = "the provider does not offer its flavor, image or host as they were"
-            return Outcome(Failed("ProviderRefused", refused), missing)
-        site.cloud.absences.clear(wanted.handle)
-        entry = run.event(server, "MadeAgain" if was_there else "Made", flavor=wanted.flavor, image=wanted.image)
-        seen = observed(server, made, port, self.clock.now())
-        seen = with_status(
-            counted(seen, server, turn),
-            applied_image_id=wanted.image,
+            message = "the provider does not offer the flavor, image or host any more"
+            return Outcome(Failed("ProviderRefused", message), missing)
+        site.cloud.absences.clear(desired.handle)
+        event = run.event(server, "MadeAgain" if existed else "Made", flavor=desired.flavor, image=desired.image)
+        updated = observed(server, created, port, self.clock.now())
+        updated = with_status(
+            with_recreation_counted(updated, server, replacement),
+            applied_image_id=desired.image,
             rebuild=None,
-            replacement=done_with(turn),
+            replacement=completed_replacement(replacement),
             provider_create_retrying=False,
         )
-        outcome = Outcome(settled(made) or Requeue(site.cloud.wait_s, message="being brought up"), seen, [entry])
-        return self._judged(outcome, made)
+        result = settled_result(created) or Requeue(site.cloud.wait_s, message="the server is starting")
+        return self._with_drift(Outcome(result, updated, [event]), created)
 
-    def _judged(self, outcome: Outcome[Server], found: CloudServer) -> Outcome[Server]:
-        """Say whether a server has drifted: last, for what it was made is known only when all else was written down."""
+    def _with_drift(self, outcome: Outcome[Server], found: CloudServer) -> Outcome[Server]:
+        """Add drift to a result: last, since it is compared with the rest of the status."""
         return dataclasses.replace(outcome, resource=with_drift(outcome.resource, found, self.clock.now()))
 
-    async def _keep(
-        self, server: Server, site: _Site, port: CloudPort, found: CloudServer, run: ReconcileContext
+    async def _converge(
+        self, server: Server, site: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
-        """Look after a server that is there."""
+        """Converge a server that exists at the provider."""
         site.cloud.absences.clear(found.handle)
-        return self._judged(await self._kept(server, site, port, found, run), found)
+        return self._with_drift(await self._repair(server, site, port, found, run), found)
 
-    async def _kept(
-        self, server: Server, site: _Site, port: CloudPort, found: CloudServer, run: ReconcileContext
+    async def _repair(
+        self, server: Server, site: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
-        seen = observed(server, found, port, self.clock.now())
-        turn = seen.status.replacement or Replacement()
+        updated = observed(server, found, port, self.clock.now())
+        replacement = updated.status.replacement or ReplacementStatus()
         applied = server.status.applied_image_id
         is_another = found.id != server.status.provider_id
-        if turn.done < turn.counter or not applied or is_another:  # we made it, and did not come to write that down
-            applied, seen = found.image, with_status(seen, rebuild=None)
-        seen = with_status(counted(seen, server, turn), applied_image_id=applied, replacement=done_with(turn))
-        if is_another:  # what failed before is gone
-            seen = with_status(seen, provider_create_retrying=False)
+        if replacement.done < replacement.counter or not applied or is_another:  # its create was not stored
+            applied, updated = found.image, with_status(updated, rebuild=None)
+        updated = with_status(
+            with_recreation_counted(updated, server, replacement),
+            applied_image_id=applied,
+            replacement=completed_replacement(replacement),
+        )
+        if is_another:  # the server that failed is gone
+            updated = with_status(updated, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
-            return await try_again(seen, found, need(site.cloud.provider.servers), run, attempts=self.create_attempts)
+            servers = need(site.cloud.provider.servers)
+            return await retry_create(updated, found, servers, run, attempts=self.create_attempts)
         if found.launched is not None:
-            seen = with_status(seen, provider_create_failures=0, provider_create_retrying=False)
-        if applied != server.spec.image.id or seen.status.rebuild is not None:
-            anew = wanted_server(server, site.home, await self._authority(server), turn.counter)
-            return await rebuild(seen, found, site.cloud, run, user_data=anew.user_data)
-        return Outcome(settled(found) or Requeue(site.cloud.wait_s, message=f"it is {found.state}"), seen)
+            updated = with_status(updated, provider_create_failures=0, provider_create_retrying=False)
+        if applied != server.spec.image.id or updated.status.rebuild is not None:
+            desired = desired_server(server, site.home, await self._authority(server), replacement.counter)
+            return await rebuild(updated, found, site.cloud, run, user_data=desired.user_data)
+        result = settled_result(found) or Requeue(site.cloud.wait_s, message=f"the server is {found.state}")
+        return Outcome(result, updated)
 
-    async def _begin(self, server: Server, site: _Site, turn: Replacement) -> Step:
-        """Begin a replacement, if there is room for what is to come. Until that is written, it can be taken back."""
-        old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter + 1)]
-        if not await self.places.promise(server, site.cloud, old):
-            return Failed("NoCapacity", "the region has no room for its new flavor now: its old server is kept")
-        turn = replace(turn, counter=server.spec.replacement)
-        begun = with_status(server, replacement=turn, provider_create_failures=0, provider_create_retrying=False)
-        return Outcome(Requeue(0, message="being replaced"), begun)
+    async def _start_replacement(self, server: Server, site: _Dependencies, replacement: ReplacementStatus) -> Step:
+        """Start a replacement if there is capacity for it. Until that is stored, the replacement can be cancelled."""
+        numbers = range(replacement.done, replacement.counter + 1)
+        old = [server_handle(server, site.home, number) for number in numbers]
+        if not await self.capacity.reserve(server, site.cloud, old):
+            return Failed("NoCapacity", "the region has no capacity for the new flavor: the old server is kept")
+        started = with_status(
+            server,
+            replacement=replace(replacement, counter=server.spec.replacement),
+            provider_create_failures=0,
+            provider_create_retrying=False,
+        )
+        return Outcome(Requeue(0, message=_REPLACING), started)
 
-    async def _make_way(self, server: Server, site: _Site, turn: Replacement) -> Step:
-        """Remove what a replacement takes the place of.
+    async def _delete_replaced(self, server: Server, site: _Dependencies, replacement: ReplacementStatus) -> Step:
+        """Delete the servers that a replacement supersedes.
 
-        Between the one that was last there and the one that is wanted now there may be others: one that was made, and
-        replaced before anybody knew.
+        There may be several: one may have been created, and replaced before its create was stored.
         """
         servers = need(site.cloud.provider.servers)
-        old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter)]
-        left = await all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
-        if isinstance(left, Requeue):
-            return dataclasses.replace(left, reason="Provisioning", message="being replaced: the old one is removed")
-        cleared = with_status(server, replacement=replace(turn, cleared=turn.counter))
-        return left or Outcome(Requeue(0, message="being replaced"), absent(cleared, self.clock.now()))
+        old = [server_handle(server, site.home, number) for number in range(replacement.done, replacement.counter)]
+        waiting = await delete_all([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
+        if isinstance(waiting, Requeue):
+            return dataclasses.replace(waiting, reason="Provisioning", message=f"{_REPLACING}: the old one is deleted")
+        cleared = with_status(server, replacement=replace(replacement, cleared=replacement.counter))
+        return waiting or Outcome(Requeue(0, message=_REPLACING), absent(cleared, self.clock.now()))
 
     async def _authority(self, server: Server) -> SSHCertificateAuthority | None:
         name = server.spec.ssh_certificate_authority_id
         return await self.store.get(SSHCertificateAuthority, name) if name else None
 
 
-def _may_be_there(server: Server, handle: Handle, cloud: Cloud) -> bool:
-    """Tell whether to look for something of a server first: what was never made is found by who makes it twice."""
+def _may_exist(server: Server, handle: Handle, cloud: RegionProvider) -> bool:
+    """Tell whether to look for a resource before it is created; else AlreadyExists would report it."""
     return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)
 
 
 def driver(
-    ports: ReconcilePorts, clouds: Clouds, *, create_attempts: int, settings: ControllerSettings | None = None
+    ports: ReconcilePorts,
+    providers: ProviderRegistry,
+    *,
+    create_attempts: int,
+    settings: ControllerSettings | None = None,
 ) -> Controller:
     """Return the controller of servers. It also waits for their networks and security groups to be there.
 
@@ -336,7 +348,11 @@ def driver(
     """
     store = ports.store
     servers = ServerController(
-        store=store, clock=ports.clock, clouds=clouds, places=Places(store), create_attempts=create_attempts
+        store=store,
+        clock=ports.clock,
+        providers=providers,
+        capacity=CapacityReservations(store),
+        create_attempts=create_attempts,
     )
     return lifecycle_controller(
         "servers",

@@ -1,15 +1,9 @@
-"""A server as a provider is asked for it: its names there, its port, and what it is made of.
+"""Specs of servers and ports for the provider, with the names that they have there.
 
-Adding our part to a server's user data: it makes sshd trust the certificates of one authority.
-
-The user's parts come first and ours last, so that theirs are applied as if ours were not there. cloud-init lets the
-keys of a later cloud-config replace those of an earlier one unless that says how to merge, so ours says: append.
-
-Nothing of the user's is altered. A multipart/mixed message gets our part before its end; a message of another kind, or
-a single payload, becomes the first part of a new message. The boundary is derived from the content, so the same input
-gives the same bytes.
-
-User data of a server: what we add to it.
+If a server has a certificate authority, its user data gets a part that makes sshd trust the authority. That part comes
+last and appends to the user's cloud-config, so the user's parts apply unchanged. A multipart/mixed message gets the
+part before its end; any other message or payload becomes the first part of a new message. The boundary is derived from
+the content, so the same input gives the same bytes.
 """
 
 import base64
@@ -26,13 +20,13 @@ from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Replacement, Server
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.kinds.servers import ReplacementStatus, Server
+from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.servers.rules import user_data_of
 from remuda.resources.conventions import NAME, organization_of, project_of, region_of
 
 PART_NAME = "unikorn-ssh-certificate-authority"
-"""What our part is called in a message."""
+"""Name of the part that is added."""
 
 _KEYS_PATH = "/etc/ssh/trusted-user-ca-keys.pub"
 _CLOUD_CONFIG = f"""\
@@ -52,26 +46,26 @@ write_files:
 runcmd:
 - [sh, -c, systemctl reload-or-restart sshd || systemctl reload-or-restart ssh]
 """
-_LONGEST_LINE = 998
-_BEYOND_MAIL = re.compile(rb"[^\t\n -~]")
+_MAX_LINE = 998
+_NOT_7BIT = re.compile(rb"[^\t\n -~]")
 
 
-def augmented(data: bytes, public_key: str) -> bytes:
-    """Return user data, checked before, with the part that trusts this authority's key behind it."""
-    ours = _cloud_config(public_key)
+def with_authority(data: bytes, public_key: str) -> bytes:
+    """Return valid user data with the part that trusts the key of an authority."""
+    config = _cloud_config(public_key)
     if not data:
-        return ours
-    part = _headers("text/cloud-config", "7bit", PART_NAME) + ours
-    told = content_type_of(data)
-    if told is not None:
-        return _mixed(_wrapped(told, data), part)
+        return config
+    part = _headers("text/cloud-config", "7bit", PART_NAME) + config
+    content_type = content_type_of(data)
+    if content_type is not None:
+        return _mixed(_wrapped(content_type, data), part)
     message, split = read_message(data)
     if message.headers.get_content_subtype() != "mixed":
         return _mixed(data, part)
-    place = len(data) - len(message.body) + split.end
-    newline = b"\r\n" if data[:place].endswith(b"\r\n") else b"\n"
+    end = len(data) - len(message.body) + split.end
+    newline = b"\r\n" if data[:end].endswith(b"\r\n") else b"\n"
     inserted = b"--" + split.boundary + b"\n" + part + b"\n"
-    return data[:place] + inserted.replace(b"\n", newline) + data[place:]
+    return data[:end] + inserted.replace(b"\n", newline) + data[end:]
 
 
 def _cloud_config(public_key: str) -> bytes:
@@ -80,8 +74,8 @@ def _cloud_config(public_key: str) -> bytes:
 
 
 def _wrapped(content_type: str, data: bytes) -> bytes:
-    """Return a payload as a part, readable where mail can carry it as it is, and to the byte in any case."""
-    if _BEYOND_MAIL.search(data) or max(map(len, data.split(b"\n"))) > _LONGEST_LINE:
+    """Return a payload as a part: as text if mail can carry it unchanged, else in base64."""
+    if _NOT_7BIT.search(data) or max(map(len, data.split(b"\n"))) > _MAX_LINE:
         return _headers(content_type, "base64") + base64.encodebytes(data)
     return _headers(content_type, "7bit") + data
 
@@ -100,54 +94,50 @@ def _mixed(*parts: bytes) -> bytes:
 
 
 def _boundary(*parts: bytes) -> bytes:
-    """Return a boundary that occurs in no part: nobody can write a text that has its own hash in it."""
+    """Return a boundary that occurs in no part, since no text contains its own hash."""
     return b"remuda-" + hashlib.sha256(b"\n".join(parts)).hexdigest()[:32].encode()
 
 
-def number_in(name: str) -> int | None:
-    """Return how many replacements a server's name at its provider counts, or None if it is no such name."""
+def replacement_number(name: str) -> int | None:
+    """Return the number of the replacement in a server's name at its provider, or None if it is no such name."""
     _, dot, number = name.rpartition(".")
     return int(number) if dot and number.isdecimal() else None
 
 
-def numbers_of(server: Server) -> range:
-    """Return the replacements of a server that may be at its provider now, as its names there count them."""
-    turn = server.status.replacement or Replacement()
-    last = max(turn.counter, server.spec.replacement)
-    return range(server.cloud_number(turn.done), server.cloud_number(last) + 1)
+def replacement_numbers(server: Server) -> range:
+    """Return the numbers, in names at the provider, of the replacements of a server that may exist there."""
+    replacement = server.status.replacement or ReplacementStatus()
+    last = max(replacement.counter, server.spec.replacement)
+    return range(server.cloud_number(replacement.done), server.cloud_number(last) + 1)
 
 
 def port_handle(server: Server, home: Identity) -> Handle:
-    """Return what a server's port is called at its provider."""
     return Handle(tenancy_of(home.metadata), port_name(server.name, server.cloud_uid))
 
 
 def server_handle(server: Server, home: Identity, replacement: int) -> Handle:
-    """Return what a server is called at its provider, the first one or what took its place."""
     name = server_name(server.name, server.cloud_uid, server.cloud_number(replacement))
     return Handle(tenancy_of(home.metadata), name)
 
 
-def wanted_port(
+def desired_port(
     server: Server, home: Identity, network: Network, groups: Sequence[SecurityGroup], address: Address
 ) -> CloudPortSpec:
-    """Return what a server's port is to be."""
     pairs = server.spec.networks[0].allowed_address_pairs
     return CloudPortSpec(
         handle=port_handle(server, home),
-        network=to_cloud(network, home).name,
+        network=network_handle(network, home).name,
         address=address.spec.ip,
         mac=address.spec.mac,
         groups=tuple(group_name(group.name, group.uid) for group in groups),
         sources=tuple(pair.cidr for pair in pairs),
-        is_public=server.spec.wants_public_ip,
+        is_public=server.spec.has_public_ip,
     )
 
 
-def wanted_server(
+def desired_server(
     server: Server, home: Identity, authority: SSHCertificateAuthority | None, replacement: int
 ) -> CloudServerSpec:
-    """Return what a server is to be made of."""
     spec = server.spec
     user_data = read_user_data(user_data_of(spec))
     return CloudServerSpec(
@@ -156,7 +146,7 @@ def wanted_server(
         flavor=spec.flavor_id,
         image=spec.image.id,
         port=port_name(server.name, server.cloud_uid),
-        user_data=user_data if authority is None else augmented(user_data, authority.spec.public_key),
+        user_data=user_data if authority is None else with_authority(user_data, authority.spec.public_key),
         has_tenancy_key=spec.ssh_injection == "identityKeypair",
         host=spec.infrastructure_ref,
         labels={

@@ -1,7 +1,4 @@
-"""The rules of servers, as pure functions: what may be asked, what is stored of it, how it reads.
-
-What is stored of a server in whose place another one is wanted.
-"""
+"""Rules of servers: validation, new, updated and replaced servers, views."""
 
 from datetime import datetime
 from ipaddress import IPv4Network
@@ -16,14 +13,14 @@ from remuda.kernel.secrets import Secret
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.servers import (
     AddressPair,
+    LastAppliedSpec,
     PublicIpAllocation,
-    Replacement,
+    ReplacementStatus,
     Server,
     ServerGroup,
     ServerImage,
     ServerNetwork,
     ServerSpec,
-    Stands,
     drift_of,
 )
 from remuda.region.servers.schema import (
@@ -54,66 +51,63 @@ from remuda.resources.tags import own_tags, relabelled, replaced_tags, tag_label
 
 
 def server_id(network: str, name: str) -> str:
-    """Return the id of the server of this name on a network: there can be only one."""
+    """Return the id of the server of this name on a network, which is unique there."""
     return derived_id(network, name)
 
 
-def injection_of(wanted: ServerCreateSpec) -> SshInjectionWire:
-    """Return who can log in, as it was asked for or as it follows."""
-    if wanted.ssh_injection is not None:
-        return wanted.ssh_injection
-    return "identityKeypair" if wanted.ssh_certificate_authority_id is None else "ca"
+def injection_of(desired: ServerCreateSpec) -> SshInjectionWire:
+    """Return the requested SSH injection, or the default one."""
+    if desired.ssh_injection is not None:
+        return desired.ssh_injection
+    return "identityKeypair" if desired.ssh_certificate_authority_id is None else "ca"
 
 
-def check_injection(wanted: ServerCreateSpec) -> None:
-    """Refuse ways to log in that contradict each other."""
-    injection, authority = injection_of(wanted), wanted.ssh_certificate_authority_id
+def check_injection(desired: ServerCreateSpec) -> None:
+    """Raise Invalid for a contradictory SSH injection."""
+    injection, authority = injection_of(desired), desired.ssh_certificate_authority_id
     if injection == "ca" and authority is None:
         raise Invalid("spec.sshInjection", "sshInjection ca requires sshCertificateAuthorityId")
     if injection != "ca" and authority is not None:
         raise Invalid("spec.sshInjection", f"sshInjection {injection} cannot be used with sshCertificateAuthorityId")
-    if wanted.infrastructure_ref and injection == "identityKeypair":
+    if desired.infrastructure_ref and injection == "identityKeypair":
         raise Invalid("spec.infrastructureRef", "infrastructureRef cannot be used with sshInjection identityKeypair")
 
 
 def check_sources(networking: NetworkingWire | None) -> None:
-    """Refuse prefixes that are none."""
+    """Raise Invalid for source addresses that are no prefixes."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
         if find_prefix(prefix) is None:
-            told = hinted("allowedSourceAddresses must contain valid CIDR prefixes", prefix)
-            raise Invalid("spec.networking.allowedSourceAddresses", told)
+            message = hinted("allowedSourceAddresses must contain valid CIDR prefixes", prefix)
+            raise Invalid("spec.networking.allowedSourceAddresses", message)
 
 
-def check_update(server: Server, wanted: ServerUpdate) -> None:
-    """Refuse what a server cannot become."""
+def check_update(server: Server, desired: ServerUpdate) -> None:
+    """Raise an error for an update of an immutable field, or of a deleting server."""
     if server.is_deleting:
         raise Malformed("server is being deleted")
-    if wanted.metadata.name != server.metadata.labels[labels.NAME]:
+    if desired.metadata.name != server.metadata.labels[labels.NAME]:
         raise Invalid("metadata.name", "server names are immutable")
-    if wanted.spec.flavor_id != server.spec.flavor_id:
+    if desired.spec.flavor_id != server.spec.flavor_id:
         raise Invalid("spec.flavorId", "server flavor is immutable")
 
 
-def hidden_user_data(text: str) -> Secret | None:
-    """Return user data as it is stored."""
+def sealed_user_data(text: str) -> Secret | None:
     return Secret(text) if text else None
 
 
 def user_data_of(spec: ServerSpec) -> str:
-    """Return a server's user data as it was sent."""
     return "" if spec.user_data is None else spec.user_data.reveal()
 
 
-def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operation: str) -> Server:
-    """Return a server as it is stored."""
-    check_tags(wanted.metadata.tags)
-    spec, home = wanted.spec, network.metadata.labels
+def new_server(desired: ServerCreate, network: Network, by: Principal, *, operation: str) -> Server:
+    check_tags(desired.metadata.tags)
+    spec, home = desired.spec, network.metadata.labels
     where = {
         label: home[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
     } | {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
-    name, tags = server_id(network.name, wanted.metadata.name), own_tags(stored_tags(wanted.metadata), by)
+    name, tags = server_id(network.name, desired.metadata.name), own_tags(stored_tags(desired.metadata), by)
     metadata = new_metadata(
-        name, wanted.metadata, by, labels=tag_labels(tags) | where, finalizers=(CONTROLLER_FINALIZER,)
+        name, desired.metadata, by, labels=tag_labels(tags) | where, finalizers=(CONTROLLER_FINALIZER,)
     )
     return Server(
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
@@ -123,7 +117,7 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
                 image=ServerImage(id=spec.image_id),
                 ssh_certificate_authority_id=spec.ssh_certificate_authority_id or "",
                 ssh_injection=injection_of(spec),
-                user_data=hidden_user_data(spec.user_data),
+                user_data=sealed_user_data(spec.user_data),
                 infrastructure_ref=spec.infrastructure_ref,
                 operation=operation,
                 tags=tags,
@@ -134,40 +128,40 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
     )
 
 
-def changed_server(server: Server, wanted: ServerUpdate, by: Principal, now: datetime) -> Server:
-    """Return a server with everything replaced that a client may change."""
-    check_tags(wanted.metadata.tags)
-    tags = replaced_tags(server.spec.tags, stored_tags(wanted.metadata), by)
+def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: datetime) -> Server:
+    """Return a server with all writable fields replaced."""
+    check_tags(desired.metadata.tags)
+    tags = replaced_tags(server.spec.tags, stored_tags(desired.metadata), by)
     spec = replace(
         server.spec,
-        image=ServerImage(id=wanted.spec.image_id),
-        user_data=hidden_user_data(wanted.spec.user_data),
+        image=ServerImage(id=desired.spec.image_id),
+        user_data=sealed_user_data(desired.spec.user_data),
         tags=tags,
     )
-    metadata = changed_metadata(server.metadata, wanted.metadata, by.subject, now)
+    metadata = changed_metadata(server.metadata, desired.metadata, by.subject, now)
     return replace(
         server,
         metadata=replace(metadata, labels=relabelled(metadata.labels, server.spec.tags, tags)),
-        spec=_networked(spec, regional.network_of(server), wanted.spec.networking),
+        spec=_networked(spec, regional.network_of(server), desired.spec.networking),
     )
 
 
-def _networked(spec: ServerSpec, network: str, wanted: NetworkingWire | None) -> ServerSpec:
-    wanted = wanted or NetworkingWire()
+def _networked(spec: ServerSpec, network: str, desired: NetworkingWire | None) -> ServerSpec:
+    desired = desired or NetworkingWire()
     pairs = tuple(
         AddressPair(cidr=str(IPv4Network(prefix, strict=False)))
-        for prefix in each_once(wanted.allowed_source_addresses)
+        for prefix in each_once(desired.allowed_source_addresses)
     )
     return replace(
         spec,
         networks=(ServerNetwork(id=network, allowed_address_pairs=pairs),),
-        security_groups=tuple(ServerGroup(id=group) for group in each_once(wanted.security_groups)),
-        public_ip_allocation=PublicIpAllocation(enabled=True) if wanted.public_ip else None,
+        security_groups=tuple(ServerGroup(id=group) for group in each_once(desired.security_groups)),
+        public_ip_allocation=PublicIpAllocation(enabled=True) if desired.public_ip else None,
     )
 
 
 def writable_server(server: Server) -> ServerUpdate:
-    """Return what a client may change of a server, as it is now."""
+    """Return the writable fields of a server."""
     return ServerUpdate(metadata=writable_metadata(server.metadata, server.spec.tags), spec=_read_spec(server.spec))
 
 
@@ -184,14 +178,13 @@ def _read_networking(spec: ServerSpec) -> NetworkingWire | None:
     pairs = spec.networks[0].allowed_address_pairs if spec.networks else ()
     networking = NetworkingWire(
         security_groups=tuple(group.id for group in spec.security_groups),
-        public_ip=spec.wants_public_ip,
+        public_ip=spec.has_public_ip,
         allowed_source_addresses=tuple(pair.cidr for pair in pairs),
     )
     return None if networking == NetworkingWire() else networking
 
 
 def read_server(server: Server) -> ServerRead:
-    """Return a server as clients read it."""
     spec, status = server.spec, server.status
     return ServerRead(
         metadata=read_project_metadata(server.metadata, spec.tags, status.conditions),
@@ -215,7 +208,7 @@ def read_server(server: Server) -> ServerRead:
 
 
 def check_revision(server: Server, revision: str | None) -> None:
-    """Raise PreconditionFailed if something was asked of a server since it was of this revision, if that is told."""
+    """Raise PreconditionFailed if a server is no longer of a given revision."""
     if revision is not None and revision != _revision_of(server):
         raise PreconditionFailed("Server", server.name, precondition="revision")
 
@@ -225,38 +218,38 @@ def _revision_of(server: Server) -> str:
 
 
 SERVER_VIEW = etag_view(read_server, writable_server)
-"""A server as JSON, with its tag."""
+"""View of a server with its ETag."""
 
 
-def replaced_server(server: Server, wanted: ReplaceWrite, by: Principal, *, operation: str, now: datetime) -> Server:
-    """Return a server in whose place another one is wanted. An authority that comes or goes changes who can log in.
+def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, operation: str, now: datetime) -> Server:
+    """Return a server whose replacement is requested. An authority that is added or removed changes the SSH injection.
 
-    If that is what stands, and its replacement has not begun, the wish for another is taken back instead.
+    A request for the last applied spec cancels a replacement that has not started.
     """
     written = writable_metadata(server.metadata, server.spec.tags)
-    authority = wanted.ssh_certificate_authority_id or ""
-    begun, stands = (server.status.replacement or Replacement()).counter, what_stands(server)
-    is_reverting = server.spec.replacement > begun and _stands_as(stands, wanted)
+    authority = desired.ssh_certificate_authority_id or ""
+    started, applied = (server.status.replacement or ReplacementStatus()).counter, last_applied_spec(server)
+    is_reverting = server.spec.replacement > started and _matches(applied, desired)
     spec = replace(
         server.spec,
-        ssh_injection=stands.ssh_injection if is_reverting else _injection_after(server.spec, authority or None),
-        flavor_id=wanted.flavor_id,
-        image=ServerImage(id=wanted.image_id),
-        user_data=hidden_user_data(wanted.user_data),
+        ssh_injection=applied.ssh_injection if is_reverting else _injection_after(server.spec, authority or None),
+        flavor_id=desired.flavor_id,
+        image=ServerImage(id=desired.image_id),
+        user_data=sealed_user_data(desired.user_data),
         ssh_certificate_authority_id=authority,
-        replacement=begun if is_reverting else server.spec.replacement + 1,
-        stands=None if is_reverting else stands,
+        replacement=started if is_reverting else server.spec.replacement + 1,
+        stands=None if is_reverting else applied,
         replacing_operation=operation,
     )
     return replace(server, metadata=changed_metadata(server.metadata, written, by.subject, now), spec=spec)
 
 
-def what_stands(server: Server) -> Stands:
-    """Return what a server is, or is being made: what is wanted, unless that waits for its turn."""
-    spec, turn = server.spec, server.status.replacement or Replacement()
-    if spec.stands is not None and spec.replacement > turn.counter:
+def last_applied_spec(server: Server) -> LastAppliedSpec:
+    """Return the spec that a server has or is created with: the desired one, unless its replacement is pending."""
+    spec, replacement = server.spec, server.status.replacement or ReplacementStatus()
+    if spec.stands is not None and spec.replacement > replacement.counter:
         return spec.stands
-    return Stands(
+    return LastAppliedSpec(
         flavor_id=spec.flavor_id,
         image_id=spec.image.id,
         ssh_certificate_authority_id=spec.ssh_certificate_authority_id,
@@ -264,12 +257,11 @@ def what_stands(server: Server) -> Stands:
     )
 
 
-def _stands_as(stands: Stands, wanted: ReplaceWrite) -> bool:
-    """Tell whether what stands is what is wanted."""
-    return (stands.flavor_id, stands.image_id, stands.ssh_certificate_authority_id) == (
-        wanted.flavor_id,
-        wanted.image_id,
-        wanted.ssh_certificate_authority_id or "",
+def _matches(applied: LastAppliedSpec, desired: ReplaceWrite) -> bool:
+    return (applied.flavor_id, applied.image_id, applied.ssh_certificate_authority_id) == (
+        desired.flavor_id,
+        desired.image_id,
+        desired.ssh_certificate_authority_id or "",
     )
 
 

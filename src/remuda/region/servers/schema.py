@@ -1,4 +1,4 @@
-"""What clients send and read of servers."""
+"""Schema of servers."""
 
 from typing import Annotated, Literal
 
@@ -9,72 +9,70 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
-"""Where in its life a server is."""
+"""The power state of a server."""
 SshInjectionWire = Literal["ca", "identityKeypair", "none"]
-"""Who can log in."""
+"""The way by which users log in."""
 
 
 class NetworkingWire(Wire, frozen=True):
-    """How a server is reached, and from where it may send."""
+    """The networking of a server."""
 
     security_groups: Annotated[tuple[Id, ...], msgspec.Meta(max_length=64)] = ()
-    public_ip: Annotated[bool, msgspec.Meta(description="It has a public address.")] = msgspec.field(
+    public_ip: Annotated[bool, msgspec.Meta(description="Whether it has a public address.")] = msgspec.field(
         default=False, name="publicIP"
     )
     allowed_source_addresses: Annotated[
         tuple[str, ...],
-        msgspec.Meta(max_length=64, description="IPv4 prefixes from which it may also send, such as a VPN's."),
+        msgspec.Meta(max_length=64, description="Further IPv4 source prefixes, such as those of a VPN."),
     ] = ()
 
 
 class ServerSpecWire(Wire, frozen=True, kw_only=True):
-    """What is wanted of a server."""
+    """The writable spec of a server."""
 
     flavor_id: Id
-    image_id: Annotated[Id, msgspec.Meta(description="Another one rebuilds the server: its root disk is lost.")]
+    image_id: Annotated[Id, msgspec.Meta(description="Another one rebuilds the server; data on its root disk is lost.")]
     networking: NetworkingWire | None = None
     user_data: Annotated[
         str,
         msgspec.Meta(
-            description="What cloud-init does when the server first starts, in base64; 64 KiB at most.",
+            description="User data for cloud-init at the first boot, in base64; at most 64 KiB.",
             extra_json_schema={"format": "byte"},
         ),
     ] = ""
 
 
 class ServerCreateSpec(ServerSpecWire, frozen=True, kw_only=True):
-    """What a new server is to be."""
+    """The spec of a new server."""
 
     network_id: Id
     ssh_certificate_authority_id: Id | None = None
     ssh_injection: (
         Annotated[
             SshInjectionWire,
-            msgspec.Meta(description="Left out, it is ca where an authority is named, and identityKeypair elsewhere."),
+            msgspec.Meta(description="By default ca if an authority is given, and identityKeypair otherwise."),
         ]
         | None
     ) = None
-    infrastructure_ref: Annotated[
-        str, msgspec.Meta(max_length=255, description="The machine that it has to be on.")
-    ] = ""
+    infrastructure_ref: Annotated[str, msgspec.Meta(max_length=255, description="The host on which it must run.")] = ""
 
 
 class ServerCreate(Wire, frozen=True):
-    """A server as it is asked for."""
+    """The request to create a server."""
 
     metadata: MetadataWrite
     spec: ServerCreateSpec
 
 
 class ServerUpdate(Wire, frozen=True):
-    """A server as it is to be from now on."""
+    """The request to update a server."""
 
     metadata: MetadataWrite
     spec: ServerSpecWire
 
 
 class ReplaceWrite(Wire, frozen=True):
-    """What takes a server's place: it gets the same port, addresses and MAC, and nothing of the old one's disk."""
+    """The request to replace a server by a new one with its port, addresses and MAC, and an empty disk."""
 
     flavor_id: Id
     image_id: Id
@@ -83,14 +81,14 @@ class ReplaceWrite(Wire, frozen=True):
 
 
 class RevisionQuery(Parameters, frozen=True):
-    """Of what a change was made up."""
+    """Query for a change of a certain revision."""
 
     revision: (
         Annotated[
             str,
             msgspec.Meta(
                 max_length=100,
-                description="Its `status.revision`: if something was asked of it since, 412, and nothing is changed.",
+                description="The expected `status.revision`; 412 if the desired state has changed since.",
             ),
         ]
         | None
@@ -98,7 +96,7 @@ class RevisionQuery(Parameters, frozen=True):
 
 
 class ServerStatusRead(Wire, frozen=True, kw_only=True):
-    """What is known of a server."""
+    """The status of a server."""
 
     region_id: str
     network_id: str
@@ -110,16 +108,18 @@ class ServerStatusRead(Wire, frozen=True, kw_only=True):
     public_ip: str = msgspec.field(default="", name="publicIP")
     mac_address: str = ""
     drift: Annotated[
-        str, msgspec.Meta(description="How it has become another at its provider than it was made, if it has.")
+        str, msgspec.Meta(description="The difference between the server at the provider and its spec, if any.")
     ] = ""
     times_made_again: Annotated[
         int,
-        msgspec.Meta(description="How often it was gone from its provider, unasked, and was made again: its disk too."),
+        msgspec.Meta(
+            description="How often it disappeared from the provider and was created again, with an empty disk."
+        ),
     ] = 0
     replacements: Annotated[
-        int, msgspec.Meta(description="How often another server was wanted in its place, unless that was taken back.")
+        int, msgspec.Meta(description="How often its replacement was requested and not rolled back.")
     ] = 0
-    revision: Annotated[str, msgspec.Meta(description="Another one whenever something else is asked of it.")]
+    revision: Annotated[str, msgspec.Meta(description="Changes with the desired state.")]
 
 
 class ServerRead(Wire, frozen=True):
@@ -131,32 +131,30 @@ class ServerRead(Wire, frozen=True):
 
 
 class SshKeyRead(Wire, frozen=True):
-    """A key that opens a server."""
+    """The private SSH key of a server."""
 
     private_key: Secret
 
 
 class ConsoleSessionRead(Wire, frozen=True):
-    """Where a browser sees a server's screen."""
+    """A console session in a browser."""
 
     url: str
 
 
 class ConsoleOutputRead(Wire, frozen=True, omit_defaults=False):
-    """What a server wrote to its console."""
+    """The console output of a server."""
 
     contents: str
 
 
 class ServerPath(Parameters, frozen=True, rename={"server": "serverID"}):
-    """A server."""
+    """The path of a server."""
 
     server: Id
 
 
 class ConsoleQuery(Parameters, frozen=True):
-    """How much of a console's output."""
+    """Query for console output."""
 
-    length: (
-        Annotated[int, msgspec.Meta(ge=1, le=100_000, description="How many lines, counted from the last.")] | None
-    ) = None
+    length: Annotated[int, msgspec.Meta(ge=1, le=100_000, description="Number of lines, from the last.")] | None = None

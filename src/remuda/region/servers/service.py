@@ -9,15 +9,15 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, NotFound, ResponseNotStored
 from remuda.quota.reservation import payer_for, project_ref
 from remuda.region.authorities.service import Authorities
-from remuda.region.catalogue.provider_registry import Cloud, Clouds
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider
 from remuda.region.images.service import find_image
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.networks.service import Networks
 from remuda.region.securitygroups.service import SecurityGroups
 from remuda.region.servers import rules
-from remuda.region.servers.capacity import check_fit, check_room, find_flavor
-from remuda.region.servers.rules import replaced_server, what_stands
+from remuda.region.servers.capacity import check_capacity, check_fit, find_flavor
+from remuda.region.servers.rules import last_applied_spec, replaced_server
 from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.conventions import network_of, organization_of, region_of
 from remuda.resources.crud import retry_on_conflict
@@ -32,7 +32,7 @@ class Servers(ResourceService[Server, ServerRead]):
     has_tag_labels = True
 
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
     networks: Networks
     groups: SecurityGroups
     authorities: Authorities
@@ -64,7 +64,7 @@ class Servers(ResourceService[Server, ServerRead]):
         return found
 
     async def update(self, context: Context, server: str, body: ServerUpdate, *, revision: str | None = None) -> Server:
-        """Replace what a client may change of a server, if it has this revision. Another image rebuilds it."""
+        """Replace the writable fields of a server, if it has this revision. Another image rebuilds it."""
 
         async def change() -> Server:
             found = await self.find(context, "update", server)
@@ -72,7 +72,7 @@ class Servers(ResourceService[Server, ServerRead]):
             rules.check_revision(found, revision)
             network = await self.networks.get(context, network_of(found))
             await self._check_update(context, found, body, network)
-            changed = rules.changed_server(found, body, context.principal, self.clock.now())
+            changed = rules.updated_server(found, body, context.principal, self.clock.now())
             return await self.save(context, found, changed)
 
         return await retry_on_conflict(change)
@@ -99,15 +99,15 @@ class Servers(ResourceService[Server, ServerRead]):
 
         return await retry_on_conflict(change)
 
-    async def _check_new(self, context: Context, wanted: ServerCreate, network: Network) -> None:
+    async def _check_new(self, context: Context, requested: ServerCreate, network: Network) -> None:
         """Validate a new server, in the order of errors that clients know."""
-        spec = wanted.spec
+        spec = requested.spec
         rules.check_injection(spec)
         authority = spec.ssh_certificate_authority_id
         check_user_data(read_user_data(spec.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
         await self._check_groups(context, spec.networking, network)
-        cloud = await self.clouds.get(region_of(network))
+        cloud = await self.providers.get(region_of(network))
         image = await find_image(cloud, organization_of(network), spec.image_id, store=self.store)
         flavor = find_flavor(await cloud.flavors(), spec.flavor_id)
         if image is not None and image.state == "ready" and flavor is None:
@@ -115,30 +115,32 @@ class Servers(ResourceService[Server, ServerRead]):
         check_fit(image, flavor, name=spec.image_id, pinned_to=spec.infrastructure_ref)
         rules.check_sources(spec.networking)
 
-    async def _check_update(self, context: Context, found: Server, wanted: ServerUpdate, network: Network) -> None:
-        rules.check_update(found, wanted)
-        if wanted.spec.user_data != rules.user_data_of(found.spec):
+    async def _check_update(self, context: Context, found: Server, requested: ServerUpdate, network: Network) -> None:
+        rules.check_update(found, requested)
+        if requested.spec.user_data != rules.user_data_of(found.spec):
             has_authority = bool(found.spec.ssh_certificate_authority_id)
-            check_user_data(read_user_data(wanted.spec.user_data), with_authority=has_authority)
-        await self._check_groups(context, wanted.spec.networking, network)
-        if wanted.spec.image_id != found.spec.image.id:
-            cloud = await self.clouds.get(region_of(network))
-            await self._check_image(cloud, found, wanted.spec.image_id, wanted.spec.flavor_id)
-        rules.check_sources(wanted.spec.networking)
+            check_user_data(read_user_data(requested.spec.user_data), with_authority=has_authority)
+        await self._check_groups(context, requested.spec.networking, network)
+        if requested.spec.image_id != found.spec.image.id:
+            cloud = await self.providers.get(region_of(network))
+            await self._check_image(cloud, found, requested.spec.image_id, requested.spec.flavor_id)
+        rules.check_sources(requested.spec.networking)
 
-    async def _check_replacement(self, context: Context, found: Server, wanted: ReplaceWrite, network: Network) -> None:
+    async def _check_replacement(
+        self, context: Context, found: Server, requested: ReplaceWrite, network: Network
+    ) -> None:
         if found.is_deleting:
             raise Invalid("server", "is being deleted", remedy="create a new server")
-        authority = wanted.ssh_certificate_authority_id
-        check_user_data(read_user_data(wanted.user_data), with_authority=authority is not None)
+        authority = requested.ssh_certificate_authority_id
+        check_user_data(read_user_data(requested.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
-        cloud = await self.clouds.get(region_of(network))
-        await self._check_image(cloud, found, wanted.image_id, wanted.flavor_id, must_be_offered=True)
-        if wanted.flavor_id not in {found.spec.flavor_id, what_stands(found).flavor_id}:
-            check_room(find_flavor(await cloud.flavors_now(), wanted.flavor_id))
+        cloud = await self.providers.get(region_of(network))
+        await self._check_image(cloud, found, requested.image_id, requested.flavor_id, must_be_offered=True)
+        if requested.flavor_id not in {found.spec.flavor_id, last_applied_spec(found).flavor_id}:
+            check_capacity(find_flavor(await cloud.uncached_flavors(), requested.flavor_id))
 
     async def _check_image(
-        self, cloud: Cloud, found: Server, image: str, flavor: str, *, must_be_offered: bool = False
+        self, cloud: RegionProvider, found: Server, image: str, flavor: str, *, must_be_offered: bool = False
     ) -> None:
         offered = find_flavor(await cloud.flavors(), flavor)
         if offered is None and must_be_offered:

@@ -1,16 +1,7 @@
-"""What a provider says of a server, as we say it: power, health, addresses, times.
+"""Status of servers: power, health, addresses, times and drift, as the provider reports them.
 
-It is a projection and no more: whatever is seen, nothing is done about it here.
-
-Drift: a server at the provider that has become another than it was made, without our doing.
-
-It is said in the condition `Drifted`, and nothing comes of it: whoever resized a server by hand had a reason. While we
-put something else there ourselves, by a replacement or a rebuild, nothing is said.
-
-Looking at a server at its provider, and writing down what is seen.
-
-What is written was read after the object was: if somebody else writes in between, both are read again. So a look never
-puts an older state over a newer one.
+Drift, a change at the provider without a request, is reported by the condition `Drifted` and not changed back: whoever
+resized a server by hand had a reason. It is not compared during a replacement or a rebuild.
 """
 
 from dataclasses import dataclass
@@ -22,9 +13,9 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import CloudPort, CloudServer, CloudServerState
-from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.kinds.networks import Identity
-from remuda.region.kinds.servers import DRIFTED, Phase, Replacement, Server, ServerStatus
+from remuda.region.kinds.servers import DRIFTED, Phase, ReplacementStatus, Server, ServerStatus
 from remuda.region.servers.provider_spec import port_handle, server_handle
 from remuda.resources.conventions import identity_of, region_of
 from remuda.resources.crud import find, retry_on_conflict
@@ -38,13 +29,13 @@ _PHASES: dict[CloudServerState, Phase] = {
     "stopping": "Stopping",
     "stopped": "Stopped",
 }
-"""What is in none of these says nothing about power: the phase stays as it was."""
+"""Phases by state; in any other state the phase stays as it was."""
 
 Health = tuple[Literal["True", "False", "Unknown"], str, str]
 
 
 def observed(server: Server, found: CloudServer, port: CloudPort | None, now: datetime) -> Server:
-    """Return a server with everything in its status that its provider tells; that it drifted, `drifting` says."""
+    """Return a server with the status that its provider reports, without drift."""
     status = server.status
     changed = replace(
         status,
@@ -69,11 +60,10 @@ def observed(server: Server, found: CloudServer, port: CloudPort | None, now: da
 def absent(server: Server, now: datetime) -> Server:
     """Return a server that its provider does not have at present."""
     status = replace(server.status, phase="Pending")
-    return with_health(replace(server, status=status), ("Unknown", "Unknown", "it is not at its provider"), now)
+    return with_health(replace(server, status=status), ("Unknown", "Unknown", "the server is not at its provider"), now)
 
 
 def with_health(server: Server, health: Health, now: datetime) -> Server:
-    """Return a server that says how it is doing."""
     state, reason, message = health
     condition = Condition(
         type="Healthy",
@@ -93,11 +83,11 @@ def _health(found: CloudServer) -> Health:
         case "stopped":
             return "True", "Healthy", "server is stopped"
         case "failed":
-            return "False", "Errored", found.fault or "the provider says that it failed"
+            return "False", "Errored", found.fault or "the provider reports that the server failed"
         case "queued" | "building" | "rebuilding":
             return "Unknown", "Provisioning", f"server is {found.state}"
         case "unknown":
-            return "Unknown", "Unknown", "the provider does not know how it is"
+            return "Unknown", "Unknown", "the provider does not know the state of the server"
         case _:
             return "False", "Degraded", f"server is {found.state}"
 
@@ -107,7 +97,7 @@ def _seconds(moment: datetime | None) -> datetime | None:
 
 
 def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
-    """Return a server that says how it has drifted, or that it no longer has; one that never did says nothing."""
+    """Return a server with its drift condition; one that never drifted has none."""
     if _is_being_changed(server, found):
         return server
     differences = _differences(server, found)
@@ -117,7 +107,7 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
         type=DRIFTED,
         status="True" if differences else "False",
         reason="ChangedAtProvider" if differences else "AsMade",
-        message=", ".join(differences) or "it is what it was made",
+        message=", ".join(differences) or "the server is as it was created",
         last_transition_time=now.replace(microsecond=0),
     )
     conditions = set_condition(server.status.conditions, condition)
@@ -126,31 +116,35 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
 
 def _is_being_changed(server: Server, found: CloudServer) -> bool:
     status = server.status
-    turn = status.replacement or Replacement()
-    is_replaced = not turn.done == turn.counter == server.spec.replacement
+    replacement = status.replacement or ReplacementStatus()
+    is_replaced = not replacement.done == replacement.counter == server.spec.replacement
     is_rebuilt = status.rebuild is not None or status.applied_image_id not in {"", server.spec.image.id}
     return is_replaced or is_rebuilt or found.state == "rebuilding"
 
 
 def _differences(server: Server, found: CloudServer) -> list[str]:
-    differences, made_of = [], server.status.applied_image_id
+    differences, applied = [], server.status.applied_image_id
     if found.flavor != server.spec.flavor_id:
         differences.append(f"its flavor is {found.flavor}")
-    if made_of and found.image != made_of:
+    if applied and found.image != applied:
         differences.append(f"its image is {found.image}")
     return differences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looking:
-    """Sees how servers are."""
+class ServerObserver:
+    """Observer of servers at their providers."""
 
     store: Store
     clock: Clock
-    clouds: Clouds
+    providers: ProviderRegistry
 
-    async def look(self, server: str) -> Server | None:
-        """Write down how a server is, and return it so; None if it is not there, or not at its provider."""
+    async def observe(self, server: str) -> Server | None:
+        """Store the observed status of a server and return it; None if the server or its resource does not exist.
+
+        The provider is read after the object, and both again after a conflict, so that an older status never replaces a
+        newer one.
+        """
 
         async def write() -> Server | None:
             found = await find(self.store, Server, server)
@@ -159,17 +153,17 @@ class Looking:
             home = await find(self.store, Identity, identity_of(found))
             if home is None:
                 return None
-            seen = await self._seen(found, home)
-            if seen is None or seen.status == found.status:
-                return seen
-            return await self.store.update_status(seen)
+            updated = await self._observed(found, home)
+            if updated is None or updated.status == found.status:
+                return updated
+            return await self.store.update_status(updated)
 
         return await retry_on_conflict(write)
 
-    async def _seen(self, server: Server, home: Identity) -> Server | None:
-        provider = (await self.clouds.get(region_of(server))).provider
-        turn = server.status.replacement or Replacement()
-        found = await need(provider.servers).find_server(server_handle(server, home, turn.counter))
+    async def _observed(self, server: Server, home: Identity) -> Server | None:
+        provider = (await self.providers.get(region_of(server))).provider
+        replacement = server.status.replacement or ReplacementStatus()
+        found = await need(provider.servers).find_server(server_handle(server, home, replacement.counter))
         if found is None:
             return None
         port = await need(provider.ports).find_port(port_handle(server, home))

@@ -13,7 +13,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.quotas import schema as wire
 from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.quota_state import of_kind, used
-from remuda.identity.quotas.service import Allocations, Limits
+from remuda.identity.quotas.service import Allocations, QuotaLimits
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Forbidden, NotFound
 from remuda.kernel.ids import random_id
@@ -68,7 +68,7 @@ def limiting(**limits: int) -> wire.QuotasWrite:
 class Quotas:
     """The services of quotas as one process has them."""
 
-    limits: Limits
+    limits: QuotaLimits
     allocations: Allocations
     ledger: Ledger
 
@@ -162,7 +162,7 @@ def service(store: Store, clock: Clock, randomness: Randomness, *, intent_life: 
     """Return the services of quotas as one process has them."""
     ledger = Ledger(store, clock, randomness, intent_life=intent_life)
     return Quotas(
-        limits=Limits(store=store, ledger=ledger),
+        limits=QuotaLimits(store=store, ledger=ledger),
         allocations=Allocations(store=store, clock=clock, ledger=ledger),
         ledger=ledger,
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Life, Quota
-from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.schema import allocation_id
 from remuda.kernel.randomness import SeededRandomness
 from tests.kit.identity.resource_api import ORG, PROJECT
 from tests.kit.proofs.crashing_store import CrashError, Fuse, FusedStore

@@ -4,13 +4,14 @@ import asyncio
 from pathlib import Path
 
 from remuda.access.principal import Principal
-from remuda.clients.identity import IdentityLink, watch_projects
-from remuda.clients.transport import There
+from remuda.clients.delegation import Delegation
 from remuda.identity.app import TABLE as IDENTITY
+from remuda.identity.port import IdentityApi
 from remuda.kernel.randomness import SystemRandomness
+from remuda.quota.client import QuotaClient
+from tests.clients.both_transports import Serving, client_of, free_port, remote_of
 from tests.kit.region.environment import running
 from tests.kit.region.project_deletion import end_project, left_of, until_project_is_gone
-from tests.links.ground import Serving, client_of, free_port, there
 
 REGION = Principal(subject="unikorn-region", type="system")
 WITHIN_S = 60.0
@@ -19,18 +20,15 @@ WITHIN_S = 60.0
 async def test_a_project_ends_with_all_that_region_has_in_it(tmp_path: Path) -> None:
     port = free_port()
     async with client_of(f"http://127.0.0.1:{port}", REGION.subject) as client:
-        watch = there(IDENTITY, client)
 
         async def service() -> Principal:
             return REGION
 
-        link = IdentityLink(
-            send=There(IDENTITY, client),
-            service=service,
-            randomness=SystemRandomness(),
-            watch=lambda: watch_projects(watch),
+        identity = QuotaClient(
+            identity=remote_of(IdentityApi, IDENTITY, client),
+            delegation=Delegation(service=service, randomness=SystemRandomness()),
         )
-        async with running(tmp_path, identity=link) as house:
+        async with running(tmp_path, identity=identity) as house:
             serving = Serving(house.identity.asgi, port)
             await serving.start()
             server = await house.server(await house.network())

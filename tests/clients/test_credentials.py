@@ -3,14 +3,14 @@
 from datetime import datetime, timedelta
 
 from remuda.access.principal import Context, Principal
-from remuda.clients.transport import There
+from remuda.clients.transport import remote
 from remuda.http.client import Client
-from remuda.http.routes import NOTHING
 from remuda.http.transport import BearerCredentials
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.region.app import TABLE as REGION
+from remuda.region.port import RegionApi
 from tests.kit.scripted_server import Answer, Server, refusal, told
 
 CONTEXT = Context(principal=Principal(subject="unikorn-compute", type="system"), operation="op")
@@ -56,8 +56,8 @@ async def test_c04_a_credential_that_runs_out_is_renewed_before_it_is_shown_agai
             randomness=SystemRandomness(),
         )
         async with client:
-            region = There(REGION, client)
+            region = remote(RegionApi, REGION, client, clock=clock, randomness=SystemRandomness())
             for _ in range(3):
-                assert await region.ask("list_regions", NOTHING, CONTEXT) == []
+                assert await region.list_regions(CONTEXT) == []
     shown = [headers["authorization"] for _, _, headers in server.asked]
     assert len(set(shown)) == 4, "one of the three requests was sent twice"

@@ -1,40 +1,42 @@
 """Following what another service has, in the same process and over a socket: the same is told."""
 
 import asyncio
+import dataclasses
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from remuda.clients.identity import PROJECTS, watch_projects
-from remuda.clients.region import NETWORKS, SERVERS
-from remuda.clients.watch import Anew, Followed, Synced, Told
+from remuda.access.principal import Context
+from remuda.clients.watch import Changed, Restarted, Synced, WatchMessage
+from remuda.http.responses import Collection
 from remuda.http.routes import Table
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Forbidden
 from remuda.region.kinds.networks import Network
+from tests.clients.both_transports import SERVICE, TRANSPORTS, Following, Ground, followed, quota_client_of, remote_of
 from tests.kit.identity.environment import ORGANIZATIONS, expect
 from tests.kit.region.environment import NORTH, RegionEnvironment
 from tests.kit.sample_api.client import client_of
-from tests.kit.sample_api.service import LIST, HorseRead
+from tests.kit.sample_api.service import LIST, HorseQuery, HorseRead
 from tests.kit.scripted_transport import Scripted, answering
-from tests.links.ground import WAYS, Following, Ground, followed, there
 
-each_way = pytest.mark.parametrize("way", WAYS)
+each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
 
-@each_way
-async def test_projects_of_all_organizations_are_told_and_then_what_happens_to_them(tmp_path: Path, way: str) -> None:
-    async with followed(tmp_path, way) as ground:
+@each_transport
+async def test_projects_of_all_organizations_are_listed_and_then_their_changes(tmp_path: Path, transport: str) -> None:
+    async with followed(tmp_path, transport) as ground:
         house = ground.house
         other = await house.identity.organization("other")
         abroad = await house.identity.project(other)
-        following = ground.follow(PROJECTS)
+        following = ground.follow(ground.identity.watch_all_projects())
         assert {house.project, abroad} <= set(await following.until_synced())
         assert following.known[abroad].metadata.organization_id == other
 
@@ -43,13 +45,13 @@ async def test_projects_of_all_organizations_are_told_and_then_what_happens_to_t
         await _end(house, other, new)
         await following.until_marked(new)
         await following.until_told("deleted", new)
-        assert following.anew == 1
+        assert following.restarts == 1
 
 
-@each_way
-async def test_a_consumer_of_projects_hears_that_one_is_ending(tmp_path: Path, way: str) -> None:
-    async with followed(tmp_path, way) as ground:
-        house, projects = ground.house, watch_projects(ground.identity)
+@each_transport
+async def test_a_consumer_of_projects_hears_that_one_is_ending(tmp_path: Path, transport: str) -> None:
+    async with followed(tmp_path, transport) as ground:
+        house, projects = ground.house, quota_client_of(ground, SERVICE).projects()
         first = await anext(projects)
         while first.project.project != house.project:
             first = await anext(projects)
@@ -64,12 +66,12 @@ async def test_a_consumer_of_projects_hears_that_one_is_ending(tmp_path: Path, w
         await projects.aclose()
 
 
-@each_way
-async def test_servers_and_networks_of_all_tenants_are_told(tmp_path: Path, way: str) -> None:
-    async with followed(tmp_path, way) as ground:
+@each_transport
+async def test_servers_and_networks_of_all_tenants_are_told(tmp_path: Path, transport: str) -> None:
+    async with followed(tmp_path, transport) as ground:
         house = ground.house
         mine = await house.network()
-        servers, networks = ground.follow(SERVERS), ground.follow(NETWORKS)
+        servers, networks = ground.follow(ground.region.watch_servers()), ground.follow(ground.region.watch_networks())
         assert set(await networks.until_synced()) == {mine}
         assert await servers.until_synced() == {}
 
@@ -91,26 +93,26 @@ async def test_servers_and_networks_of_all_tenants_are_told(tmp_path: Path, way:
         assert (await house.root.delete(f"/api/v2/networks/{mine}")).status == 202
         await networks.until_marked(mine)
         await networks.until_told("deleted", mine)
-        assert (servers.anew, networks.anew) == (1, 1)
+        assert (servers.restarts, networks.restarts) == (1, 1)
 
 
-@each_way
-async def test_when_rights_change_everything_is_told_anew_as_they_are_now(tmp_path: Path, way: str) -> None:
-    async with followed(tmp_path, way, service="uni-storage") as ground:
+@each_transport
+async def test_when_rights_change_everything_is_told_anew_as_they_are_now(tmp_path: Path, transport: str) -> None:
+    async with followed(tmp_path, transport, service="uni-storage") as ground:
         mine = await ground.house.network()
-        networks = ground.follow(NETWORKS)
+        networks = ground.follow(ground.region.watch_networks())
         assert await networks.until_synced() == {}, "it may not read networks"
         await _grant(ground, "storage-service", Grant(name="region:networks:v2", operations=("read",)))
         await asyncio.sleep(1.1)  # for so long a stream may rely on what it has looked up
         await _touch(ground, mine)
         assert set(await networks.until_synced()) == {mine}
-        assert networks.anew == 2
+        assert networks.restarts == 2
 
 
-@each_way
-async def test_who_may_not_read_everywhere_is_refused(tmp_path: Path, way: str) -> None:
-    async with followed(tmp_path, way) as ground:
-        following = ground.follow(PROJECTS)
+@each_transport
+async def test_who_may_not_read_everywhere_is_refused(tmp_path: Path, transport: str) -> None:
+    async with followed(tmp_path, transport) as ground:
+        following = ground.follow(ground.identity.watch_all_projects())
         await following.until_synced()
         await _grant(ground, "compute-service", Grant(name="identity:projects", operations=()))
         await asyncio.sleep(1.1)
@@ -120,24 +122,24 @@ async def test_who_may_not_read_everywhere_is_refused(tmp_path: Path, way: str) 
 
 
 async def test_a_reader_that_was_away_for_too_long_is_told_anew_what_is_there(tmp_path: Path) -> None:
-    async with followed(tmp_path, "here") as ground:
+    async with followed(tmp_path, "local") as ground:
         house = ground.house
         gone = await house.identity.project(house.organization, name="gone")
-        following = ground.follow(PROJECTS)
+        following = ground.follow(ground.identity.watch_all_projects())
         assert gone in await following.until_synced()
         await _end(house, house.organization, gone)
         await _until_gone(house, gone)
         _forget_changes(house)
         new = await house.identity.project(house.organization, name="new")
         assert set(await following.until_synced()) == {house.project, new}
-        assert following.anew == 2
+        assert following.restarts == 2
 
 
 async def test_what_happens_while_the_connection_is_broken_is_told_when_it_is_back(tmp_path: Path) -> None:
-    async with followed(tmp_path, "there") as ground:
+    async with followed(tmp_path, "remote") as ground:
         house, (identity, _) = ground.house, ground.servers
         gone = await house.identity.project(house.organization, name="gone")
-        following = ground.follow(PROJECTS)
+        following = ground.follow(ground.identity.watch_all_projects())
         await following.until_synced()
         await identity.stop()
         await _end(house, house.organization, gone)
@@ -149,14 +151,14 @@ async def test_what_happens_while_the_connection_is_broken_is_told_when_it_is_ba
         await identity.start()
         await hearing
         assert set(following.known) == {house.project, new}
-        assert following.anew == 1, "it went on where it was"
+        assert following.restarts == 1, "it went on where it was"
 
 
 async def test_a_connection_that_was_broken_for_too_long_is_told_anew_what_is_there(tmp_path: Path) -> None:
-    async with followed(tmp_path, "there") as ground:
+    async with followed(tmp_path, "remote") as ground:
         house, (identity, _) = ground.house, ground.servers
         gone = await house.identity.project(house.organization, name="gone")
-        following = ground.follow(PROJECTS)
+        following = ground.follow(ground.identity.watch_all_projects())
         await following.until_synced()
         await identity.stop()
         await _end(house, house.organization, gone)
@@ -164,7 +166,7 @@ async def test_a_connection_that_was_broken_for_too_long_is_told_anew_what_is_th
         _forget_changes(house)
         await identity.start()
         assert set(await following.until_synced()) == {house.project}
-        assert following.anew == 2
+        assert following.restarts == 2
 
 
 async def _end(house: RegionEnvironment, organization: str, project: str) -> None:
@@ -192,7 +194,7 @@ async def _network_of_others(house: RegionEnvironment) -> str:
 
 async def _until_provisioned(servers: Following, id_: str) -> None:
     while servers.known[id_].metadata.provisioning_status != "provisioned":
-        assert isinstance(await servers.next(), Told)
+        assert isinstance(await servers.next(), Changed)
 
 
 async def _grant(ground: Ground, role: str, grant: Grant) -> None:
@@ -208,17 +210,26 @@ async def _touch(ground: Ground, network: str) -> None:
     await ground.house.store.update(replace(found, spec=replace(found.spec, dns_nameservers=("192.0.2.53",))))
 
 
+class Horses:
+    async def all(self, context: Context, query: HorseQuery) -> Collection[Any, list[HorseRead]]:
+        raise NotImplementedError
+
+
+class StableApi(Protocol):
+    def watch_horses(self) -> AsyncGenerator[WatchMessage[HorseRead]]: ...
+
+
 async def test_who_is_cut_off_before_everything_was_told_is_told_everything_anew() -> None:
     head = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     one, other = (b'event: added\ndata: {"id":"%b","colour":"bay"}\n\n' % name for name in (b"one", b"other"))
     synced = b'id: 7-0\nevent: bookmark\ndata: {"synced":true}\n\n'
-    stable = Table("stable", title="Stable", description="One list.", routes=[LIST])
-    horses: Followed[Any] = Followed(LIST.name, HorseRead, lambda horse: horse)
+    route: Any = dataclasses.replace(cast("Any", LIST), handler=None, service=Horses, calls=Horses.all)
+    stable = Table("stable", title="Stable", description="One list.", routes=[route])
     async with (
         Scripted(answering(b"", head + one, head + one + other + synced)) as url,
         client_of(url) as client,
-        aclosing(there(stable, client)(horses)) as news,
+        aclosing(remote_of(StableApi, stable, client).watch_horses()) as news,
     ):
         heard = [await anext(news) for _ in range(6)]
-    ids = [each.item.id if isinstance(each, Told) else type(each) for each in heard]
-    assert ids == [Anew, "one", Anew, "one", "other", Synced]
+    ids = [each.item.id if isinstance(each, Changed) else type(each) for each in heard]
+    assert ids == [Restarted, "one", Restarted, "one", "other", Synced]

@@ -10,14 +10,14 @@ from typing import Any
 
 import httpx2
 
-from remuda.clients.identity import PROJECTS
-from remuda.clients.watch import WatchThere
+from remuda.clients.transport import remote
 from remuda.http.client import Client
 from remuda.identity.app import TABLE as IDENTITY
+from remuda.identity.port import IdentityApi
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
+from tests.clients.both_transports import QUICK, Certified, Following, free_port
 from tests.kit.processes.program import Running, running
-from tests.links.ground import QUICK, Certified, Following, free_port
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 
@@ -69,7 +69,9 @@ async def _following(process: Running) -> AsyncIterator[Following]:
         randomness=randomness,
         settings=QUICK,
     ) as client:
-        following = Following(WatchThere(IDENTITY, client, clock=clock, randomness=randomness)(PROJECTS))
+        following = Following(
+            remote(IdentityApi, IDENTITY, client, clock=clock, randomness=randomness).watch_all_projects()
+        )
         try:
             yield following
         finally:

@@ -3,36 +3,35 @@
 import gc
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from remuda.access.principal import Principal
-from remuda.clients.region import SERVERS, RegionLink
-from remuda.clients.watch import Anew, Synced, Told, Watch
+from remuda.clients.watch import Changed, Restarted, Synced
+from remuda.compute.instances.server_watch import AllServers, watch_servers
 from remuda.compute.names import INSTANCE_TAG
-from remuda.compute.ports import AllTold
-from remuda.kernel.randomness import SystemRandomness
+from remuda.region.port import RegionApi
+from tests.clients.both_transports import SERVICE, TRANSPORTS, Ground, followed
 from tests.kit.identity.environment import expect
 from tests.kit.region.environment import STANDARD, UBUNTU, RegionEnvironment
-from tests.links.ground import SERVICE, WAYS, Ground, followed
 
 OWNER = "f0000000-0000-4000-8000-0000000000aa"
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_that_all_servers_of_instances_are_told_is_said(tmp_path: Path, way: str) -> None:
-    async with followed(tmp_path, way) as ground:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_that_all_servers_of_instances_are_told_is_said(tmp_path: Path, transport: str) -> None:
+    async with followed(tmp_path, transport) as ground:
         network = await ground.house.network()
         await ground.house.server(network, "of-nobody")
         ours = {await _tagged(ground.house, network, name) for name in ("first", "second")}
         *seen, all_told = await _heard(ground.region, 3)
-        assert all_told == AllTold(frozenset(ours))
-        assert {each.id for each in seen} == ours
+        assert all_told == AllServers(frozenset(ours))
+        assert {each.item.metadata.id for each in seen} == ours
 
 
 async def test_the_garbage_collector_need_not_look_at_the_ids_of_all_that_were_told(tmp_path: Path) -> None:
-    async with followed(tmp_path, "here") as ground:
+    async with followed(tmp_path, "local") as ground:
         await _servers(ground)
         *_, all_told = await _heard(ground.region, 3)
         (what_holds_them,) = gc.get_referents(all_told.ids)
@@ -40,26 +39,30 @@ async def test_the_garbage_collector_need_not_look_at_the_ids_of_all_that_were_t
 
 
 async def test_whatever_went_before_all_was_told_anew_is_not_among_what_is_there(tmp_path: Path) -> None:
-    async with followed(tmp_path, "here") as ground:
+    async with followed(tmp_path, "local") as ground:
         one, other = await _servers(ground)
 
-        async def script(_: Any) -> AsyncGenerator[Any]:
+        async def script() -> AsyncGenerator[Any]:
             for each in (
-                *(Anew(), Told("added", one), Told("added", other), Told("deleted", other), Synced()),
-                *(Told("added", other), Told("modified", one)),
-                *(Anew(), Told("added", other)),  # broken off
-                *(Anew(), Told("added", one), Synced()),
+                *(Restarted(), Changed("added", one), Changed("added", other), Changed("deleted", other), Synced()),
+                *(Changed("added", other), Changed("modified", one)),
+                *(Restarted(), Changed("added", other)),  # broken off
+                *(Restarted(), Changed("added", one), Synced()),
             ):
                 yield each
 
-        heard = [each.ids for each in await _heard(cast("Watch", script), 9) if isinstance(each, AllTold)]
+        heard = [
+            each.ids
+            for each in await _heard(cast("RegionApi", SimpleNamespace(watch_servers=script)), 9)
+            if isinstance(each, AllServers)
+        ]
         assert heard == [{one.metadata.id}, {one.metadata.id}]
 
 
 async def _servers(ground: Ground) -> list[Any]:
     network = await ground.house.network()
     ids = [await _tagged(ground.house, network, name) for name in ("one", "other")]
-    known = await ground.follow(SERVERS).until_synced()
+    known = await ground.follow(ground.region.watch_servers()).until_synced()
     return [known[each] for each in ids]
 
 
@@ -73,15 +76,9 @@ async def _tagged(house: RegionEnvironment, network: str, name: str) -> str:
     return str(expect(await service.post("/api/v2/servers", body), 201)["metadata"]["id"])
 
 
-async def _heard(watch: Watch, count: int) -> list[Any]:
-    """Return the first few things that compute is told of servers."""
-
-    async def service() -> Principal:
-        return Principal(subject=SERVICE, type="system")
-
-    unasked = cast("Any", None)
-    link = RegionLink(asking=unasked, acting=unasked, service=service, watch=watch, randomness=SystemRandomness())
-    servers = cast("AsyncGenerator[Any]", link.servers())
+async def _heard(region: RegionApi, count: int) -> list[Any]:
+    """Return the first messages of the watch of servers."""
+    servers = watch_servers(region)
     heard = [await anext(servers) for _ in range(count)]
     await servers.aclose()
     return heard

@@ -2,8 +2,8 @@
 
 ::
 
-    async with followed(tmp_path, way) as ground:
-        following = ground.follow(PROJECTS)
+    async with followed(tmp_path, transport) as ground:
+        following = ground.follow(ground.identity.watch_all_projects())
         assert await following.until_synced() == {ground.house.project}
 """
 
@@ -13,26 +13,30 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remuda.access.principal import Context, Principal
-from remuda.clients.identity import IdentityLink, watch_projects
-from remuda.clients.transport import Here, Send, ServiceNow, There
-from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch, WatchHere, WatchThere
+from remuda.clients.delegation import Delegation, ServicePrincipal
+from remuda.clients.transport import local, remote
+from remuda.clients.watch import Changed, LocalWatch, Restarted, Synced, WatchMessage
 from remuda.http.asgi import ASGIApp
 from remuda.http.client import Client
 from remuda.http.routes import Table
 from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.http.transport import ClientSettings, ServiceCredentials
 from remuda.identity.app import TABLE as IDENTITY
+from remuda.identity.port import IdentityApi
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
+from remuda.quota.client import QuotaClient
 from remuda.region.app import TABLE as REGION
+from remuda.region.port import RegionApi
 from tests.kit.identity.service_credentials import certified
 from tests.kit.region.environment import RegionEnvironment, running
 
+PortT = TypeVar("PortT")
 SERVICE = "unikorn-compute"
-WAYS = ("here", "there")
+TRANSPORTS = ("local", "remote")
 PATIENCE_S = 30.0
 QUICK = ClientSettings(first_pause_s=0.01, longest_pause_s=0.2, silence_s=5)
 
@@ -52,27 +56,27 @@ class Certified:
 class Following:
     """Somebody who follows a list, and remembers what was told."""
 
-    def __init__(self, news: AsyncGenerator[News[Any]]) -> None:
+    def __init__(self, news: AsyncGenerator[WatchMessage[Any]]) -> None:
         self._news = news
         self.known: dict[str, Any] = {}
-        self.anew = 0
-        """How often everything was told."""
+        self.restarts = 0
+        """How often the list began."""
         self._fresh: dict[str, Any] = {}
         self._is_synced = False
 
-    async def next(self) -> News[Any]:
+    async def next(self) -> WatchMessage[Any]:
         """Hear one thing more."""
         async with asyncio.timeout(PATIENCE_S):
             told = await anext(self._news)
         match told:
-            case Anew():
-                self.anew += 1
+            case Restarted():
+                self.restarts += 1
                 self._fresh, self._is_synced = {}, False
             case Synced():
                 self.known, self._is_synced = self._fresh, True
-            case Told(type="deleted", item=item):
+            case Changed(type="deleted", item=item):
                 del (self.known if self._is_synced else self._fresh)[item.metadata.id]
-            case Told(item=item):
+            case Changed(item=item):
                 (self.known if self._is_synced else self._fresh)[item.metadata.id] = item
         return told
 
@@ -86,7 +90,7 @@ class Following:
         """Hear until something is told of one thing, and return it."""
         while True:
             told = await self.next()
-            if isinstance(told, Told) and (told.type, told.item.metadata.id) == (type_, id_):
+            if isinstance(told, Changed) and (told.type, told.item.metadata.id) == (type_, id_):
                 return told.item
 
     async def until_marked(self, id_: str) -> None:
@@ -106,21 +110,18 @@ class Following:
 
 @dataclass
 class Ground:
-    """What a test is given."""
+    """Both services with a client of each."""
 
     house: RegionEnvironment
-    identity: Watch
-    region: Watch
-    send: Send
-    """The way to identity."""
+    identity: IdentityApi
+    region: RegionApi
     servers: tuple["Serving", ...] = ()
-    """None where nobody is asked over a socket."""
+    """The HTTP servers; none if the clients are local."""
     _all: list[Following] = field(default_factory=list)
 
-    def follow(self, list_: Followed[Any]) -> Following:
-        """Begin to follow a list."""
-        watch = self.identity if list_.route == "list_all_projects" else self.region
-        self._all.append(Following(watch(list_)))
+    def follow(self, messages: AsyncGenerator[WatchMessage[Any]]) -> Following:
+        """Begin to follow a list-watch."""
+        self._all.append(Following(messages))
         return self._all[-1]
 
     async def close(self) -> None:
@@ -158,9 +159,9 @@ class Serving:
 
 
 @asynccontextmanager
-async def followed(directory: Path, way: str, *, service: str = SERVICE) -> AsyncIterator[Ground]:
-    """Run both services, which a service follows in this way."""
-    async with running(directory) as house, _followed(house, way, service) as ground:
+async def followed(directory: Path, transport: str, *, service: str = SERVICE) -> AsyncIterator[Ground]:
+    """Run both services, which a service calls and follows by this transport."""
+    async with running(directory) as house, _followed(house, transport, service) as ground:
         try:
             yield ground
         finally:
@@ -168,15 +169,13 @@ async def followed(directory: Path, way: str, *, service: str = SERVICE) -> Asyn
 
 
 @asynccontextmanager
-async def _followed(house: RegionEnvironment, way: str, service: str) -> AsyncIterator[Ground]:
-    common: dict[str, Any] = {"clock": SystemClock(), "randomness": SystemRandomness()}
-    if way == "here":
-        reader = _reader(house, service)
+async def _followed(house: RegionEnvironment, transport: str, service: str) -> AsyncIterator[Ground]:
+    if transport == "local":
+        watch = LocalWatch(reader=principal_of(house, service), clock=SystemClock(), randomness=SystemRandomness())
         yield Ground(
             house,
-            WatchHere(IDENTITY, house.identity.app.services, reader=reader, **common),
-            WatchHere(REGION, house.app.services, reader=reader, **common),
-            Here(IDENTITY, house.identity.app.services),
+            local(IdentityApi, IDENTITY, house.identity.app.services, watch=watch),
+            local(RegionApi, REGION, house.app.services, watch=watch),
         )
         return
     serving = (Serving(house.identity.asgi), Serving(house.asgi))
@@ -185,7 +184,7 @@ async def _followed(house: RegionEnvironment, way: str, service: str) -> AsyncIt
         client_of(await serving[1].start(), service) as other,
     ):
         try:
-            yield Ground(house, there(IDENTITY, one), there(REGION, other), There(IDENTITY, one), serving)
+            yield Ground(house, remote_of(IdentityApi, IDENTITY, one), remote_of(RegionApi, REGION, other), serving)
         finally:
             for each in serving:
                 await each.stop()
@@ -202,26 +201,24 @@ def client_of(url: str, service: str) -> Client:
     )
 
 
-def there(table: Table, client: Client) -> WatchThere:
-    """Return what follows a service over a socket."""
-    return WatchThere(table, client, clock=SystemClock(), randomness=SystemRandomness())
+def remote_of(port: type[PortT], table: Table, client: Client) -> PortT:
+    """Return what implements a port over a socket."""
+    return remote(port, table, client, clock=SystemClock(), randomness=SystemRandomness())
 
 
-def _reader(house: RegionEnvironment, service: str) -> ServiceNow:
-    async def reader() -> Principal:
+def principal_of(house: RegionEnvironment, service: str) -> ServicePrincipal:
+    async def principal() -> Principal:
         standing = await house.identity.app.services.permissions.of_system(service)
         return Principal(subject=service, type="system", access=standing.access)
 
-    return reader
+    return principal
 
 
-def link_of(ground: Ground, service: str) -> IdentityLink:
-    """Return a service's way to identity."""
-    return IdentityLink(
-        send=ground.send,
-        service=_reader(ground.house, service),
-        randomness=SystemRandomness(),
-        watch=lambda: watch_projects(ground.identity),
+def quota_client_of(ground: Ground, service: str) -> QuotaClient:
+    """Return a service's client of identity."""
+    principal = principal_of(ground.house, service)
+    return QuotaClient(
+        identity=ground.identity, delegation=Delegation(service=principal, randomness=SystemRandomness())
     )
 
 

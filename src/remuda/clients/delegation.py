@@ -1,0 +1,57 @@
+"""Delegation: the context in which one service calls another, with the caller's, the service's or both permissions."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from remuda.access.principal import Context, Principal
+from remuda.http.authentication import acting_for
+from remuda.http.transport import claim_of
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import Randomness
+
+ServicePrincipal = Callable[[], Awaitable[Principal]]
+"""Returns the principal of the calling service with its present permissions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegation:
+    """Contexts for the calls of one service. The permissions are those at the time of the call."""
+
+    service: ServicePrincipal
+    randomness: Randomness
+
+    async def as_service(
+        self,
+        organization: str | None = None,
+        project: str | None = None,
+        *,
+        actor: str = "",
+        operation: str | None = None,
+        key: str | None = None,
+    ) -> Context:
+        """Return the context of a call with the service's own permissions, paid by a project.
+
+        A write with the same `operation` is carried out once; `key` is its idempotency key, if that differs.
+        """
+        principal = await self.service()
+        if organization is not None:
+            principal = principal.with_payer(organization, project)
+        return Context(
+            principal=replace(principal, actor=actor) if actor else principal,
+            operation=operation or random_id(self.randomness),
+            key=key or operation,
+        )
+
+    async def on_behalf_of(self, context: Context) -> Context:
+        """Return the context of a call with the service's permissions, for a caller whose own it has checked."""
+        principal = acting_for(await self.service(), claim_of(context.principal))
+        return Context(principal=principal, operation=context.operation, trace_id=context.trace_id)
+
+    async def impersonating(self, context: Context, organization: str, project: str | None = None) -> Context:
+        """Return the context of a call for an organization, with the permissions that both caller and service have."""
+        caller = context.principal
+        caller = replace(caller, organization=organization, project=project or caller.project)
+        principal = acting_for(await self.service(), claim_of(caller), impersonated=caller.access)
+        return Context(principal=principal, operation=context.operation, trace_id=context.trace_id, impersonated=caller)
