@@ -54,6 +54,7 @@ def _facts(envelope: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[st
     """Yield the facts that a response contains."""
     yield "problems", tuple((problem.pointer, problem.reason) for problem in envelope.problems)
     yield "plan", envelope.plan or None
+    yield "error", envelope.error
     yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
     if _SECONDS.fullmatch(seconds := headers.get("retry-after", "")):
         yield "retry_after_s", int(seconds)

@@ -16,62 +16,22 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
+from typing import Any, Generic, Literal, TypeVar, get_origin
 
 import msgspec
 
 from remuda.access.principal import Context, Permission, Principal
 from remuda.http.responses import Collection, EtagView, OtherResponse, Rendered, Viewed
+from remuda.http.schema import ENCODED_TWICE, NOTHING, Id, ListQuery, Nothing, PageQuery, Parameters, Wire
 from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
+
+__all__ = ["ENCODED_TWICE", "NOTHING", "Id", "ListQuery", "Nothing", "PageQuery", "Parameters", "Wire"]
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 """Methods of our APIs; OPTIONS is handled for all routes."""
 
 Scope = Literal["public", "authenticated", "everywhere", "organization", "project"]
 """Scope of the permission: `public` needs no credentials, `authenticated` any valid ones."""
-
-Id = Annotated[
-    str,
-    msgspec.Meta(
-        pattern="^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
-        extra_json_schema={"format": "uuid"},
-    ),
-]
-"""An id in a path or query: any UUID, so that an invalid one is rejected before authentication."""
-
-
-ENCODED_TWICE = "A slash in it has to be percent-encoded twice, as %252F: a proxy may decode it once."
-"""Description of a path parameter that may contain a slash."""
-
-
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of request and response structs. Unknown fields are ignored."""
-
-
-class Parameters(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of path and query types: a parameter has the name of its field, or its `rename`."""
-
-
-class Nothing(Parameters, frozen=True):
-    """No parameters, or no body."""
-
-
-NOTHING = Nothing()
-"""The only instance."""
-
-
-class PageQuery(Parameters, frozen=True, rename={"continue_": "continue"}):
-    """Query of a paged list; a subclass adds filters."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="Maximum number of items.")] | None = None
-    continue_: Annotated[str, msgspec.Meta(description="X-Continue of the previous page.")] | None = None
-
-
-class ListQuery(PageQuery, frozen=True):
-    """Query of a list of stored objects, which can also be watched."""
-
-    watch: Annotated[bool, msgspec.Meta(description="Stream changes as server-sent events.")] = False
-
 
 ServiceT = TypeVar("ServiceT")
 PathT = TypeVar("PathT", bound=Parameters)
