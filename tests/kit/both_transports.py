@@ -22,7 +22,7 @@ from remuda.clients.watch import Changed, LocalWatch, Restarted, Synced, WatchMe
 from remuda.http.asgi import ASGIApp
 from remuda.http.client import Client
 from remuda.http.routes import Table
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.http.transport import ClientSettings, ServiceCredentials
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.port import IdentityApi
@@ -135,11 +135,11 @@ class Serving:
 
     def __init__(self, app: ASGIApp, port: int = 0) -> None:
         self._app, self._address = app, ListenAddress("127.0.0.1", port)
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
 
     async def start(self) -> str:
         """Serve, and return where."""
-        self._server = Server(
+        self._server = HttpServer(
             self._app,
             clock=SystemClock(),
             randomness=SystemRandomness(),

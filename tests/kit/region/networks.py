@@ -14,8 +14,8 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.recovery import Recovery
-from remuda.operations.saga import Bound
+from remuda.operations.recovery import OperationRecovery
+from remuda.operations.saga import BoundSaga
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import without_delays
@@ -178,7 +178,7 @@ async def open_networks(
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     create_ports = CreatePorts(store=seen, identity=identity)
-    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
+    bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
@@ -201,7 +201,7 @@ async def open_networks(
         drivers=drivers if at_work else (),
         finds=finds,
     )
-    await Recovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_alone=True).recover()
     for driver in region_networks.drivers:
         await driver.start()
     try:

@@ -14,8 +14,8 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.recovery import Recovery
-from remuda.operations.saga import Bound
+from remuda.operations.recovery import OperationRecovery
+from remuda.operations.saga import BoundSaga
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
@@ -162,7 +162,7 @@ async def open_storage(
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     create_ports = CreatePorts(store=store, identity=identity)
     bound = [
-        Bound(saga, create_ports)
+        BoundSaga(saga, create_ports)
         for module in (networks_sagas, balancers_sagas, storage_sagas)
         for saga in module.SAGAS
     ]
@@ -194,7 +194,7 @@ async def open_storage(
         finds=finds,
     )
     duties = BackgroundTasks(world.clock)
-    await Recovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_alone=True).recover()
     try:
         for driver in region_storage.drivers:
             await driver.start()
