@@ -53,13 +53,13 @@ class ProjectConsumer:
 
     def __init__(self, ports: ComputePorts) -> None:
         self._ports = ports
-        self._absences = AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds())
+        self._absences = AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds())
 
     async def keep(self) -> None:
         """Watch for ever: a duty."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow())
-            tasks.create_task(every(self._ports.settings.check_every, self._ports.clock, self.review))
+            tasks.create_task(every(self._ports.settings.monitor_interval, self._ports.clock, self.review))
 
     async def review(self) -> None:
         """Look once which policies are nobody's."""

@@ -12,9 +12,9 @@ class ComputeSettings:
     """Our own URL as clients reach it."""
     identity_url: str = "http://127.0.0.1:8080/identity"
     """Where tokens come from."""
-    look_again: timedelta = timedelta(seconds=1)
+    absence_delay: timedelta = timedelta(seconds=1)
     """How far two looks are apart that find a server gone which was there before."""
-    check_every: timedelta = timedelta(minutes=5)
+    monitor_interval: timedelta = timedelta(minutes=5)
     """How often the monitor looks whether instances, servers and what is held for them agree."""
-    stuck_after: timedelta = timedelta(minutes=30)
+    stalled_after: timedelta = timedelta(minutes=30)
     """For how long the state of an instance may not move before the monitor says so."""

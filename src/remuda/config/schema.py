@@ -37,17 +37,17 @@ _DEFAULT = ComputeSettings()
 class ComputeConfig(Section):
     """Settings of compute."""
 
-    look_again: Annotated[
+    absence_delay: Annotated[
         timedelta,
         Description("Shortest time between the two reads that confirm the absence of a server.", check_not_zero),
-    ] = _DEFAULT.look_again
-    check_every: Annotated[
+    ] = _DEFAULT.absence_delay
+    monitor_interval: Annotated[
         timedelta,
         Description("Interval at which the monitor compares instances, servers and quota.", check_not_zero),
-    ] = _DEFAULT.check_every
-    stuck_after: Annotated[
+    ] = _DEFAULT.monitor_interval
+    stalled_after: Annotated[
         timedelta, Description("Time without progress after which the monitor reports an instance.", check_not_zero)
-    ] = _DEFAULT.stuck_after
+    ] = _DEFAULT.stalled_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,16 +139,16 @@ class RegionConfig(Section):
         timedelta,
         Description("Poll interval of resources in progress, in a cloud that sends no events.", check_not_zero),
     ] = timedelta(seconds=2)
-    first_looks_per_s: Annotated[
+    initial_polls_per_second: Annotated[
         int, Description("Number of servers per second that are polled for the first time.", check_positive)
     ] = 3
-    judged_per_s: Annotated[
+    checks_per_second: Annotated[
         int, Description("Number of resources at a cloud per second that are checked for orphans.", check_positive)
     ] = 10
     addresses_low_percent: Annotated[
         int, Description("Share of free addresses below which a network is reported as nearly full.", check_percentage)
     ] = 10
-    look_again: Annotated[
+    absence_delay: Annotated[
         timedelta,
         Description(
             "Shortest time between the two reads that confirm the absence of a resource at a cloud.", check_not_zero

@@ -178,7 +178,7 @@ def driver(ports: ComputePorts) -> Controller:
             store=reconciling.store,
             identity=ports.identity,
             region=ports.region,
-            absences=AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds()),
+            absences=AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds()),
             breaker=breaker,
         ),
         keeping=Keeping(clock=ports.clock, asking=Asking(ports.region)),

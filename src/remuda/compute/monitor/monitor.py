@@ -79,7 +79,7 @@ class Stuck:
     async def _check_time(self, instance: ComputeInstance, look: Look) -> None:
         conditions = instance.status.conditions
         began = since(instance, conditions) or instance.metadata.creation_timestamp
-        if began is None or self.ports.clock.now() - began < self.ports.settings.stuck_after:
+        if began is None or self.ports.clock.now() - began < self.ports.settings.stalled_after:
             return
         if look.meet(instance.uid) == 1:
             said = find_condition(conditions, AVAILABLE)
@@ -276,7 +276,7 @@ class Monitor:
 
     async def _lead(self) -> None:
         await self.breaker.report()
-        period, clock = self.ports.settings.check_every, self.ports.clock
+        period, clock = self.ports.settings.monitor_interval, self.ports.clock
         seldom: timedelta = period * _SELDOM
         try:
             async with asyncio.TaskGroup() as tasks:
