@@ -124,12 +124,12 @@ def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:
     make(user, "past", "--wait")
     headings, *events = user("instance", "timeline", "past").splitlines()
     assert headings.split("  ")[0] == "TIME (UTC)"
-    assert "instance.create" in events[0]
-    assert "It is as it was asked to be." in events[-1]
+    assert "Creation of the instance was requested by " in events[0]
+    assert "The instance is provisioned." in events[-1]
     assert len(user("instance", "timeline", "past", "--limit", "2").splitlines()) == 3
     assert user.json("instance", "timeline", "past")[-1]["sentence"] in events[-1]
     assert len(user("instance", "timeline", "past", "-o", "name").split()) == len(events)
-    assert user("instance", "explain", "past").startswith("It is as it was asked to be")
+    assert user("instance", "explain", "past").startswith("The instance is provisioned")
     assert user.json("instance", "explain", "past")["waits"] == []
     assert user("instance", "explain", "past", "-o", "name") == f"{user.json('instance', 'explain', 'past')['state']}\n"
     gone = user.json("instance", "show", "past")["metadata"]["id"]
@@ -144,8 +144,8 @@ def test_who_was_let_in_is_in_the_timeline_and_what_let_in_is_not(user: Terminal
     key = user("instance", "ssh-key", "let-in").splitlines()[1]
     whole = user("instance", "timeline", "let-in")
     console, handed = whole.splitlines()[-2:]
-    assert console.endswith(" was given the address of its console, by which it can be used.")
-    assert handed.endswith(" was given the private SSH key that opens it.")
+    assert " The address of the console was read by " in console
+    assert " The private SSH key was read by " in handed
     everything = whole + user("instance", "timeline", "let-in", "-o", "json")
     assert not [each for each in (address, address.partition("token=")[2], key) if each in everything]
 
@@ -155,14 +155,14 @@ def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Term
     remuda("sim", "fail", "frail", "--data", str(remuda_up.running.data))
     until(lambda: user("instance", "explain", "frail", "-o", "name") == "broken\n")
     first, second, third = user("instance", "explain", "frail").splitlines()
-    assert first == "It was made as it was asked to be, but its server is broken."
+    assert first == "The instance was provisioned, and its server failed."
     assert second.endswith("UTC): the host died.")
-    assert third.startswith("Whoever may change the instance can unblock it. Give it another image or flavor")
+    assert third.startswith("A user who may update the instance can resolve this. Select another image or flavor")
     user("instance", "update", "frail", "--image", "debian-12-amd64", "--yes", "--wait")
     told = user("instance", "timeline", "frail").splitlines()
-    assert len([line for line in told if "Its server was made anew." in line]) == 1
+    assert len([line for line in told if "The server was rebuilt or replaced." in line]) == 1
     assert not [line for line in told if "its server is made anew" in line]
-    assert user("instance", "explain", "frail").startswith("It is as it was asked to be, and running")
+    assert user("instance", "explain", "frail").startswith("The instance is provisioned and running")
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -9,10 +9,10 @@ from typing import get_args
 import pytest
 
 import remuda
-from remuda.compute.history.reasons import REASONS, reason_of
-from remuda.compute.history.schema import Who
+from remuda.compute.history.reasons import REASONS, wait_of
+from remuda.compute.history.schema import Resolver
 from remuda.compute.history.timeline import EVENTS
-from remuda.compute.instances.convergence import NET_S
+from remuda.compute.instances.convergence import POLL_S
 from remuda.reconcile.ports import ControllerSettings
 
 SOURCES = Path(remuda.__file__).parent
@@ -89,10 +89,10 @@ def test_a_remedy_is_a_sentence_and_what_is_the_matter_one_that_can_go_on(word: 
     reason = REASONS[word]
     assert reason.remedy[0].isupper()
     assert reason.remedy.endswith(".")
-    assert reason.says[0].isupper()
-    assert not reason.says.endswith(".")
+    assert reason.text[0].isupper()
+    assert not reason.text.endswith(".")
     assert (reason.retry_within_s > 0) == (word not in UNTOLD), "about these nothing is tried, or nobody knows when"
-    assert reason.who in get_args(Who)
+    assert reason.resolver in get_args(Resolver)
 
 
 def events_in(path: Path) -> Iterator[str]:
@@ -122,10 +122,10 @@ def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
 def test_what_is_said_of_when_it_is_looked_at_is_what_controllers_do() -> None:
     control = ControllerSettings()
     told = {REASONS[word].retry_within_s for word in ("Provisioning", "Rebuilding", "Deprovisioning")}
-    assert told == {int(NET_S)}
+    assert told == {int(POLL_S)}
     assert REASONS["QuotaExceeded"].retry_within_s == round(max(control.blocked_within_s))
     assert REASONS["NoCapacity"].retry_within_s == control.backoff.longest_s
 
 
 def test_a_word_that_nobody_thought_of_is_an_operators_to_look_at() -> None:
-    assert reason_of("SomethingNew").who == "operator"
+    assert wait_of("SomethingNew").who == "operator"

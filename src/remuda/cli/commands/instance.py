@@ -49,7 +49,7 @@ from remuda.compute.instances.schema import (
     NetworkingWire,
     ProtectionWire,
 )
-from remuda.compute.plans.schema import PlanRead, QuotaChangeRead, ThingRead
+from remuda.compute.plans.schema import PlanAttributeRead, PlanRead, QuotaChangeRead
 from remuda.kernel.errors import PlanChanged, PlanRequired, RemudaError, Unusable
 
 SpecT = TypeVar("SpecT", bound=InstanceSpecWire)
@@ -311,7 +311,7 @@ def _parts(plan: PlanRead) -> Iterator[tuple[str, Sequence[str]]]:
     yield "Hash", [plan.hash]
 
 
-def _thing(thing: ThingRead) -> str:
+def _thing(thing: PlanAttributeRead) -> str:
     word = _THINGS.get(thing.thing, thing.thing)
     return f"{word} {thing.value}" if thing.value else word
 
