@@ -1,7 +1,7 @@
 """Networks, security groups and authorities over one store and one simulated cloud, with or without their controllers.
 
 Without them, nothing happens but what requests do. With them, time passes in simulation, and nothing is looked at
-again but because something happened: `look_again` then finds and writes nothing.
+again but because something happened: `absence_delay` then finds and writes nothing.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -149,7 +149,7 @@ class NetworksEnvironment:
             "groups": [each.handle.name async for part in provider.security_groups.groups() for each in part],
         }
 
-    async def look_again(self) -> None:
+    async def confirm_absence(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:

@@ -8,7 +8,7 @@
         await region_servers.rest()
 
 Without controllers, nothing happens but what requests do. With them, time passes in simulation, and nothing is looked
-at again but because something happened: `look_again` then finds and writes nothing.
+at again but because something happened: `absence_delay` then finds and writes nothing.
 """
 
 import base64
@@ -228,7 +228,7 @@ class ServersEnvironment:
         assert not await self.addresses()
         assert not (await self.store.list(Server)).items
 
-    async def look_again(self) -> None:
+    async def confirm_absence(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:

@@ -1,7 +1,7 @@
 """Networks, load balancers and file storage over one store and one simulated cloud, with their controllers or without.
 
 Without them, nothing happens but what requests do. With them, time passes in simulation, and nothing is looked at
-again but because something happened: `look_again` then finds and writes nothing.
+again but because something happened: `absence_delay` then finds and writes nothing.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -128,7 +128,7 @@ class StorageEnvironment:
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
         return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]
 
-    async def look_again(self) -> None:
+    async def confirm_absence(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
