@@ -228,7 +228,9 @@ def test_every_event_of_a_timeline_is_described_with_its_facts() -> None:
 
 def test_the_reasons_of_the_page_are_those_of_the_code() -> None:
     lines = rows("timeline-and-explain.md", "Reason | `who`")
-    assert {named(reason)[0]: who for reason, who, _ in lines} == {word: each.who for word, each in REASONS.items()}
+    assert {named(reason)[0]: who for reason, who, _ in lines} == {
+        word: each.resolver for word, each in REASONS.items()
+    }
     others = {word for reason, _ in rows("timeline-and-explain.md", "Reason | Meaning") for word in named(reason)}
     frozen = json.loads((FORMATS / "conditions.json").read_text())
     assert others == {*frozen["reasons"]} - {*REASONS}

@@ -18,7 +18,7 @@ from bench.http.inside import Request
 from bench.region.holding import Case, watch
 from bench.region.house import TENANT
 from bench.report import Measure
-from remuda.compute.monitor.monitor import Allocations, Sweep
+from remuda.compute.monitor.monitor import AllocationCheck, InstanceCheck
 from remuda.identity.quotas.monitor import drift_of
 from remuda.reconcile.leader import Pace
 
@@ -52,7 +52,7 @@ async def _among_many(bed: Bed, many: str) -> AsyncIterator[Case]:
         yield f"a list of {many}", everything.send
         yield f"the ledger of {many} compared", partial(drift_of, house.store, TENANT.id)
         yield f"what is held for {many} looked at", partial(_for_a_while, _hurried(house, monitor.allocations))
-        yield f"{many} looked at by the monitor", partial(_for_a_while, _hurried(house, monitor.sweep))
+        yield f"{many} looked at by the monitor", partial(_for_a_while, _hurried(house, monitor.instances))
 
 
 async def _make(house: ComputeHouse, network: str, count: int) -> None:
@@ -65,11 +65,11 @@ async def _scan(house: ComputeHouse) -> None:
     await house.settled()
 
 
-def _hurried(house: ComputeHouse, round_: Sweep | Allocations) -> Sweep | Allocations:
+def _hurried(house: ComputeHouse, round_: InstanceCheck | AllocationCheck) -> InstanceCheck | AllocationCheck:
     return replace(round_, pace=Pace(house.compute.ports.clock, _AT_ONCE))
 
 
-async def _for_a_while(round_: Sweep | Allocations) -> None:
+async def _for_a_while(round_: InstanceCheck | AllocationCheck) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_LOOKING_S):
-            await round_.look()
+            await round_.run()

@@ -66,10 +66,10 @@ async def _ledger_share(house: ComputeHouse) -> float:
 async def _rounds(house: ComputeHouse) -> AsyncIterator[None]:
     """Have compute's monitor look at everything meanwhile."""
     monitor = await monitor_beside(house)
-    looks = [asyncio.ensure_future(look()) for look in (monitor.sweep.look, monitor.allocations.look)]
+    looks = [asyncio.ensure_future(look()) for look in (monitor.instances.run, monitor.allocations.run)]
     try:
-        await monitor.stuck.look()
-        await monitor.strays.look()
+        await monitor.stalled.run()
+        await monitor.orphans.run()
         yield
     finally:
         assert not any(look.done() for look in looks), "they take hours"
@@ -81,7 +81,7 @@ async def monitor_beside(house: ComputeHouse) -> Monitor:
     compute = house.compute
     apart = replace(compute.ports, metrics=CollectorRegistry())
     monitor = monitor_of(apart, compute.drivers["instances"].enqueue)
-    learning = asyncio.ensure_future(monitor.allocations.keep_places())
+    learning = asyncio.ensure_future(monitor.allocations.watch_projects())
     await asyncio.sleep(_LEARNING_S)
     await _ended([learning])
     return monitor

@@ -22,8 +22,8 @@ async def test_b02_a_timeline_tells_what_happened_and_what_caused_it(compute: Co
     times = [datetime.fromisoformat(each["time"]) for each in events]
     assert times == sorted(times, reverse=True)
     first, asked = events[-1], next(each for each in events if each["event"] == "DeletionRequested")
-    assert first["sentence"] == "ann@example.com asked for an instance (instance.create)."
-    assert asked["sentence"] == "ann@example.com asked for its deletion."
+    assert first["sentence"] == "Creation of the instance was requested by ann@example.com."
+    assert asked["sentence"] == "Deletion was requested by ann@example.com."
     for each in (first, asked):
         assert (each["cause"]["type"], each["cause"]["actor"]) == ("request", "ann@example.com")
         assert len(each["cause"]["traceID"]) == 32
@@ -130,7 +130,7 @@ async def test_b02_explain_follows_an_instance_through_its_life(compute: Compute
     await compute.until(instance, "provisioned")
     settled = expect(await tenant.client.get(path), 200)
     assert (settled["state"], settled["waits"]) == ("provisioned", [])
-    assert settled["sentences"] == ["It is as it was asked to be, and running: it waits for nothing."]
+    assert settled["sentences"] == ["The instance is provisioned and running."]
     await tenant.client.delete(at(instance))
     going = expect(await tenant.client.get(path), 200)
     assert (going["state"], going["waits"][0]["reason"]) == ("deleting", "Deprovisioning")
@@ -146,7 +146,7 @@ async def test_what_is_done_to_a_running_instance_is_told_with_who_did_it(comput
     assert (await tenant.client.send("POST", f"{at(instance)}/reboot", query={"hard": "true"})).status == 202
     events = await timeline(tenant.client, instance)
     rebooted = next(each for each in events if each["event"] == "Rebooted")
-    assert rebooted["sentence"] == "ann@example.com rebooted it, the hard way."
+    assert rebooted["sentence"] == "The instance was rebooted (hard) by ann@example.com."
     assert (rebooted["cause"]["type"], rebooted["facts"]) == ("request", {"hard": True})
 
 
@@ -160,8 +160,8 @@ async def test_who_was_let_in_is_told_and_what_lets_in_is_not(compute: ComputeEn
     events = await timeline(tenant.client, instance)
     handed, opened = events[:2]
     assert (handed["event"], opened["event"]) == ("KeyHandedOut", "ConsoleOpened")
-    assert opened["sentence"] == ("ann@example.com was given the address of its console, by which it can be used.")
-    assert handed["sentence"].endswith(" was given the private SSH key that opens it.")
+    assert opened["sentence"] == "The address of the console was read by ann@example.com."
+    assert handed["sentence"].startswith("The private SSH key was read by ")
     assert [each["cause"]["type"] for each in (handed, opened)] == ["request", "request"]
     assert opened["cause"]["actor"] == "ann@example.com"
     assert len(handed["cause"]["traceID"]) == 32
@@ -196,8 +196,8 @@ async def test_explain_says_who_stopped_it_and_that_nobody_did(compute: ComputeE
     lines = [
         expect(await tenant.client.get(f"{at(each)}/explain"), 200)["sentences"][-1] for each in (asked, elsewhere)
     ]
-    assert lines[0].startswith("It is off because ann@example.com asked for that at ")
-    assert lines[1].startswith("Nobody asked here for it to be off: ")
+    assert lines[0].startswith("The instance was stopped by ann@example.com at ")
+    assert lines[1].startswith("The instance was stopped without a request to Remuda: ")
 
 
 async def test_explain_says_that_a_region_has_no_room_and_what_can_be_done(compute: ComputeEnvironment) -> None:
@@ -210,9 +210,9 @@ async def test_explain_says_that_a_region_has_no_room_and_what_can_be_done(compu
     (waiting,) = [each for each in told_of if each["state"] != "provisioned"]
     (wait,) = waiting["waits"]
     assert (wait["reason"], wait["who"]) == ("NoCapacity", "user")
-    assert wait["sentence"].startswith("It waits for room in its region for its flavor (since ")
+    assert wait["sentence"].startswith("The region has no capacity for this flavor (since ")
     assert wait["since"] < waiting["askedAt"]
-    assert waiting["sentences"][-1].startswith("Whoever may change the instance can unblock it. Wait for room")
+    assert waiting["sentences"][-1].startswith("A user who may update the instance can resolve this. Wait, ")
 
 
 async def test_a_server_that_was_removed_behind_our_back_is_an_observation(compute: ComputeEnvironment) -> None:
@@ -228,5 +228,5 @@ async def test_a_server_that_was_removed_behind_our_back_is_an_observation(compu
     events = await timeline(tenant.client, instance)
     again = next(each for each in events if each["event"] == "MadeAgain")
     assert again["cause"]["type"] == "observation"
-    assert again["sentence"].startswith("Its server is made again, because it was not there any more, and nobody")
+    assert again["sentence"].startswith("The server is being created again: ")
     await compute.until(instance, "provisioned")

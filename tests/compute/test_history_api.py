@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from remuda.compute.history.schema import EventRead
-from remuda.compute.history.timeline import read_entries, read_operation, sentence_of
+from remuda.compute.history.timeline import event_message, read_entries, read_operation
 from remuda.operations.kinds import Failure, Operation, OperationSpec, OperationStatus, Phase
 from remuda.operations.saga import Saga, Sagas, Step, Work
 from remuda.store.logs import Entry
@@ -37,7 +37,7 @@ def read(*in_order: Entry, newer: str = "") -> list[EventRead]:
 
 def test_an_operation_goes_back_to_a_request_and_says_whose() -> None:
     (event,) = read(operation(1, "OperationStarted"), newer="a")
-    assert event.sentence == "ann@acme.com asked for an instance (instance.create)."
+    assert event.sentence == "Creation of the instance was requested by ann@acme.com."
     cause = event.cause
     assert (cause.type, cause.actor, cause.trace_id, cause.operation_id) == ("request", "ann@acme.com", "t1", "op-1")
     assert event.facts == {"saga": "instance.create", "phase": "done"}
@@ -53,14 +53,14 @@ def test_a_controller_goes_back_to_a_wish_then_to_its_own_work() -> None:
     assert [each.cause.type for each in events] == ["generation", "reconcile", "generation", "request"]
     assert [each.cause.generation for each in events] == [2, 1, 1, 0]
     assert events[2].reason == "Building"
-    assert events[2].sentence == "It is not as it was asked to be: being made."
+    assert events[2].sentence == "The instance is not provisioned: being made."
 
 
 def test_what_was_only_seen_is_an_observation() -> None:
     healthy: dict[str, Any] = {"type": "Healthy", "status": "False", "reason": "Errored", "message": "it crashed"}
     (event, _) = read(controller(1, "ServerMade"), controller(2, "ConditionChanged", **healthy))
     assert (event.cause.type, event.cause.reconcile_id) == ("observation", "r1")
-    assert event.sentence == "It is not healthy: it crashed."
+    assert event.sentence == "The instance is not healthy: it crashed."
 
 
 def test_what_has_no_uid_counts_to_the_incarnation_that_came_next() -> None:
@@ -84,33 +84,32 @@ def test_after_the_last_incarnation_what_makes_no_other_counts_to_none() -> None
 @pytest.mark.parametrize(
     ("event", "facts", "sentence"),
     [
-        ("DeletionRequested", {"actor": "ann"}, "ann asked for its deletion."),
-        ("Rebooted", {"actor": "ann", "hard": True}, "ann rebooted it, the hard way."),
-        ("Rebooted", {"actor": "ann"}, "ann rebooted it."),
-        ("Stopped", {}, "somebody stopped it."),
-        ("FinalizerRemoved", {"labels": {}}, "It is gone: everything that it had was removed."),
+        ("DeletionRequested", {"actor": "ann"}, "Deletion was requested by ann."),
+        ("Rebooted", {"actor": "ann", "hard": True}, "The instance was rebooted (hard) by ann."),
+        ("Rebooted", {"actor": "ann"}, "The instance was rebooted by ann."),
+        ("Stopped", {}, "The instance was stopped by an unknown caller."),
+        ("FinalizerRemoved", {"labels": {}}, "The instance was deleted."),
         (
             "OperationUndoing",
             {"saga": "s", "actor": "ann", "failedStep": "allocate", "error": {"code": "x", "message": "No room."}},
-            "What ann asked for, s, failed at allocate and is taken back, because: No room.",
+            "Operation s requested by ann failed at step allocate and is being rolled back: No room.",
         ),
-        ("OperationUndoing", {"error": 3}, "What somebody asked for, unknown, failed and is taken back."),
         ("ServerSeenTwice", {"count": 2, "uid": "a"}, "Server seen twice: count 2, uid a."),
         ("NobodyKnows", {}, "Nobody knows."),
-        ("", {}, "Something happened."),
-        ("ConditionChanged", {"type": "Stalled", "status": "False"}, "It moves again."),
+        ("", {}, "Unknown event."),
+        ("ConditionChanged", {"type": "Stalled", "status": "False"}, "The instance makes progress again."),
         ("ConditionChanged", {"type": "Odd", "status": "True", "message": "m"}, "Odd is True: m."),
         ("ConditionChanged", {"type": "Odd", "status": "True"}, "Odd is True."),
         (
             "ConditionChanged",
             {"type": "Healthy", "status": "Unknown", "message": ""},
-            "How it is doing is not known.",
+            "The health of the instance is unknown.",
         ),
-        ("AddressesChanged", {"changes": 3}, "It has other addresses than before."),
+        ("AddressesChanged", {"changes": 3}, "The addresses of the instance changed."),
     ],
 )
 def test_every_event_is_a_sentence(event: str, facts: dict[str, Any], sentence: str) -> None:
-    assert sentence_of(event, facts) == sentence
+    assert event_message(event, facts) == sentence
 
 
 async def _nothing(_ports: object, _work: Work[Any]) -> None: ...

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.history.explanation import End, GoneInstance, explain, explain_gone
+from remuda.compute.history.explanation import DeletionCause, Tombstone, explain, explain_deleted
 from remuda.compute.history.reasons import REASONS
 from remuda.compute.kinds import Protection
 from remuda.operations.kinds import Failure
@@ -18,7 +18,7 @@ def test_of_one_that_is_fine_it_says_so_and_that_it_waits_for_nothing() -> None:
     told = explain(known(instance(FINE)))
     assert told.state == "provisioned"
     assert told.waits == ()
-    assert told.sentences == ("It is as it was asked to be, and running: it waits for nothing.",)
+    assert told.sentences == ("The instance is provisioned and running.",)
     assert (told.incarnation, told.asked_at) == ("uid-1", NOW)
 
 
@@ -26,16 +26,15 @@ def test_of_one_that_exceeds_its_quota_it_says_since_when_and_who_can_help() -> 
     told = explain(known(instance(said("QuotaExceeded", "its project may not have another")), servers=[]))
     assert told.state == "waiting"
     assert told.sentences == (
-        "It is not as it was asked to be.",
+        "The instance is not provisioned.",
         (
-            "It waits for room in the quota of its project or organization (since 2026-03-04 11:55:00 UTC): its "
-            "project may not have another."
+            "The quota of the project or organization is exhausted (since 2026-03-04 11:55:00 UTC): its project may "
+            "not have another."
         ),
-        "It is looked at again as soon as something changes, and at least every 66 seconds.",
+        "The controller retries when something changes, and at least every 66 seconds.",
         (
-            "Whoever may change the instance can unblock it. Delete something that is not needed, or have the quota "
-            "raised: a project's by an administrator of its organization, and an organization's by whoever runs the "
-            "platform."
+            "A user who may update the instance can resolve this. Delete unused resources or request more quota: for "
+            "the project from an administrator of the organization, for the organization from the operator."
         ),
     )
     (wait,) = told.waits
@@ -79,7 +78,7 @@ def test_one_that_was_changed_since_says_that_this_was_not_looked_at() -> None:
 def test_one_that_is_deleted_waits_for_what_it_had_to_go() -> None:
     told = explain(known(instance(said("Deprovisioning", "its server is going"), marked=True)))
     assert told.state == "deleting"
-    assert told.sentences[0] == "It is being deleted: that was asked for at 2026-03-04 11:55:00 UTC."
+    assert told.sentences[0] == "The instance is being deleted. Deletion was requested at 2026-03-04 11:55:00 UTC."
     assert [wait.reason for wait in told.waits] == ["Deprovisioning"]
 
 
@@ -105,14 +104,14 @@ def test_a_network_that_goes_takes_it_along() -> None:
 def test_without_region_it_tells_that_and_judges_no_network() -> None:
     told = explain(known(instance(FINE), servers=None, network=None))
     assert [wait.reason for wait in told.waits] == ["RegionUnreachable"]
-    assert told.sentences[0] == "It is as it was asked to be, and running."
+    assert told.sentences[0] == "The instance is provisioned and running."
 
 
 def test_an_operation_that_is_open_says_whose_it_is() -> None:
     told = explain(known(instance(FINE), operations=[operation("done"), operation("running")]))
     (wait,) = told.waits
     assert (wait.reason, wait.since) == ("OperationOpen", SINCE)
-    assert "instance.update, of ann@acme.com, is running" in wait.sentence
+    assert "instance.update, requested by ann@acme.com, is running" in wait.sentence
 
 
 def test_an_operation_that_is_taken_back_says_why_and_when_that_is_tried_again() -> None:
@@ -121,18 +120,18 @@ def test_an_operation_that_is_taken_back_says_why_and_when_that_is_tried_again()
     told = explain(known(instance(FINE), operations=[operation("stuck", error=error, next_attempt=later)]))
     (wait,) = told.waits
     assert (wait.reason, wait.who, wait.next_try) == ("Stuck", "operator", later)
-    assert "is stuck because of this: Identity does not answer." in wait.sentence
-    assert "It is tried again at 2026-03-04 12:01:30 UTC." in told.sentences
+    assert "is stuck after this error: Identity does not answer." in wait.sentence
+    assert "The next attempt is at 2026-03-04 12:01:30 UTC." in told.sentences
 
 
 def test_protection_is_told_with_who_can_lift_it() -> None:
     own = explain(known(instance(FINE, protection=Protection(deletion=True))))
     assert own.sentences[1:] == (
-        "It is protected from deletion: whoever may change it has to lift that before it can be deleted.",
+        "The instance is protected from deletion. Remove the protection before you delete it.",
     )
     projects = explain(known(instance(FINE), policy=Protection(deletion=True)))
     assert projects.sentences[1:] == (
-        "Its project protects it from deletion: whoever may change the project has to lift that first.",
+        "The policy of the project protects the instance from deletion. Change the policy before you delete it.",
     )
 
 
@@ -143,9 +142,7 @@ def test_what_protects_it_is_no_matter_once_it_goes_with_its_network() -> None:
 
 def test_one_that_stalls_says_since_when() -> None:
     told = explain(known(instance(FINE, said("NoCapacity", "no room", "True", "Stalled"))))
-    assert told.sentences[1:] == (
-        "It has not moved since 2026-03-04 11:55:00 UTC, which is too long: somebody should look.",
-    )
+    assert told.sentences[1:] == ("The instance has made no progress since 2026-03-04 11:55:00 UTC.",)
 
 
 def test_a_server_that_broke_after_it_ran_is_told_with_what_can_be_done() -> None:
@@ -160,7 +157,7 @@ def test_a_server_that_broke_after_it_ran_is_told_with_what_can_be_done() -> Non
 
 def test_what_is_ill_without_a_word_is_told_without_one() -> None:
     told = explain(known(instance(FINE, said("Degraded", "", kind="Healthy"))))
-    assert told.sentences[-1] == "It is not healthy (since 2026-03-04 11:55:00 UTC)."
+    assert told.sentences[-1] == "The instance is not healthy (since 2026-03-04 11:55:00 UTC)."
 
 
 def test_a_server_that_is_gone_is_told_before_its_controller_has_seen_it() -> None:
@@ -177,7 +174,7 @@ def test_servers_of_an_earlier_instance_of_its_name_do_not_make_it_ambiguous() -
 def test_a_server_that_it_is_not_linked_to_makes_it_ambiguous() -> None:
     elsewhere = instance(said("AmbiguousServer"), server_id="another")
     (wait,) = explain(known(elsewhere)).waits
-    assert wait.sentence.endswith("so nothing is done to any: there is one, and it is linked to another.")
+    assert wait.sentence.endswith("so none is changed: the instance is linked to another one.")
 
 
 def test_since_when_a_change_waits_is_when_it_was_asked_for() -> None:
@@ -199,7 +196,7 @@ def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at(
     stalled = said("Provisioning", "being made", "True", "Stalled")
     (wait,) = explain(known(instance(said("Provisioning", "being made"), stalled))).waits
     assert (wait.reason, wait.who) == ("Provisioning", "operator")
-    assert wait.remedy == "It should have moved by now: tell whoever runs the platform."
+    assert wait.remedy == "This takes longer than expected. Contact the operator."
     (still,) = explain(known(instance(said("NoCapacity", "no room"), stalled))).waits
     assert still.who == "user"
 
@@ -207,14 +204,14 @@ def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at(
 @pytest.mark.parametrize(
     ("end", "why"),
     [
-        (End("DeletionRequested", "ann@acme.com"), "ann@acme.com asked for its deletion"),
-        (End("NetworkDeleted", ""), "its network was deleted, and took it along"),
-        (End("Undone", ""), "the operation that made it was taken back"),
-        (None, "why is not remembered"),
+        (DeletionCause("DeletionRequested", "ann@acme.com"), "deletion was requested by ann@acme.com"),
+        (DeletionCause("NetworkDeleted", ""), "its network was deleted"),
+        (DeletionCause("Undone", ""), "its create operation was rolled back"),
+        (None, "the cause is not recorded"),
     ],
 )
-def test_of_one_that_is_gone_it_says_when_it_went_and_why(end: End | None, why: str) -> None:
-    gone = GoneInstance(organization="acme", project="web", region="north", uid="uid-1", time=SINCE)
-    told = explain_gone(gone, end, now=NOW)
+def test_of_one_that_is_gone_it_says_when_it_went_and_why(end: DeletionCause | None, why: str) -> None:
+    gone = Tombstone(organization="acme", project="web", region="north", uid="uid-1", time=SINCE)
+    told = explain_deleted(gone, end, now=NOW)
     assert (told.state, told.waits, told.incarnation) == ("gone", (), "uid-1")
-    assert told.sentences == (f"It is gone, since 2026-03-04 11:55:00 UTC: {why}.",)
+    assert told.sentences == (f"The instance was deleted at 2026-03-04 11:55:00 UTC: {why}.",)

@@ -36,9 +36,9 @@ async def test_a_server_that_vanished_at_the_cloud_is_made_again_and_the_timelin
     events = await timeline(compute.root, instance)
     (again,) = [each for each in events if each["event"] == "MadeAgain"]
     assert again["cause"]["type"] == "observation"
-    assert again["sentence"] == (
-        "Its server is made again, because it was gone from its provider, and nobody had asked us for that. What "
-        f"was on its disk is lost.{' It was off, and is started with that.' if is_off else ''}"
+    assert again["sentence"].startswith("The server is being created again: ")
+    assert again["sentence"].endswith(
+        f". Data on its root disk is lost.{' The instance was stopped and is started.' if is_off else ''}"
     )
     read = await compute.read(instance)
     assert (read["metadata"]["provisioningStatus"], read["status"]["powerState"]) == ("provisioned", "Running")
@@ -64,7 +64,7 @@ async def test_a_stop_is_over_when_another_server_takes_the_place_of_the_one_tha
     compute.region.north.operator.stop(other.id)
     await rest(compute, 20)
     sentences = expect(await compute.root.get(f"{at(instance)}/explain"), 200)["sentences"]
-    assert sentences[-1].startswith("Nobody asked here for it to be off: ")
+    assert sentences[-1].startswith("The instance was stopped without a request to Remuda: ")
 
 
 async def test_what_is_switched_at_the_cloud_is_told(compute: ComputeEnvironment) -> None:
@@ -77,7 +77,7 @@ async def test_what_is_switched_at_the_cloud_is_told(compute: ComputeEnvironment
     await servers.start_server(machine.handle)
     await rest(compute, 20)
     events = await timeline(compute.root, instance)
-    assert sentences(events)[-2:] == ["It is off.", "It runs, and is healthy."]
+    assert sentences(events)[-2:] == ["The instance is stopped.", "The instance is running."]
     assert {each["cause"]["type"] for each in events[:2]} == {"observation"}
 
 
@@ -91,16 +91,17 @@ async def test_c13_drift_is_shown_to_whoever_has_the_instance_until_it_is_over(c
     assert (drifted.status, drifted.message) == ("True", f"its image is {ROCKY}")
     shown = expect(await compute.root.get(f"{at(instance)}/explain"), 200)
     assert shown["state"] == "provisioned"
-    assert shown["sentences"][1].startswith("At its provider it is not what it was made any more (since ")
+    assert shown["sentences"][1].startswith("The server was changed at the provider (since ")
     (event,) = [each for each in await timeline(compute.root, instance) if each["facts"].get("type") == "Drifted"]
-    assert event["sentence"] == (
-        f"At its provider it is not what it was made any more, and is left so: its image is {ROCKY}."
-    )
+    assert event["sentence"] == f"The server was changed at the provider: its image is {ROCKY}."
     assert event["cause"]["type"] == "observation"
     await servers.rebuild_server(at_cloud(compute)[0].handle, DEBIAN)
     await rest(compute)
     assert (await said(compute, instance, "Drifted")).status == "False"
-    assert sentences(await timeline(compute.root, instance)).count("At its provider it is again what it was made.") == 1
+    assert (
+        sentences(await timeline(compute.root, instance)).count("The server at the provider is as requested again.")
+        == 1
+    )
 
 
 async def test_who_asks_for_a_name_that_is_taken_leaves_nothing_in_the_past_of_the_one_that_has_it(
@@ -156,11 +157,11 @@ async def test_a_change_is_told_with_what_changes_and_images_by_their_names(comp
     await change(compute, instance, imageId=ROCKY)
     await rest(compute)
     lines = sentences(await timeline(compute.root, instance))
-    (asked,) = [each for each in lines if "asked for a change" in each]
-    (rebuilding,) = [each for each in lines if each.startswith("Its server is being rebuilt")]
+    (asked,) = [each for each in lines if each.startswith("An update was requested by ")]
+    (rebuilding,) = [each for each in lines if each.startswith("The server is being rebuilt from")]
     assert ": The image changes from " in asked
     assert ROCKY not in asked
-    assert "rebuilt from the image rocky" in rebuilding
+    assert "rebuilt from image rocky" in rebuilding
     assert ROCKY not in rebuilding
 
 
@@ -172,10 +173,10 @@ async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute
     assert (await compute.root.post(f"{at(instance)}/stop")).status == 202
     await rest(compute)
     lines = sentences(await timeline(compute.root, instance))[before:]
-    assert [line for line in lines if line.startswith("It is not as it was asked to be: ")] == [
-        "It is not as it was asked to be: the operation that changes it has not ended.",
-        "It is not as it was asked to be: its server is being changed.",
-        "It is not as it was asked to be: it is stopping.",
+    assert [line for line in lines if line.startswith("The instance is not provisioned: ")] == [
+        "The instance is not provisioned: the operation that changes it has not ended.",
+        "The instance is not provisioned: its server is being changed.",
+        "The instance is not provisioned: the server is stopping.",
     ]
 
 
@@ -191,6 +192,6 @@ async def test_what_is_gone_says_why_and_shows_nothing_that_is_for_us(compute: C
         expect(await tenant.client.get(f"{at(each)}/explain"), 200)["sentences"][0].partition("UTC: ")[2]
         for each in (given_up, taken)
     ]
-    assert why == ["ann@example.com asked for its deletion.", "its network was deleted, and took it along."]
+    assert why == ["deletion was requested by ann@example.com.", "its network was deleted."]
     for event in await timeline(tenant.client, given_up):
         assert not {"labels", "finalizer"} & set(event.get("facts", {}))

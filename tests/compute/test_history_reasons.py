@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 import remuda
-from remuda.compute.history.reasons import REASONS, reason_of
-from remuda.compute.history.schema import Who
+from remuda.compute.history.reasons import REASONS, wait_of
+from remuda.compute.history.schema import Resolver
 from remuda.compute.history.timeline import EVENTS
 from remuda.compute.instances.convergence import POLL_S
 from remuda.reconcile.ports import ControllerSettings
@@ -89,10 +89,10 @@ def test_a_remedy_is_a_sentence_and_what_is_the_matter_one_that_can_go_on(word: 
     reason = REASONS[word]
     assert reason.remedy[0].isupper()
     assert reason.remedy.endswith(".")
-    assert reason.says[0].isupper()
-    assert not reason.says.endswith(".")
+    assert reason.text[0].isupper()
+    assert not reason.text.endswith(".")
     assert (reason.retry_within_s > 0) == (word not in UNTOLD), "about these nothing is tried, or nobody knows when"
-    assert reason.who in get_args(Who)
+    assert reason.resolver in get_args(Resolver)
 
 
 def events_in(path: Path) -> Iterator[str]:
@@ -128,4 +128,4 @@ def test_what_is_said_of_when_it_is_looked_at_is_what_controllers_do() -> None:
 
 
 def test_a_word_that_nobody_thought_of_is_an_operators_to_look_at() -> None:
-    assert reason_of("SomethingNew").who == "operator"
+    assert wait_of("SomethingNew").who == "operator"

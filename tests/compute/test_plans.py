@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from remuda.compute.instances.rules import desired_server
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import ComputeInstance, InstanceStatus, PowerState, Protection
-from remuda.compute.plans.diff import FIELDS, KINDS, Field, StepKind, changed_fields, decide, with_fields
-from remuda.compute.plans.plan import plan_change
-from remuda.compute.plans.schema import PlanRead, Thing
+from remuda.compute.plans.diff import FIELDS, STEP_KINDS, changed_fields, required_steps, with_fields
+from remuda.compute.plans.plan import plan_update
+from remuda.compute.plans.schema import Attribute, Field, PlanRead, StepKind
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
@@ -74,7 +74,7 @@ def kinds_of(plan: PlanRead) -> list[StepKind]:
     return [step.kind for step in plan.steps]
 
 
-def things(plan: PlanRead) -> tuple[list[Thing], list[Thing]]:
+def things(plan: PlanRead) -> tuple[list[Attribute], list[Attribute]]:
     return [each.thing for each in plan.lost], [each.thing for each in plan.survives]
 
 
@@ -128,7 +128,7 @@ def test_each_change_is_in_one_step_and_steps_go_from_the_least_to_the_most(
     fields = [change.field for step in plan.steps for change in step.changes]
     assert len(set(fields)) == len(fields)
     assert set(changed_fields(desired_server(one), desired_server(other))) <= set(fields)
-    assert kinds_of(plan) == sorted(kinds_of(plan), key=KINDS.index)
+    assert kinds_of(plan) == sorted(kinds_of(plan), key=STEP_KINDS.index)
     assert len(DISRUPTIVE & set(kinds_of(plan))) <= 1, "one of them brings what the other would"
     assert all(step.changes for step in plan.steps)
     assert all(change.sentence.endswith(".") for step in plan.steps for change in step.changes)
@@ -172,7 +172,7 @@ def test_the_hash_is_another_one_with(what: str) -> None:
     after = changed(flavor_id="flavor-large", image_id="image-noble")
     otherwise = OTHERWISE[what](after)
     subject = subject_of(BEFORE)
-    plan = plan_change(
+    plan = plan_update(
         replace(subject, uid=otherwise.get("uid", subject.uid)),
         side_of(BEFORE, **otherwise.get("before", NOTHING_ELSE)),
         side_of(after, **otherwise.get("after", NOTHING_ELSE)),
@@ -184,7 +184,7 @@ def test_the_hash_is_another_one_with(what: str) -> None:
 
 def test_the_hash_does_not_hang_on_how_many_are_free() -> None:
     after = changed(flavor_id="flavor-large")
-    full = plan_change(
+    full = plan_update(
         subject_of(BEFORE), side_of(BEFORE), side_of(after, flavor=flavor("large", 8, free=1)), CAPABILITIES
     )
     assert full.hash == plan_of(after).hash
@@ -209,8 +209,8 @@ OTHER = ServerCreate(
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_every_field_of_a_server_has_a_class_of_change(field: Field) -> None:
-    assert decide(ONE, with_fields(ONE, OTHER, [field])) == ((FIELDS[field][1], (field,)),)
-    assert decide(ONE, ONE) == ()
+    assert required_steps(ONE, with_fields(ONE, OTHER, [field])) == ((FIELDS[field][1], (field,)),)
+    assert required_steps(ONE, ONE) == ()
 
 
 def test_some_fields_of_another_server_are_taken_over_and_no_others() -> None:
@@ -240,7 +240,7 @@ def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not
     one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str], state: ComputeInstance
 ) -> None:
     usual = plan_of(other, one, capabilities)
-    told = plan_change(subject_of(state), side_of(one), side_of(other), capabilities)
+    told = plan_update(subject_of(state), side_of(one), side_of(other), capabilities)
     assert (told.hash, told.is_destructive, kinds_of(told)) == (usual.hash, usual.is_destructive, kinds_of(usual))
     assert told.is_destructive == bool(told.lost)
     (lost, survives), (usually_lost, usually_survives) = things(told), things(usual)
@@ -249,7 +249,7 @@ def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not
     is_anew = state in (REPLACED, TO_BE_REPLACED)
     assert set(survives) == set(usually_survives) - (OF_THE_DISK if is_anew else {"memory"})
     if is_anew:
-        assert "being made anew already" in told.downtime.sentence
+        assert "already being rebuilt or replaced" in told.downtime.sentence
     else:
         assert told.downtime.extent == "none"
         assert "no further downtime" in told.downtime.sentence

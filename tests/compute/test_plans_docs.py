@@ -6,8 +6,8 @@ from typing import get_args
 
 import msgspec
 
-from remuda.compute.plans.diff import FIELDS, Field
-from remuda.compute.plans.schema import Extent, PlanRead, Thing
+from remuda.compute.plans.diff import FIELDS
+from remuda.compute.plans.schema import Attribute, Extent, Field, PlanRead
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "plans.md").read_text()
@@ -33,5 +33,5 @@ def test_the_table_of_changes_is_that_of_the_code() -> None:
 
 def test_every_word_of_a_plan_is_explained() -> None:
     sentence = PAGE.partition("is lost or survives: ")[2].partition("(running programs)")[0]
-    assert _names(sentence) == list(get_args(Thing))
+    assert _names(sentence) == list(get_args(Attribute))
     assert set(get_args(Extent)) <= set(_names(PAGE.partition("`downtime.extent`")[2].partition("`quota`")[0]))

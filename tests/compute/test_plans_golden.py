@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from remuda.compute.kinds import ComputeInstance, InstanceStatus
-from remuda.compute.plans.diff import KINDS
+from remuda.compute.plans.diff import STEP_KINDS
 from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
@@ -116,7 +116,7 @@ def test_there_is_a_plan_for_every_file_and_a_file_for_every_plan() -> None:
 
 def test_every_class_of_change_is_shown_but_the_one_that_nothing_needs() -> None:
     shown = {step.kind for path in GOLDEN.glob("*.json") for step in read(path).steps}
-    assert shown == set(KINDS) - {"reboot"}
+    assert shown == set(STEP_KINDS) - {"reboot"}
 
 
 def test_no_plan_tells_what_user_data_says() -> None:

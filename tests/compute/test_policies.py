@@ -75,7 +75,7 @@ async def test_b02_a_policy_protects_every_instance_of_its_project_from_deletion
     await _set(compute, tenant, deletion=True)
     status, words = refusal(await tenant.client.delete(at(mine)))
     assert status == 403
-    assert "policy of its project" in words
+    assert "policy of the project" in words
     assert "deletion" in words
     assert (await other.client.delete(at(theirs))).status == 202
     await _set(compute, tenant)
@@ -103,7 +103,7 @@ async def test_b02_a_policy_demands_the_plan_of_what_destroys(compute: ComputeEn
 async def test_an_instance_that_protects_itself_says_how_to_lift_that(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, protection={"deletion": True})))
-    words = "the instance is protected from deletion: set spec.protection.deletion to false, then delete it"
+    words = "The instance is protected from deletion: set spec.protection.deletion to false, then delete it."
     assert refusal(await tenant.client.delete(at(instance))) == (403, words)
     lifted = wanted(tenant, compute, protection={"deletion": False})
     assert (await put(tenant.client, instance, lifted)).status == 202

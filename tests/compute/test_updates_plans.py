@@ -215,7 +215,7 @@ async def test_m17_a_dry_run_says_that_the_change_would_be_refused_by_the_quota(
     told = await plan(tenant.client, instance, body)
     assert [each["reason"] for each in told["blockers"]] == ["QuotaExceeded"]
     assert told["blockers"][0]["sentence"].startswith(
-        "It would be refused: it takes 4 more of gpus, and the quota of its project and organization leaves 3."
+        "The update would be rejected: it needs 4 more of gpus, and the quota of project and organization has 3 left."
     )
     assert {**told, "blockers": []} == fits, "what is free is in no hash"
     status, why = refusal(await put(tenant.client, instance, body, plan=told["hash"]))
@@ -261,8 +261,8 @@ async def test_ids_in_capitals_are_the_same_ones_and_plan_no_change(compute: Com
 @pytest.mark.parametrize(
     ("spec", "words", "power"),
     [
-        ({"imageId": ROCKY}, "if it is stopped, it does so when it is next started", "Stopped"),
-        ({"flavorId": SMALL}, "and starts, also if the old one is stopped", "Running"),
+        ({"imageId": ROCKY}, "If it is stopped, it starts from the new disk when it is started next.", "Stopped"),
+        ({"flavorId": SMALL}, "and started, even if the old one was stopped", "Running"),
     ],
 )
 async def test_what_is_stopped_stays_so_when_it_is_rebuilt_and_starts_when_it_is_replaced_and_the_plan_says_so(

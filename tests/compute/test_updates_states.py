@@ -43,11 +43,11 @@ async def test_b02_while_an_instance_is_replaced_no_plan_promises_that_its_disk_
         step, downtime = _in_place(told)
         assert set(named(told["survives"])) == PORTED
         assert "runs" not in step
-        assert "being made anew already, with a new root disk" in downtime
+        assert "already being rebuilt or replaced, with a new root disk" in downtime
     await compute.until(instance, "provisioned")
     ended = await plan(tenant.client, instance, described)
     assert set(named(ended["survives"])) == PORTED | OF_THE_DISK
-    assert _in_place(ended) == ("This is changed while the instance runs.", "It is not down.")
+    assert _in_place(ended) == ("The change is applied while the instance runs.", "There is no downtime.")
     assert {asked_for["hash"], under_way["hash"]} == {ended["hash"]}
 
 

@@ -42,7 +42,7 @@ from tests.kubernetes.harness import settings_for
 pytestmark = pytest.mark.kubernetes
 
 REGISTRY = registry()
-SETTINGS = IdentitySettings(issuer=ISSUER, platform_administrators=(ROOT,), intent_life=timedelta(seconds=5))
+SETTINGS = IdentitySettings(issuer=ISSUER, platform_administrators=(ROOT,), intent_lifetime=timedelta(seconds=5))
 PATIENCE_S = 20.0
 ORGANIZATIONS = "/api/v1/organizations"
 PACE = Pace(pause_s=0.3, look_every_s=1.0, rest_s=120.0)

@@ -1,1 +1,1 @@
-"""The compute service: instances, and what makes, keeps and explains them."""
+"""Compute service: instances, their plans and their history."""

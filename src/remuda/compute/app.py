@@ -18,10 +18,10 @@ from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
 from remuda.compute.monitor.monitor import monitor_of
-from remuda.compute.monitor.orphans import stray_breaker
+from remuda.compute.monitor.orphans import orphan_guard
 from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
-from remuda.compute.recovery import Recovery
+from remuda.compute.recovery import ComputeRecovery
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBound
 from remuda.reconcile.controller import Controller
@@ -54,7 +54,7 @@ class ComputeServices:
     actions: Actions
     policies: Policies
     history: History
-    recovery: Recovery
+    recovery: ComputeRecovery
 
 
 class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
@@ -79,7 +79,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         store, clock, identity, region, log = ports.store, ports.clock, ports.identity, ports.region, ports.log
         instances = Instances(store=store, clock=clock, identity=identity, region=region, operations=operations)
         matches = ServerLookup.over(region, ports.metrics)
-        guards = cleanup_guard(ports.reconcile_ports), stray_breaker(ports.reconcile_ports)
+        guards = cleanup_guard(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)
         return ComputeServices(
             catalogue=Catalogue(region=region, settings=ports.settings, version=release()),
             instances=instances,
@@ -89,7 +89,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
             history=History(
                 store=store, log=log, clock=clock, sealer=ports.sealer, region=region, operations=operations
             ),
-            recovery=Recovery(breakers=guards),
+            recovery=ComputeRecovery(guards=guards),
         )
 
     def controllers(self) -> Sequence[Controller]:
@@ -98,8 +98,8 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         instances = self.drivers["instances"]
         monitor = monitor_of(self.ports, instances.enqueue)
-        yield "server watch", ServerWatch(self.ports, instances, monitor.strays.suspect).run
-        yield "instance watch", monitor.strays.departures.keep
-        yield "network consumer", NetworkConsumer(self.ports).keep
-        yield "project consumer", ProjectConsumer(self.ports).keep
-        yield "monitor", monitor.keep
+        yield "server watch", ServerWatch(self.ports, instances, monitor.orphans.suspect).run
+        yield "instance watch", monitor.orphans.deleted.run
+        yield "network consumer", NetworkConsumer(self.ports).run
+        yield "project consumer", ProjectConsumer(self.ports).run
+        yield "monitor", monitor.run

@@ -1,7 +1,6 @@
-"""The catalogue: the regions that instances can be in, and the flavors and images that they can have there.
+"""Catalogue: regions that instances can be in, and the flavors and images that they offer.
 
-Every method takes the context of the call and checks the caller's permissions itself. Region is asked for its offers
-on behalf of the caller.
+Region returns its offers on behalf of the caller.
 """
 
 from collections.abc import Iterable
@@ -25,17 +24,17 @@ _KUBERNETES = "kubernetes"
 
 
 def regions_for_instances(regions: Iterable[RegionRead]) -> list[RegionRead]:
-    """Return the regions that have servers: a region of clusters has none."""
+    """Return the regions that have servers; a Kubernetes region has none."""
     return [region for region in regions if region.spec.type != _KUBERNETES]
 
 
 def usable_flavors(flavors: Iterable[FlavorRead]) -> list[FlavorRead]:
-    """Return the flavors that an instance can have, which are those that are not pinned to a host."""
+    """Return the flavors that are not pinned to a host."""
     return [flavor for flavor in flavors if not flavor.spec.pinned_only]
 
 
 def is_for_instances(image: ImageRead) -> bool:
-    """Tell whether an image is meant for instances: one with Kubernetes is for the nodes of a cluster."""
+    """Tell whether an image is meant for instances; one with Kubernetes is for cluster nodes."""
     return _KUBERNETES not in image.spec.software_versions
 
 
@@ -45,7 +44,7 @@ def usable_images(images: Iterable[ImageRead]) -> list[ImageRead]:
 
 
 SERVICE_NAME = "unikorn-compute-server"
-"""The name of the service: clients compare its beginning, up to the second dash."""
+"""Clients compare the name up to its second dash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

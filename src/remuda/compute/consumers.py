@@ -1,18 +1,4 @@
-"""The end of a project is the end of its policy.
-
-A project that is marked comes to its end, so its policy goes at once. That a project is gone is not told. So now and
-then all policies are held against the projects there are, of which there are few; one whose project is not there in
-two looks in a row goes.
-
-Ends of things in other services that are ends of things here.
-
-The end of a network is the end of the instances on it: that is how a project's end reaches them, too.
-
-An instance looks at its network once more when it is there, so once a network is marked no new one comes to stay, and
-to look once after the mark is enough. To ask twice is fine, so every process asks, whoever leads. A network that went
-while nobody watched is not told of. But its instances have no server any more, which is noticed at once (`following`),
-and the monitor ends them.
-"""
+"""Cascades: deletion of a network or a project in another service, and its consequences in compute."""
 
 import asyncio
 from contextlib import aclosing, suppress
@@ -33,12 +19,17 @@ from remuda.resources.crud import find
 
 @dataclass(frozen=True, slots=True)
 class NetworkConsumer:
-    """Watches networks end. Have `keep` done as a duty."""
+    """Deletes the instances on a network with it; `run` is a background task.
+
+    A create checks its network again after it has stored the instance, so no instance is added after the deletion of
+    the network was requested, and one visit is enough. Every process does this, since a repeated deletion has no
+    effect. The monitor finds the instances of a network whose deletion was missed.
+    """
 
     ports: ComputePorts
 
-    async def keep(self) -> None:
-        """Watch for ever: a duty. Whatever goes wrong, all networks are looked at again."""
+    async def run(self) -> None:
+        """Watch networks until cancelled; after an error all networks are listed again."""
         ports = self.ports
         messages = watch_forever(ports.region.api.watch_networks, "networks", ports.clock, ports.randomness)
         async with aclosing(messages):
@@ -49,20 +40,24 @@ class NetworkConsumer:
 
 
 class ProjectConsumer:
-    """Watches projects end. Have `keep` done as a duty."""
+    """Deletes the policy of a project with it; `run` is a background task.
+
+    The watch reports projects that are being deleted. A policy whose project was deleted unnoticed is found by a
+    periodic check, and deleted when the absence of the project is confirmed.
+    """
 
     def __init__(self, ports: ComputePorts) -> None:
         self._ports = ports
         self._absences = AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds())
 
-    async def keep(self) -> None:
-        """Watch for ever: a duty."""
+    async def run(self) -> None:
+        """Watch and check until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow())
-            tasks.create_task(every(self._ports.settings.check_every, self._ports.clock, self.review))
+            tasks.create_task(self._watch())
+            tasks.create_task(every(self._ports.settings.check_every, self._ports.clock, self.check_policies))
 
-    async def review(self) -> None:
-        """Look once which policies are nobody's."""
+    async def check_policies(self) -> None:
+        """Check once whether the project of each policy exists."""
         async for project in names(self._ports.store, ProjectPolicy):
             policy = await find(self._ports.store, ProjectPolicy, project)
             if policy is None:
@@ -71,18 +66,18 @@ class ProjectConsumer:
             if await self._ports.identity.has_project(organization, project):
                 self._absences.clear(project)
             elif self._absences.record_missing(project):
-                await self._end(policy)
+                await self._delete(policy)
 
-    async def _follow(self) -> None:
+    async def _watch(self) -> None:
         ports = self._ports
         projects = watch_forever(ports.identity.projects, "projects", ports.clock, ports.randomness)
         async with aclosing(projects):
-            async for seen in projects:
-                policy = await find(ports.store, ProjectPolicy, seen.project.project) if seen.is_deleting else None
+            async for each in projects:
+                policy = await find(ports.store, ProjectPolicy, each.project.project) if each.is_deleting else None
                 if policy is not None:
-                    await self._end(policy)
+                    await self._delete(policy)
 
-    async def _end(self, policy: ProjectPolicy) -> None:
+    async def _delete(self, policy: ProjectPolicy) -> None:
         self._absences.clear(policy.name)
-        with suppress(NotFound, Conflict):  # it went meanwhile, or somebody made another
+        with suppress(NotFound, Conflict):  # it was deleted meanwhile, or another one was created
             await self._ports.store.delete(ProjectPolicy, policy.name, uid=policy.uid)

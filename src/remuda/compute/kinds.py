@@ -1,16 +1,7 @@
-"""Instances as they are stored: what somebody wants, and what is known of the server that does the work.
+"""Stored kinds of compute: instances and project policies.
 
-The server is linked explicitly, before it exists: its id follows from network and name, and so a second try finds the
-first one's. What the server says is projected into the status; nothing is observed here.
-
-The API groups that compute's kinds belong to.
-
-What a project demands of all its instances, named after the project.
-
-What compute stores. `KINDS` is all of it.
-
-Instances have the fields that existing clusters know, and some of our own beside them. Kinds of the group
-`compute.remuda` are ours alone.
+Instances have the fields of existing Unikorn clusters and some of Remuda; kinds of the group `compute.remuda` exist
+only here.
 """
 
 from typing import Any, Literal
@@ -24,77 +15,75 @@ from remuda.resources.conventions import UNINDEXED, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-SHARED = "compute.unikorn-cloud.org"
-"""Kinds that existing clusters have too."""
-OURS = "compute.remuda"
-"""Kinds that only we have."""
+UNIKORN_GROUP = "compute.unikorn-cloud.org"
+"""Group of the kinds that Unikorn clusters have, too."""
+REMUDA_GROUP = "compute.remuda"
+"""Group of the kinds that only Remuda has."""
 VERSION = "v1alpha1"
-"""The version of all of them."""
 
 
 PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped", "Rebuilding", "Error"]
-"""Where in its life an instance is."""
 
 
 class InstanceNetworking(StoredStruct, frozen=True):
-    """How an instance is reached, and from where it may send."""
+    """The network configuration of an instance."""
 
     security_group_ids: tuple[str, ...] = msgspec.field(default=(), name="securityGroupIDs")
     public_ip: bool | None = None
-    """None if nobody said: it has none then."""
+    """None, if the client did not set it, means no."""
     allowed_source_addresses: tuple[str, ...] = ()
 
 
 class Protection(StoredStruct, frozen=True):
-    """What must not happen to an instance by mistake."""
+    """Protection of an instance against mistakes."""
 
     deletion: bool = False
-    """It cannot be deleted while this is set."""
+    """Whether deletion is rejected."""
     plan: bool = False
-    """A change that destroys something has to carry the hash of its plan."""
+    """Whether an update that destroys data has to carry the hash of its plan."""
 
 
 class InstanceSpec(StoredStruct, frozen=True, kw_only=True):
-    """What is wanted of an instance."""
+    """The desired state of an instance."""
 
     flavor_id: str
     image_id: str
     networking: InstanceNetworking = InstanceNetworking()
     ssh_certificate_authority_id: str = ""
     user_data: Secret | None = None
-    """In base64, as it was sent. Sealed, since it often holds passwords and tokens."""
+    """In base64, as it was sent. Sealed, since it often contains passwords and tokens."""
     protection: Protection = Protection()
     server_id: str = ""
-    """The server that does the work, known before it exists; empty only in what an existing cluster brings along."""
+    """The server of the instance. The id is derived from network and name, so a retry finds the server of the first
+    attempt. Empty only in objects of an existing cluster."""
     gpus: int = 0
-    """How many physical GPUs its flavor has: what it costs must not hang on what is offered later."""
+    """Number of physical GPUs of the flavor. Stored, so that the quota does not depend on later offers."""
     operation: str = ""
-    """The operation that made it, after which what it costs is named."""
+    """The operation that created it, after which its quota allocation is named."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
     replicas: int | None = None
-    """What existing clusters have of machines of every sort. Nobody asks for it; it stays as it is."""
+    """A field of existing clusters, which is kept and not used."""
     disk_size: str = ""
-    """The same, as a Kubernetes quantity such as `20Gi`."""
+    """The same, a Kubernetes quantity such as `20Gi`."""
 
     @property
     def wants_public_ip(self) -> bool:
-        """Whether it is to have a public address."""
         return bool(self.networking.public_ip)
 
 
-class Applied(StoredStruct, frozen=True):
-    """What a server was made of when it was last as it had been asked to be: another of these makes it anew."""
+class AppliedSpec(StoredStruct, frozen=True):
+    """The part of the spec that the server was created from; a change of it needs a rebuild or replacement."""
 
     flavor_id: str
     image_id: str
     ssh_certificate_authority_id: str = ""
     gpus: int = 0
-    """How many physical ones that flavor has: it is charged for them until it has another."""
+    """Number of physical GPUs of that flavor, which count against the quota until the server is replaced."""
 
 
 class Addresses(StoredStruct, frozen=True):
-    """Where an instance is reached."""
+    """The addresses of an instance."""
 
     private_ip: str = ""
     public_ip: str = ""
@@ -102,24 +91,24 @@ class Addresses(StoredStruct, frozen=True):
 
 
 class InstanceStatus(LifecycleStatus, frozen=True):
-    """What is known of an instance, as its server tells it."""
+    """The observed state of an instance, derived from its server."""
 
     power_state: PowerState | None = None
     private_ip: str = ""
     public_ip: str = ""
     mac_address: str = ""
     had: Addresses | None = None
-    """Those of its addresses that its server has not any more, until it has others."""
+    """The previous addresses that the server no longer has, until it has others."""
     has_server: bool = False
-    """Its server was there once: if it is gone now, somebody else removed it."""
+    """Whether the server was created once: if it is missing now, another program deleted it."""
     remade: int = 0
-    """How often its server says that it was gone from its provider and made again."""
-    applied: Applied | None = None
-    """None until its server was there and as it had been asked to be."""
+    """How often the server disappeared from the provider and was created again."""
+    applied: AppliedSpec | None = None
+    """None until the server was provisioned."""
 
 
 class ComputeInstance(Resource, frozen=True):
-    """An instance. Labels say in which project, in which region and on which network."""
+    """An instance. Its labels name project, region and network."""
 
     spec: InstanceSpec
     status: InstanceStatus = InstanceStatus()
@@ -127,7 +116,7 @@ class ComputeInstance(Resource, frozen=True):
 
 INSTANCE = Kind(
     type=ComputeInstance,
-    group=SHARED,
+    group=UNIKORN_GROUP,
     version=VERSION,
     plural="computeinstances",
     indexes=(
@@ -143,19 +132,16 @@ INSTANCE = Kind(
         "Public IP": ".status.publicIp",
     },
 )
-"""Instances, found by their labels, by the operation that made them, and by their server; and those that are unsettled,
-which cannot wait after a start. What happens to the servers of the others is told by the watch of servers."""
+"""Unsettled instances are reconciled first after a start; the server watch reports changes of the others."""
 
 
 class ProjectPolicy(Resource, frozen=True):
-    """A project's policy: it holds for each of its instances, whatever the instance itself says."""
+    """The policy of a project, which applies to each of its instances. Its name is the id of the project."""
 
     spec: Protection = Protection()
 
 
-POLICY = Kind(type=ProjectPolicy, group=OURS, version=VERSION, plural="projectpolicies")
-"""Policies, by the ids of their projects."""
-
+POLICY = Kind(type=ProjectPolicy, group=REMUDA_GROUP, version=VERSION, plural="projectpolicies")
 
 KINDS: tuple[Kind[Any], ...] = (INSTANCE, POLICY)
 """Every kind of the compute service."""

@@ -1,12 +1,8 @@
-"""Policies of projects: the protection that a project demands for all its instances.
+"""Project policies: the protection that a project requires for all its instances.
 
-Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect. A caller
-who may read a project's instances may read its policy. Setting it requires the permission to update the projects of the
-organization. A project without a stored policy demands nothing.
-
-An instance is protected if its own specification or its project's policy says so. A caller who may update the instance
-or the policy can remove the protection first, in a request of its own. A deletion that follows from the deletion of a
-network or project is not checked: deleting those includes their instances.
+A caller who may read a project's instances may read its policy. Setting it requires the permission to update the
+projects of the organization. An instance is protected by its own spec or by the policy of its project. The cascade from
+the deletion of a network or project ignores the protection.
 """
 
 from dataclasses import dataclass
@@ -28,7 +24,7 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
 
-class PolicyWire(Wire, frozen=True, kw_only=True, omit_defaults=False):
+class ProjectPolicySchema(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """The protection of each instance of a project, in addition to the instance's own."""
 
     deletion: Annotated[
@@ -53,27 +49,27 @@ MAY_WRITE = Permission("identity:projects", "update")
 
 
 async def policy_of(store: Store, project: str) -> Protection:
-    """Return the protection that a project demands for its instances: none without a stored policy."""
+    """Return the protection that a project requires; none without a stored policy."""
     found = await find(store, ProjectPolicy, project, include_deleting=False)
     return Protection() if found is None else found.spec
 
 
 async def protection_of(store: Store, instance: ComputeInstance) -> Protection:
-    """Return the protection of an instance, by its own specification or by its project's policy."""
+    """Return the protection of an instance by its own spec or by the policy of its project."""
     own, policy = instance.spec.protection, await policy_of(store, project_of(instance))
     return Protection(deletion=own.deletion or policy.deletion, plan=own.plan or policy.plan)
 
 
-async def refuse_if_protected(store: Store, instance: ComputeInstance) -> None:
+async def check_deletion_allowed(store: Store, instance: ComputeInstance) -> None:
     """Raise Forbidden if an instance is protected from deletion; the message says how to remove the protection."""
     if instance.spec.protection.deletion:
         raise Forbidden(
-            "the instance is protected from deletion: set spec.protection.deletion to false, then delete it"
+            "The instance is protected from deletion: set spec.protection.deletion to false, then delete it."
         )
     if (await policy_of(store, project_of(instance))).deletion:
         raise Forbidden(
-            "the policy of its project protects every instance from deletion: have deletion set to false in the "
-            "project's policy, then delete it"
+            "The policy of the project protects the instance from deletion: set deletion to false in the policy, "
+            "then delete it."
         )
 
 
@@ -84,25 +80,27 @@ class Policies:
     store: Store
     identity: Ledger
 
-    async def get(self, context: Context, organization: str, project: str) -> Rendered[PolicyWire]:
-        """Return the policy of a project, which demands nothing until it is set."""
+    async def get(self, context: Context, organization: str, project: str) -> Rendered[ProjectPolicySchema]:
+        """Return the policy of a project; without a stored one, it requires nothing."""
         allow_in_project(context.principal, MAY_READ, organization, project)
-        await self._check_there(organization, project)
+        await self._check_project(organization, project)
         return _rendered(await find(self.store, ProjectPolicy, project))
 
-    async def put(self, context: Context, organization: str, project: str, body: PolicyWire) -> Rendered[PolicyWire]:
+    async def put(
+        self, context: Context, organization: str, project: str, body: ProjectPolicySchema
+    ) -> Rendered[ProjectPolicySchema]:
         """Set the policy of a project."""
         allow_in_organization(context.principal, MAY_WRITE, organization)
-        await self._check_there(organization, project)
+        await self._check_project(organization, project)
 
-        async def write() -> Rendered[PolicyWire]:
+        async def write() -> Rendered[ProjectPolicySchema]:
             found = await find(self.store, ProjectPolicy, project)
             check_if_match(context, _etag(found), kind="ProjectPolicy", name=project)
             return _rendered(await self._write(context, found or _new(organization, project), body))
 
         return await retry_on_conflict(write)
 
-    async def _write(self, context: Context, policy: ProjectPolicy, body: PolicyWire) -> ProjectPolicy:
+    async def _write(self, context: Context, policy: ProjectPolicy, body: ProjectPolicySchema) -> ProjectPolicy:
         spec = Protection(deletion=body.deletion, plan=body.plan)
         changed = ProjectPolicy(metadata=policy.metadata, spec=spec)
         log = audit_records(context, POLICY.plural, changed)
@@ -110,10 +108,10 @@ class Policies:
             return await self.store.update(changed, log=log)
         try:
             return await self.store.create(changed, log=log)
-        except AlreadyExists:  # another request has created it: try again with what it wrote
+        except AlreadyExists:  # another request has created it: retry
             raise Conflict("ProjectPolicy", policy.name) from None
 
-    async def _check_there(self, organization: str, project: str) -> None:
+    async def _check_project(self, organization: str, project: str) -> None:
         if not await self.identity.has_project(organization, project):
             raise NotFound("Project", project)
 
@@ -122,9 +120,9 @@ def _new(organization: str, project: str) -> ProjectPolicy:
     return ProjectPolicy(metadata=Metadata(name=project, labels={ORGANIZATION: organization, PROJECT: project}))
 
 
-def _read(policy: ProjectPolicy | None) -> PolicyWire:
+def _read(policy: ProjectPolicy | None) -> ProjectPolicySchema:
     spec = Protection() if policy is None else policy.spec
-    return PolicyWire(deletion=spec.deletion, plan=spec.plan)
+    return ProjectPolicySchema(deletion=spec.deletion, plan=spec.plan)
 
 
 def _etag(policy: ProjectPolicy | None) -> str:
@@ -132,7 +130,7 @@ def _etag(policy: ProjectPolicy | None) -> str:
     return etag_of("" if policy is None else policy.uid, _read(policy))
 
 
-def _rendered(policy: ProjectPolicy | None) -> Rendered[PolicyWire]:
+def _rendered(policy: ProjectPolicy | None) -> Rendered[ProjectPolicySchema]:
     return Rendered(msgspec.json.encode(_read(policy)), etag=_etag(policy))
 
 
@@ -147,7 +145,7 @@ ROUTES: list[AnyRoute] = [
         scope="project",
         permission=MAY_READ,
         path_type=PolicyPath,
-        response_type=PolicyWire,
+        response_type=ProjectPolicySchema,
         service=Policies,
         calls=Policies.get,
     ),
@@ -161,8 +159,8 @@ ROUTES: list[AnyRoute] = [
         scope="organization",
         permission=MAY_WRITE,
         path_type=PolicyPath,
-        body_type=PolicyWire,
-        response_type=PolicyWire,
+        body_type=ProjectPolicySchema,
+        response_type=ProjectPolicySchema,
         is_conditional=True,
         service=Policies,
         calls=Policies.put,

@@ -1,7 +1,4 @@
-"""Recovery: for operators, the release of a deletion guard that has paused deletions in compute.
-
-The permission is the one that region's recovery requires: both are for platform administrators.
-"""
+"""Recovery for operators: release of the deletion guards of compute."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,24 +10,21 @@ from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import EVERYTHING
 
 MAY_RELEASE = Permission("region:regions", "update")
-"""The permission of platform administrators, granted everywhere."""
+"""The permission of platform administrators, which region's recovery requires, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class ComputeRecovery:
     """The deletion guards of compute."""
 
-    breakers: Sequence[DeletionGuard]
+    guards: Sequence[DeletionGuard]
 
     async def release(self, context: Context) -> None:
-        """Resume the deletion of orphans in every project where a deletion guard has paused it.
-
-        The orphans that were kept are checked again within minutes.
-        """
+        """Resume the deletion of orphans in every project where a deletion guard has paused it."""
         allow_everywhere(context.principal, MAY_RELEASE)
-        for breaker in self.breakers:
-            for group in sorted({EVERYTHING, *await breaker.tripped()}):
-                await breaker.release(group)
+        for guard in self.guards:
+            for group in sorted({EVERYTHING, *await guard.tripped()}):
+                await guard.release(group)
 
 
 ROUTES: list[AnyRoute] = [
@@ -46,8 +40,8 @@ ROUTES: list[AnyRoute] = [
         description="Servers and allocations of deleted instances are deleted, and so are servers that an earlier "
         "instance of the same name has left behind. The deletion pauses, in a project or everywhere, if there are too "
         "many of them.",
-        service=Recovery,
-        calls=Recovery.release,
+        service=ComputeRecovery,
+        calls=ComputeRecovery.release,
     ),
 ]
 """The routes of `Recovery`."""

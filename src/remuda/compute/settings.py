@@ -1,4 +1,4 @@
-"""What an operator can choose about compute."""
+"""Settings of compute."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,15 +6,15 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeSettings:
-    """Everything."""
+    """Settings that an operator can choose."""
 
     url: str = "http://127.0.0.1:8080/compute"
-    """Our own URL as clients reach it."""
+    """The URL of compute for clients."""
     identity_url: str = "http://127.0.0.1:8080/identity"
-    """Where tokens come from."""
+    """The URL of identity, which issues the tokens."""
     look_again: timedelta = timedelta(seconds=1)
-    """How far two looks are apart that find a server gone which was there before."""
+    """The time between two reads that confirm the absence of a server."""
     check_every: timedelta = timedelta(minutes=5)
-    """How often the monitor looks whether instances, servers and what is held for them agree."""
+    """The interval of the monitor's checks."""
     stuck_after: timedelta = timedelta(minutes=30)
-    """For how long the state of an instance may not move before the monitor says so."""
+    """The time without progress after which the monitor reports an instance."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from remuda.compute.history.explanation import Known
+from remuda.compute.history.explanation import ExplanationInput
 from remuda.compute.kinds import ComputeInstance, InstanceSpec, InstanceStatus
 from remuda.kernel.conditions import Condition
 from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
@@ -59,9 +59,9 @@ def operation(phase: Phase = "running", **status: Any) -> Operation:
     return Operation(metadata=metadata, spec=spec, status=OperationStatus(phase=phase, **status))
 
 
-def known(found: ComputeInstance, **more: Any) -> Known:
+def known(found: ComputeInstance, **more: Any) -> ExplanationInput:
     told: dict[str, Any] = {"servers": [server()], "network": NETWORK_SEEN}
-    return Known(instance=found, now=NOW, **(told | more))
+    return ExplanationInput(instance=found, now=NOW, **(told | more))
 
 
 FINE = said("Provisioned", "provisioned", "True")

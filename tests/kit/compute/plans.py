@@ -11,7 +11,7 @@ from remuda.compute.instances import rules
 from remuda.compute.instances.status import REBUILDING
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import (
-    Applied,
+    AppliedSpec,
     ComputeInstance,
     InstanceNetworking,
     InstanceSpec,
@@ -19,8 +19,8 @@ from remuda.compute.kinds import (
     PowerState,
     Protection,
 )
-from remuda.compute.plans.diff import Side
-from remuda.compute.plans.plan import plan_change, quota_blockers
+from remuda.compute.plans.diff import PlanSide
+from remuda.compute.plans.plan import plan_update, quota_blockers
 from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
@@ -97,7 +97,7 @@ BEFORE = ComputeInstance(
 )
 
 
-def as_it_is(*conditions: Condition, power: PowerState, applied: Applied | None = None) -> ComputeInstance:
+def as_it_is(*conditions: Condition, power: PowerState, applied: AppliedSpec | None = None) -> ComputeInstance:
     """Return the instance in a state that is known of it."""
     status = structs.replace(BEFORE.status, power_state=power, conditions=conditions, applied=applied)
     return structs.replace(BEFORE, status=status)
@@ -117,7 +117,7 @@ REPLACED = as_it_is(
 )
 """Its server is being replaced."""
 TO_BE_REPLACED = structs.replace(
-    as_it_is(power="Running", applied=Applied("flavor-large", "image-jammy")),
+    as_it_is(power="Running", applied=AppliedSpec("flavor-large", "image-jammy")),
     metadata=structs.replace(BEFORE.metadata, generation=2),
 )
 """Another flavor was asked for, and its controller has not looked at that yet."""
@@ -140,9 +140,9 @@ def gpus_of(flavor_id: str) -> int:
     return 0 if gpu is None else gpu.physical_count
 
 
-def side_of(instance: ComputeInstance, **otherwise: Any) -> Side:
+def side_of(instance: ComputeInstance, **otherwise: Any) -> PlanSide:
     spec = instance.spec
-    side = Side(
+    side = PlanSide(
         server=rules.desired_server(instance),
         writable=rules.writable_instance(instance),
         protection=spec.protection,
@@ -162,7 +162,7 @@ def plan_of(
     *,
     takes_images: bool = True,
 ) -> PlanRead:
-    plan = plan_change(subject_of(before), side_of(before), side_of(after), capabilities, takes_images=takes_images)
+    plan = plan_update(subject_of(before), side_of(before), side_of(after), capabilities, can_rebuild=takes_images)
     return plan if free is None else structs.replace(plan, blockers=tuple(quota_blockers(plan.quota, free)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
+from remuda.identity.kinds.quotas import Allocation, AllocationSpec, AllocationState
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.quotas.writer import QuotaWriter
 from remuda.identity.tenancy.controller import controllers
@@ -79,15 +79,15 @@ class TenancyControllers:
         """Have something keep a project no longer."""
         return await self.api.ask(PLATFORM).delete(f"{path}/references/{SERVERS}%252F{name}")
 
-    async def allocate(self, home: str, inside: str, name: str, life: Life = "confirmed") -> None:
+    async def allocate(self, home: str, inside: str, name: str, state: AllocationState = "confirmed") -> None:
         """Store an allocation, or set its state."""
         try:
             allocation = await self.store.get(Allocation, name)
-            await self.store.update(replace(allocation, spec=replace(allocation.spec, life=life)))
+            await self.store.update(replace(allocation, spec=replace(allocation.spec, state=state)))
         except NotFound:
             labels = {ORGANIZATION: home, PROJECT: inside, RESOURCE_KIND: SERVERS, RESOURCE_ID: name}
             metadata = Metadata(name=name, labels=labels)
-            await self.store.create(Allocation(metadata=metadata, spec=AllocationSpec(life=life)))
+            await self.store.create(Allocation(metadata=metadata, spec=AllocationSpec(state=state)))
 
     async def available(self, kind: type[Organization | Project], name: str) -> Condition:
         """Return what a controller says of an object."""

@@ -47,7 +47,7 @@ async def left_of(region: RegionEnvironment) -> dict[str, list[str]]:
     ours = {kind.plural: kind.type for kind in KINDS if kind.plural not in STAYS}
     found = {name: list((await region.store.list_names(kind)).items) for name, kind in ours.items()}
     rows = (await region.store.list(Allocation)).items
-    found["allocations"] = [row.name for row in rows if row.spec.life != "released"]
+    found["allocations"] = [row.name for row in rows if row.spec.state != "released"]
     found |= {f"cloud: {what}": names for what, names in (await _at_cloud(region)).items()}
     return {name: left for name, left in found.items() if left}
 

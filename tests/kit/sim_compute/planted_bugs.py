@@ -16,7 +16,7 @@ from remuda.compute.instances.rules import charge_for, desired_server
 from remuda.compute.instances.status import projected
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds import INSTANCE, ComputeInstance
-from remuda.compute.monitor.monitor import Sweep
+from remuda.compute.monitor.monitor import InstanceCheck
 from remuda.kernel.ids import derived_id, random_id
 from remuda.quota import sagas as changing
 from remuda.quota.client import QuotaClient
@@ -38,7 +38,7 @@ async def _nothing(*_arguments: object, **_options: object) -> None:
     """Do nothing where something should be done."""
 
 
-async def _release_everything(self: Sweep) -> None:
+async def _release_everything(self: InstanceCheck) -> None:
     """Release the quota of every instance, as if none existed."""
     for instance in (await self.ports.store.list(ComputeInstance)).items:
         await self.ports.identity.release(charge_for(instance))
@@ -117,13 +117,13 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "an instance goes without waiting for its server": (InstanceController, "deprovision", _unawaited),
     "a server does not say whose it is": (convergence, "desired_server", _untagged),
     "a server that is not well is replaced": (ServerChanges, "converge", _as_observed),
-    "the monitor releases the quota of instances that exist": (Sweep, "look", _release_everything),
-    "the monitor does not look at servers": (RegionMonitor, "keep", _nothing),
-    "nobody notices the end of a network": (NetworkConsumer, "keep", _nothing),
+    "the monitor releases the quota of instances that exist": (InstanceCheck, "run", _release_everything),
+    "the monitor does not look at servers": (RegionMonitor, "run", _nothing),
+    "nobody notices the end of a network": (NetworkConsumer, "run", _nothing),
     "a change costs nothing": (changing, "_change_allocation", _nothing),
     "whoever loses a name gives back what the winner holds": (QuotaClient, "release", _release_by_name),
     "an instance shows what its server was at first": (convergence, "projected", _as_at_first),
-    "what is protected is deleted all the same": (service, "refuse_if_protected", _nothing),
+    "what is protected is deleted all the same": (service, "check_deletion_allowed", _nothing),
     "no plan is ever demanded": (Updates, "_check_consent", _nothing),
     "a replacement is another one each time it is asked for, whatever was asked for since": (
         ServerChanges,

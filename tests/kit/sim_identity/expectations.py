@@ -102,7 +102,7 @@ class Expecting(ABC):
 
     def is_alive(self, session: Session) -> bool:
         """Tell whether a session surely goes on."""
-        ends = session.began_at + self.settings.refresh_token_life.total_seconds() - 1
+        ends = session.began_at + self.settings.refresh_token_lifetime.total_seconds() - 1
         return not session.may_have_ended and self.machine.clock.now().timestamp() < ends
 
     def may_be_good(self, token: Token) -> bool:

@@ -115,8 +115,8 @@ def _ledgers(seen: RegionSnapshot) -> Iterator[str]:
 
 def _paid(seen: RegionSnapshot) -> Iterator[str]:
     """What is paid for is what there is, once."""
-    paid = [_owner(row) for row in seen.row.values() if row.spec.life == "confirmed"]
-    living = [row for row in seen.row.values() if row.spec.life != "released"]
+    paid = [_owner(row) for row in seen.row.values() if row.spec.state == "confirmed"]
+    living = [row for row in seen.row.values() if row.spec.state != "released"]
     if len(paid) != len(living):
         yield "a row is not confirmed"
     for kind in ("network", "balancer", "storage"):

@@ -82,7 +82,7 @@ class Process:
             "is_only_process": is_alone,
             "reporter": system.finds,
         }
-        settings = identity_settings(intent_life=timedelta(minutes=1))
+        settings = identity_settings(intent_lifetime=timedelta(minutes=1))
         self.identity = IdentityApp(IdentityPorts(settings=settings, fetch=nobody_answers, aside=_here, **common))
         self.region = RegionApp(
             RegionPorts(

@@ -1,1 +1,1 @@
-"""What happened to an instance and why, and what it waits for."""
+"""History of instances: timeline, operations and explanation of the present state."""

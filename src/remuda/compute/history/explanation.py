@@ -1,17 +1,7 @@
-"""Why an instance is as it is, as a pure function of what is known of it.
+"""Explanation of the state of an instance: a pure function of what is known about it.
 
-It says how the instance stands, what keeps it, since when, who can unblock it and how; and what somebody might wonder
-about: that it is off, or protected.
-
-Instances that are gone, and whose they were.
-
-The last thing that a controller tells of an instance, in the commit by which it goes, has its labels. As long as
-anything of an incarnation is remembered so is this, for it is the youngest: so the past of an instance is judged by the
-same scope as the instance was. Its id follows from its network, which never changes its project: what has had one id
-has been in one place. It is kept by itself, too (`leaving`), where it is found at once; an earlier release kept it in
-the timeline alone.
-
-Who last asked for an instance to be on or off, and why one went, is found in the timeline, from the latest back.
+For a deleted instance it is derived from the tombstone that the controller wrote with the deletion: the labels in it
+also decide which callers may read the history.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,9 +12,9 @@ from typing import TypeVar
 
 import msgspec
 
-from remuda.compute.history.reasons import PowerAsked, at, broken_since, lines_of, notes, wait_of
+from remuda.compute.history.reasons import PowerRequest, format_time, messages_of, notes, server_failure, wait_of
 from remuda.compute.history.schema import ExplanationRead, WaitRead
-from remuda.compute.history.timeline import account
+from remuda.compute.history.timeline import actor_name
 from remuda.compute.instances.controller import tombstone_subject
 from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.instances.server_lookup import classified, is_ambiguous
@@ -41,78 +31,77 @@ from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import MODIFIED, ORGANIZATION, PROJECT, REGION, network_of
 from remuda.store.logs import Entry, Log
 
-STREAM = "timeline"
-"""The log stream of what happened."""
+TIMELINE = "timeline"
+"""The log stream of events."""
 
 _PAGE = 100
 _MOST_PAGES = 20
-_MOST_OF_KNOWN = 500
-"""Of an instance that is or was there: each create of its name that is refused leaves three entries."""
-_POWER = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
-"""What says whether it is to be on: what people ask for, and another server in its server's place, which runs."""
-_ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
-"""Why an instance goes."""
+_MOST_PAGES_OF_KNOWN = 500
+"""For an instance that exists or existed: each create that is rejected because of its name leaves three entries."""
+_POWER_EVENTS = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
+"""Events that decide whether an instance should run: requests, and a new server, which runs."""
+_DELETION_EVENTS = {"DeletionRequested", "NetworkDeleted", "Undone"}
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoneInstance:
-    """An instance that was there."""
+class Tombstone:
+    """A deleted instance."""
 
     organization: str
     project: str
     region: str
     uid: str
     time: datetime
-    """When it went."""
+    """The time of its deletion."""
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """Why an instance went."""
+class DeletionCause:
+    """The event that caused the deletion of an instance."""
 
     event: str
     actor: str
-    """Who asked for it, if somebody did."""
+    """The user or service that requested it, if there was a request."""
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _EventData(msgspec.Struct, frozen=True):
     event: str = ""
     uid: str = ""
     actor: str = ""
     labels: Mapping[str, str] = {}
 
 
-_decode = msgspec.json.Decoder(_Said).decode
+_decode = msgspec.json.Decoder(_EventData).decode
 
 
-async def find_gone(log: Log, subject: str) -> GoneInstance | None:
-    """Return the last instance of an id that is gone, if one is remembered."""
-    kept = await log.read_back(STREAM, tombstone_subject(subject), limit=1)
-    return _gone(kept.entries[0]) if kept.entries else await _latest(log, subject, _gone)
+async def find_tombstone(log: Log, subject: str) -> Tombstone | None:
+    """Return the tombstone of the last deleted instance of an id, if it is still stored."""
+    kept = await log.read_back(TIMELINE, tombstone_subject(subject), limit=1)
+    return _tombstone(kept.entries[0]) if kept.entries else await _latest(log, subject, _tombstone)
 
 
-async def find_power_asked(log: Log, subject: str, uid: str) -> PowerAsked | None:
-    """Return who last asked for this incarnation of an instance to be on or off, if anybody did.
+async def find_power_request(log: Log, subject: str, uid: str) -> PowerRequest | None:
+    """Return the last request to start or stop this incarnation of an instance, if there was one.
 
-    Who asked for it to be off before it got another server did not ask that of this one.
+    A stop ends with the server: a new one is started.
     """
-    return await _latest(log, subject, partial(_power_asked, uid=uid), most_pages=_MOST_OF_KNOWN)
+    return await _latest(log, subject, partial(_power_request, uid=uid), most_pages=_MOST_PAGES_OF_KNOWN)
 
 
-async def find_end(log: Log, subject: str, uid: str) -> End | None:
-    """Return why this incarnation of an instance went, if that is remembered."""
-    return await _latest(log, subject, partial(_end, uid=uid), most_pages=_MOST_OF_KNOWN)
+async def find_deletion_cause(log: Log, subject: str, uid: str) -> DeletionCause | None:
+    """Return the cause of the deletion of this incarnation of an instance, if it is still stored."""
+    return await _latest(log, subject, partial(_deletion_cause, uid=uid), most_pages=_MOST_PAGES_OF_KNOWN)
 
 
 async def _latest(
     log: Log, subject: str, read: Callable[[Entry], _T | None], *, most_pages: int = _MOST_PAGES
 ) -> _T | None:
-    """Return what is read from the latest entry that has it."""
+    """Return the result of `read` for the latest entry that has one."""
     before = None
     for _ in range(most_pages):
-        page = await log.read_back(STREAM, subject, before=before, limit=_PAGE)
+        page = await log.read_back(TIMELINE, subject, before=before, limit=_PAGE)
         found = next((each for each in map(read, page.entries) if each is not None), None)
         if found is not None or page.next is None:
             return found
@@ -121,72 +110,73 @@ async def _latest(
     return None
 
 
-def _power_asked(entry: Entry, uid: str) -> PowerAsked | None:
-    said = _decode(entry.data)
-    if said.event not in _POWER or said.uid != uid:
+def _power_request(entry: Entry, uid: str) -> PowerRequest | None:
+    data = _decode(entry.data)
+    if data.event not in _POWER_EVENTS or data.uid != uid:
         return None
-    return PowerAsked(stopped=said.event == "Stopped", actor=said.actor or "somebody", time=entry.time)
+    return PowerRequest(is_stop=data.event == "Stopped", actor=data.actor, time=entry.time)
 
 
-def _end(entry: Entry, uid: str) -> End | None:
-    said = _decode(entry.data)
-    return End(said.event, said.actor) if said.event in _ENDS and said.uid == uid else None
+def _deletion_cause(entry: Entry, uid: str) -> DeletionCause | None:
+    data = _decode(entry.data)
+    return DeletionCause(data.event, data.actor) if data.event in _DELETION_EVENTS and data.uid == uid else None
 
 
-def _gone(entry: Entry) -> GoneInstance | None:
-    said = _decode(entry.data)
-    organization, project = said.labels.get(ORGANIZATION), said.labels.get(PROJECT)
-    if said.event != RELEASED or organization is None or project is None:
+def _tombstone(entry: Entry) -> Tombstone | None:
+    data = _decode(entry.data)
+    organization, project = data.labels.get(ORGANIZATION), data.labels.get(PROJECT)
+    if data.event != RELEASED or organization is None or project is None:
         return None
-    region = said.labels.get(REGION, "")
-    return GoneInstance(organization=organization, project=project, region=region, uid=said.uid, time=entry.time)
+    region = data.labels.get(REGION, "")
+    return Tombstone(organization=organization, project=project, region=region, uid=data.uid, time=entry.time)
 
 
-_USUAL = {"", "Provisioning", "Deprovisioning", "Pending"}
-"""What an instance says while its server may have the better word."""
-_SEEN = {"AmbiguousServer", "NetworkDeleting", "NetworkGone", "Paused"}
-"""What is told by what is seen now, and not by what was said of it before."""
-_SWIFT = timedelta(minutes=5)
-"""Within which a controller looks at what is new, if it runs at all."""
-_OVERDUE = "It should have moved by now: tell whoever runs the platform."
+_GENERAL = {"", "Provisioning", "Deprovisioning", "Pending"}
+"""Reasons of an instance beside which its server may have a more exact one."""
+_OBSERVED_NOW = {"AmbiguousServer", "NetworkDeleting", "NetworkGone", "Paused"}
+"""Reasons that are derived from the present servers and network instead of the stored condition."""
+_FIRST_RECONCILE = timedelta(minutes=5)
+"""The time within which a running controller reconciles a new instance."""
+_OVERDUE = "This takes longer than expected. Contact the operator."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What there is to know of an instance."""
+class ExplanationInput:
+    """Everything that an explanation is derived from."""
 
     instance: ComputeInstance
     servers: Sequence[ServerRead] | None
-    """Those that name it; None if region did not answer."""
+    """The servers that name the instance; None if region does not respond."""
     network: NetworkRead | None
-    """Nothing if it is gone, or if region did not answer."""
+    """None if it does not exist, or if region does not respond."""
     operations: Sequence[Operation] = ()
     policy: Protection | None = None
-    """What its project demands, if anything."""
-    power: PowerAsked | None = None
-    """Who last asked for it to be on or off, as far back as was looked."""
+    """The protection that the project requires."""
+    power: PowerRequest | None = None
+    """The last request to start or stop the instance."""
     now: datetime
 
     @property
-    def standing(self) -> Sequence[ServerRead]:
-        """The servers that may be its own, but for those that are being deleted."""
+    def active_servers(self) -> Sequence[ServerRead]:
+        """The servers that may belong to the instance, without those that are being deleted."""
         return classified(self.instance, self.servers or ()).candidates
 
     @property
     def server(self) -> ServerRead | None:
-        """Its server, if it is there and clear which it is."""
-        return self.standing[0] if self.standing and not is_ambiguous(self.instance, self.standing) else None
+        """The server of the instance, if there is one and it is clear which one."""
+        active = self.active_servers
+        return active[0] if active and not is_ambiguous(self.instance, active) else None
 
 
-def explain(known: Known) -> ExplanationRead:
-    """Say why an instance is as it is."""
+def explain(known: ExplanationInput) -> ExplanationRead:
+    """Return the explanation of the state of an instance."""
     waits = tuple(_waits(known))
-    state, standing = _standing(known, waits)
+    state, message = _state(known, waits)
     return ExplanationRead(
         state=state,
         sentences=(
-            standing,
-            *(line for wait in waits for line in lines_of(wait)),
+            message,
+            *(line for wait in waits for line in messages_of(wait)),
             *notes(known.instance, known.power, known.policy),
         ),
         waits=waits,
@@ -195,53 +185,52 @@ def explain(known: Known) -> ExplanationRead:
     )
 
 
-def explain_gone(gone: GoneInstance, end: End | None, *, now: datetime) -> ExplanationRead:
-    """Say of an instance that it is no more, and why."""
-    sentence = f"It is gone, since {at(gone.time)}: {_why_gone(end)}."
-    return ExplanationRead(state="gone", sentences=(sentence,), asked_at=now, incarnation=gone.uid)
+def explain_deleted(tombstone: Tombstone, cause: DeletionCause | None, *, now: datetime) -> ExplanationRead:
+    """Return the explanation of a deleted instance."""
+    message = f"The instance was deleted at {format_time(tombstone.time)}: {_why_deleted(cause)}."
+    return ExplanationRead(state="gone", sentences=(message,), asked_at=now, incarnation=tombstone.uid)
 
 
-def _why_gone(end: End | None) -> str:
-    match end:
-        case End("DeletionRequested"):
-            return f"{account(end.actor)} asked for its deletion"
-        case End("NetworkDeleted"):
-            return "its network was deleted, and took it along"
-        case End("Undone"):
-            return "the operation that made it was taken back"
+def _why_deleted(cause: DeletionCause | None) -> str:
+    match cause:
+        case DeletionCause("DeletionRequested"):
+            return f"deletion was requested by {actor_name(cause.actor)}"
+        case DeletionCause("NetworkDeleted"):
+            return "its network was deleted"
+        case DeletionCause("Undone"):
+            return "its create operation was rolled back"
         case _:
-            return "why is not remembered"
+            return "the cause is not recorded"
 
 
-def _standing(known: Known, waits: Sequence[WaitRead]) -> tuple[str, str]:
-    """Return how an instance stands, for programs and for people."""
+def _state(known: ExplanationInput, waits: Sequence[WaitRead]) -> tuple[str, str]:
+    """Return the state of an instance, for programs and for users."""
     instance = known.instance
     deleted = instance.metadata.deletion_timestamp
     available = find_condition(instance.status.conditions, AVAILABLE)
     if deleted is not None:
-        return "deleting", f"It is being deleted: that was asked for at {at(deleted)}."
+        return "deleting", f"The instance is being deleted. Deletion was requested at {format_time(deleted)}."
     if is_paused(instance):
-        return "paused", "It is paused: nothing is done to it, whatever is asked of it."
+        return "paused", "The instance is paused. Updates are stored and not applied."
     if available is None:
-        return "pending", "It was asked for, and nothing is known to be done yet."
+        return "pending", "The instance was requested, and the controller has not started yet."
     if is_behind(instance, instance.status.conditions):
-        return "changing", "It was changed, and nothing is known to be done about that yet."
+        return "changing", "The instance was updated, and the controller has not started yet."
     if available.status != "True":
-        goes_on = bool(waits) and all(wait.who == "itself" for wait in waits)
-        return "waiting", f"It is not{' yet' if goes_on else ''} as it was asked to be."
-    return _as_asked(instance, waits)
+        is_progressing = bool(waits) and all(wait.who == "itself" for wait in waits)
+        return "waiting", f"The instance is not provisioned{' yet' if is_progressing else ''}."
+    return _available_state(instance, waits)
 
 
-def _as_asked(instance: ComputeInstance, waits: Sequence[WaitRead]) -> tuple[str, str]:
+def _available_state(instance: ComputeInstance, waits: Sequence[WaitRead]) -> tuple[str, str]:
     if any(wait.reason == "ServerFailed" for wait in waits):
-        return "broken", "It was made as it was asked to be, but its server is broken."
+        return "broken", "The instance was provisioned, and its server failed."
     power = instance.status.power_state
-    running = f", and {power.lower()}" if power and power != "Error" else ""
-    return "provisioned", f"It is as it was asked to be{running}{'' if waits else ': it waits for nothing'}."
+    return "provisioned", f"The instance is provisioned{f' and {power.lower()}' if power and power != 'Error' else ''}."
 
 
-def _waits(known: Known) -> Iterator[WaitRead]:
-    """Yield what keeps an instance, what matters most first."""
+def _waits(known: ExplanationInput) -> Iterator[WaitRead]:
+    """Yield what an instance waits for, the most important first."""
     instance = known.instance
     yield from _operations(known)
     if is_paused(instance) and not instance.is_deleting:
@@ -249,82 +238,82 @@ def _waits(known: Known) -> Iterator[WaitRead]:
         return
     if known.servers is None:
         yield wait_of("RegionUnreachable")
-    elif is_ambiguous(instance, known.standing):
-        yield wait_of("AmbiguousServer", detail=_how_many(known.standing))
+    elif is_ambiguous(instance, known.active_servers):
+        yield wait_of("AmbiguousServer", detail=_count(known.active_servers))
     if not instance.is_deleting:
         yield from _network(known)
-    yield from _own(known)
+    yield from _server(known)
 
 
-def _how_many(standing: Sequence[ServerRead]) -> str:
-    return f"there are {len(standing)}" if len(standing) > 1 else "there is one, and it is linked to another"
+def _count(servers: Sequence[ServerRead]) -> str:
+    return f"there are {len(servers)}" if len(servers) > 1 else "the instance is linked to another one"
 
 
-def _operations(known: Known) -> Iterator[WaitRead]:
+def _operations(known: ExplanationInput) -> Iterator[WaitRead]:
     for operation in known.operations:
         if not operation.is_open:
             continue
         status, spec = operation.status, operation.spec
-        word = "Stuck" if operation.phase == "stuck" else "OperationOpen"
-        detail = f"{spec.saga}, of {account(spec.actor)}, is {operation.phase}"
+        reason = "Stuck" if operation.phase == "stuck" else "OperationOpen"
+        detail = f"{spec.saga}, requested by {actor_name(spec.actor)}, is {operation.phase}"
         if status.error is not None:
-            detail += f" because of this: {status.error.message}"
-        yield wait_of(word, since=operation.metadata.creation_timestamp, detail=detail, next_try=status.next_attempt)
+            detail += f" after this error: {status.error.message}"
+        yield wait_of(reason, since=operation.metadata.creation_timestamp, detail=detail, next_try=status.next_attempt)
 
 
-def _network(known: Known) -> Iterator[WaitRead]:
+def _network(known: ExplanationInput) -> Iterator[WaitRead]:
     if known.servers is None:
         return
     if known.network is None:
-        yield wait_of("NetworkGone", detail=f"its id was {network_of(known.instance)}")
+        yield wait_of("NetworkGone", detail=f"its id is {network_of(known.instance)}")
     elif is_deleting(known.network):
-        yield wait_of("NetworkDeleting", detail=f"it is called {known.network.metadata.name}")
+        yield wait_of("NetworkDeleting", detail=f"its name is {known.network.metadata.name}")
 
 
-def _own(known: Known) -> Iterator[WaitRead]:
-    """Yield what its controller says, or its server where that knows better; or what the controller has yet to see."""
+def _server(known: ExplanationInput) -> Iterator[WaitRead]:
+    """Yield the reason of the controller, or of the server if that is more exact; or what was observed since then."""
     instance, conditions = known.instance, known.instance.status.conditions
-    word, message, since = _said(known)
+    reason, message, since = _reported(known)
     server = known.server
-    if word in _USUAL and server is not None and server.metadata.provisioning_status != "provisioned":
-        word, message = reason_of(server) or word, message_of(server) or message
-        word = "Changed" if word == "Provisioning" and is_being_changed(instance, server) else word
-    if word and word not in _SEEN:
-        yield _overdue(wait_of(word, since=since, detail=message), find_condition(conditions, STALLED), known.now)
-    elif not word and known.servers == [] and instance.status.has_server:
+    if reason in _GENERAL and server is not None and server.metadata.provisioning_status != "provisioned":
+        reason, message = reason_of(server) or reason, message_of(server) or message
+        reason = "Changed" if reason == "Provisioning" and is_being_changed(instance, server) else reason
+    if reason and reason not in _OBSERVED_NOW:
+        yield _overdue(wait_of(reason, since=since, detail=message), find_condition(conditions, STALLED), known.now)
+    elif not reason and known.servers == [] and instance.status.has_server:
         yield wait_of("ServerVanished")
-    elif not word and (broken := broken_since(instance)) is not None:
-        yield wait_of("ServerFailed", since=broken.last_transition_time, detail=broken.message)
+    elif not reason and (failure := server_failure(instance)) is not None:
+        yield wait_of("ServerFailed", since=failure.last_transition_time, detail=failure.message)
 
 
 def _overdue(wait: WaitRead, stalled: Condition | None, now: datetime) -> WaitRead:
-    """Return a wait that by itself did not end in time as somebody's to look at."""
+    """Return a wait; one that should have ended without an action is the operator's to resolve."""
     has_stalled = stalled is not None and stalled.status == "True"
-    is_unseen = wait.reason == "Pending" and wait.since is not None and now - wait.since > _SWIFT
-    if wait.who != "itself" or not (has_stalled or is_unseen):
+    is_ignored = wait.reason == "Pending" and wait.since is not None and now - wait.since > _FIRST_RECONCILE
+    if wait.who != "itself" or not (has_stalled or is_ignored):
         return wait
     return msgspec.structs.replace(wait, who="operator", remedy=_OVERDUE)
 
 
-def _said(known: Known) -> tuple[str, str, datetime | None]:
-    """Return what its controller waits for; no word if that is nothing."""
+def _reported(known: ExplanationInput) -> tuple[str, str, datetime | None]:
+    """Return reason, message and time of what the controller waits for; an empty reason if it waits for nothing."""
     instance = known.instance
     available = find_condition(instance.status.conditions, AVAILABLE)
     deleted = instance.metadata.deletion_timestamp
     if available is None or is_behind(instance, instance.status.conditions):
-        return ("Deprovisioning" if deleted else "Pending"), "", deleted or _asked_at(instance)
+        return ("Deprovisioning" if deleted else "Pending"), "", deleted or _requested_at(instance)
     if available.status == "True" and deleted is None:
         return "", "", None
-    word = available.reason if available.status != "True" else "Deprovisioning"
-    rebuild = current_rebuild(instance) if word == "Rebuilding" else None
+    reason = available.reason if available.status != "True" else "Deprovisioning"
+    rebuild = current_rebuild(instance) if reason == "Rebuilding" else None
     message = available.message if rebuild is None else rebuild.message
-    return word, message, deleted or available.last_transition_time
+    return reason, message, deleted or available.last_transition_time
 
 
-def _asked_at(instance: ComputeInstance) -> datetime | None:
-    """Return when what is wanted of an instance was last asked for."""
+def _requested_at(instance: ComputeInstance) -> datetime | None:
+    """Return the time of the request for the present spec."""
     changed = instance.metadata.annotations.get(MODIFIED)
     try:
         return instance.metadata.creation_timestamp if changed is None else datetime.fromisoformat(changed)
-    except ValueError:  # written by somebody else
+    except ValueError:  # another program wrote the annotation
         return None

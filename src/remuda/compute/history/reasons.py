@@ -1,19 +1,14 @@
-"""Every reason that an instance or its server can give for not being as it was asked to be.
+"""Reasons for which an instance is not provisioned: message, who can resolve it, and remedy.
 
-Each tells what is the matter, who can do something about it, and what. A test walks the controllers of compute and of
-region's servers, and fails on a reason that is not here.
-
-How what keeps an instance is said: what is the matter and since when, then who can unblock it, and how.
-
-What somebody might wonder about an instance that keeps it from nothing: it is off, ill, drifted or protected.
+A test reads the controllers of compute and of region's servers and fails on a reason that is missing here.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from remuda.compute.history.schema import WaitRead, Who
-from remuda.compute.history.timeline import account
+from remuda.compute.history.schema import Resolver, WaitRead
+from remuda.compute.history.timeline import actor_name
 from remuda.compute.instances.convergence import POLL_S
 from remuda.compute.instances.status import DRIFTED
 from remuda.compute.kinds import ComputeInstance, Protection
@@ -21,197 +16,194 @@ from remuda.kernel.conditions import Condition, find_condition
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.status import STALLED
 
-_CONTROL = ControllerSettings()
+_CONTROLLER = ControllerSettings()
 _SOON_S = int(POLL_S)
-_NOW_AND_THEN_S = round(_CONTROL.blocked_within_s[1])
-_BACKED_OFF_S = int(_CONTROL.backoff.longest_s)
-_UNTOLD_S = 0
+_BLOCKED_S = round(_CONTROLLER.blocked_within_s[1])
+_BACKED_OFF_S = int(_CONTROLLER.backoff.longest_s)
+_UNKNOWN_S = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What is behind a word."""
+    """The texts of a reason, and the longest time between two attempts to resolve it."""
 
-    says: str
-    """What is the matter: a sentence without its end, since what else is known of it follows."""
-    who: Who
+    text: str
+    """A sentence without a full stop: the details follow."""
+    resolver: Resolver
     remedy: str
-    retry_within_s: int = _NOW_AND_THEN_S
-    """How long it is between two tries at most: what region does is looked at every few seconds, what waits for others
-    about each minute, and what failed after a pause that grows to minutes. Nought, where nothing is tried, or nobody
-    can say when."""
+    retry_within_s: int = _BLOCKED_S
+    """Zero if nothing is retried, or if the time is not known."""
 
 
-PATIENCE = "Wait."
-"""What to do about what goes on by itself."""
-_UNFORESEEN = Reason("Something has to be mended", "operator", "Tell whoever runs the platform.", _BACKED_OFF_S)
+WAIT = "Wait."
+"""Remedy of a reason that needs no action."""
+_UNKNOWN = Reason("The controller reported an unknown reason", "operator", "Contact the operator.", _BACKED_OFF_S)
 
 REASONS: Mapping[str, Reason] = {
-    "Pending": Reason("It waits for its controller to look at it", "itself", PATIENCE, _UNTOLD_S),
-    "Provisioning": Reason("Its server is being made", "itself", PATIENCE, _SOON_S),
-    "Changed": Reason("Its server is becoming what it was last asked to be", "itself", PATIENCE, _SOON_S),
-    "Deprovisioning": Reason("What it had is being removed", "itself", PATIENCE, _SOON_S),
-    "Rebuilding": Reason("Its server is being made anew", "itself", PATIENCE, _SOON_S),
-    "OperationOpen": Reason("An operation that makes or changes it is under way", "itself", PATIENCE),
+    "Pending": Reason("The controller has not reconciled the instance yet", "itself", WAIT, _UNKNOWN_S),
+    "Provisioning": Reason("The server is being created", "itself", WAIT, _SOON_S),
+    "Changed": Reason("The server is being updated", "itself", WAIT, _SOON_S),
+    "Deprovisioning": Reason("The resources of the instance are being deleted", "itself", WAIT, _SOON_S),
+    "Rebuilding": Reason("The server is being rebuilt or replaced", "itself", WAIT, _SOON_S),
+    "OperationOpen": Reason("An operation on the instance is running", "itself", WAIT),
     "DependencyNotReady": Reason(
-        "It waits for what it needs to be made",
+        "A resource that the instance needs is not ready",
         "itself",
-        "Wait; if that takes long, look at its network and its security groups.",
+        "If this takes long, check its network and its security groups.",
     ),
     "QuotaExceeded": Reason(
-        "It waits for room in the quota of its project or organization",
+        "The quota of the project or organization is exhausted",
         "user",
-        "Delete something that is not needed, or have the quota raised: a project's by an administrator of its "
-        "organization, and an organization's by whoever runs the platform.",
+        "Delete unused resources or request more quota: for the project from an administrator of the organization, "
+        "for the organization from the operator.",
     ),
     "NoCapacity": Reason(
-        "It waits for room in its region for its flavor",
+        "The region has no capacity for this flavor",
         "user",
-        "Wait for room, choose another flavor, or make the instance in another region.",
+        "Wait, select another flavor, or create the instance in another region.",
         _BACKED_OFF_S,
     ),
     "AddressesExhausted": Reason(
-        "It waits for a free address on its network",
+        "The network has no free address",
         "user",
-        "Delete something on the network, or make the instance on another one.",
+        "Delete unused resources on the network, or create the instance on another network.",
     ),
     "PublicAddressesExhausted": Reason(
-        "It waits for a free public address",
+        "There is no free public address",
         "operator",
-        "Do without a public address, or ask whoever runs the platform for more of them.",
+        "Remove the public address from the spec, or ask the operator to add public addresses.",
         _BACKED_OFF_S,
     ),
     "AddressTaken": Reason(
-        "It waits for its address, which something else has at its provider",
+        "Another resource has the address of the instance at the provider",
         "operator",
-        "Have whoever runs the platform remove what has the address there.",
+        "Ask the operator to remove that resource.",
         _BACKED_OFF_S,
     ),
     "ProviderRefused": Reason(
-        "Its provider does not make its server any more",
+        "The provider rejects the server",
         "user",
-        "Choose a flavor and an image that are offered now.",
+        "Select a flavor and an image that are offered.",
         _BACKED_OFF_S,
     ),
     "DependencyNotFound": Reason(
-        "Something that it names is gone",
+        "A resource that the spec names does not exist",
         "user",
-        "Name one that is there, or delete the instance.",
+        "Name an existing resource, or delete the instance.",
     ),
     "Errored": Reason(
-        "It has failed, and does not recover by itself",
+        "The instance failed and does not recover without a change",
         "user",
-        "Change the instance, by another image for example, or delete it and make it again; if that does not help, "
-        "tell whoever runs the platform.",
+        "Select another image, or delete the instance and create it again. If that does not help, contact the "
+        "operator.",
         _BACKED_OFF_S,
     ),
     "ServerFailed": Reason(
-        "Its server broke at its provider after it had run, and is left as it is",
+        "The server failed at the provider after it ran, and was not replaced",
         "user",
-        "Give it another image or flavor, which makes its server anew and loses its disk, or delete it and make it "
-        "again; if its disk is needed, ask whoever runs the platform first.",
-        _UNTOLD_S,
+        "Select another image or flavor, which loses the data on the root disk, or delete the instance and create it "
+        "again. If the data is needed, contact the operator first.",
+        _UNKNOWN_S,
     ),
-    "InUse": Reason("It waits for what uses it to let go of it", "user", "Delete what uses it, or end that use."),
-    "HasChildren": Reason("It waits for what belongs to it to go", "itself", PATIENCE),
+    "InUse": Reason(
+        "Another resource uses the instance", "user", "Delete that resource, or remove its reference to the instance."
+    ),
+    "HasChildren": Reason("Objects that the instance owns are being deleted first", "itself", WAIT),
     "MassDeletion": Reason(
-        "Too much would be removed at once that nobody asked to remove, so nothing more is",
+        "Deletion is paused because too many objects would be deleted without a request",
         "operator",
-        "Have whoever runs the platform look why that is, and release it.",
+        "Ask the operator to find the cause and to release the deletion guard.",
     ),
     "AmbiguousServer": Reason(
-        "It is not clear which server is its own, so nothing is done to any",
+        "It is not clear which server belongs to the instance, so none is changed",
         "operator",
-        "Have whoever runs the platform delete the servers that are not its own.",
+        "Ask the operator to delete the servers that do not belong to it.",
     ),
     "NetworkDeleting": Reason(
-        "Its network is being deleted, and takes it along",
+        "The network is being deleted, and the instance with it",
         "itself",
-        "If it is still needed, make it on another network.",
+        "If the instance is needed, create it on another network.",
     ),
     "NetworkGone": Reason(
-        "Its network is gone",
+        "The network does not exist",
         "user",
-        "Delete the instance, and make it on another network.",
-        _UNTOLD_S,
+        "Delete the instance, and create it on another network.",
+        _UNKNOWN_S,
     ),
     "ServerVanished": Reason(
-        "Its server is gone, and nobody here asked for that",
+        "The server disappeared from the provider",
         "itself",
-        "Wait: it is looked for once more and then made again, and what was on its disk is lost.",
-        _UNTOLD_S,
+        "When its absence is confirmed, it is created again, and the data on its root disk is lost.",
+        _UNKNOWN_S,
     ),
-    "ServerDeleting": Reason("It waits for a server to go, before another is made", "itself", PATIENCE, _SOON_S),
+    "ServerDeleting": Reason("Another server must be deleted before a new one is created", "itself", WAIT, _SOON_S),
     "NameTaken": Reason(
-        "A server that is not its own has its name on its network",
+        "A server of another owner has this name on the network",
         "user",
-        "Delete that server, or make the instance under another name.",
+        "Delete that server, or create the instance under another name.",
     ),
     "Paused": Reason(
-        "It waits for somebody to take back the pause",
+        "An operator paused the instance",
         "operator",
-        "Have whoever runs the platform take back the pause: until then nothing is done to it, but deleting it.",
-        _UNTOLD_S,
+        "Ask the operator to end the pause. Until then only a deletion is executed.",
+        _UNKNOWN_S,
     ),
     "Stuck": Reason(
-        "An operation that makes or changes it failed, and could not be taken back",
+        "An operation on the instance failed and could not be undone",
         "operator",
-        "Have whoever runs the platform look at the operation, and mend what keeps it from being undone.",
+        "Ask the operator to remove what prevents the undo of the operation.",
         _BACKED_OFF_S,
     ),
     "RegionUnreachable": Reason(
-        "Region does not answer, so nobody can say how its server is",
+        "The region service does not respond, so the state of the server is unknown",
         "operator",
-        "Wait; if it lasts, tell whoever runs the platform.",
-        _UNTOLD_S,
+        "If this lasts, contact the operator.",
+        _UNKNOWN_S,
     ),
 }
-"""All of them, by their words."""
 
 
-def reason_of(word: str) -> Reason:
-    """Return what is behind a word; of one that nobody thought of, that somebody has to look."""
-    return REASONS.get(word, _UNFORESEEN)
-
-
-_WHO: dict[Who, str] = {
-    "itself": "Nobody has to unblock it: it goes on by itself.",
-    "user": "Whoever may change the instance can unblock it.",
-    "operator": "It takes an operator to unblock it.",
+_RESOLVERS: dict[Resolver, str] = {
+    "itself": "No action is needed.",
+    "user": "A user who may update the instance can resolve this.",
+    "operator": "An operator of the platform can resolve this.",
 }
 
 
 def wait_of(
-    word: str, *, since: datetime | None = None, detail: str = "", next_try: datetime | None = None
+    reason: str, *, since: datetime | None = None, detail: str = "", next_try: datetime | None = None
 ) -> WaitRead:
-    """Return what there is to know of something that keeps an instance; `detail` is what is known beyond the word."""
-    behind = reason_of(word)
-    began = f" (since {at(since)})" if since is not None else ""
+    """Return the description of a wait; `detail` is the message of the condition or operation behind it."""
+    known = REASONS.get(reason, _UNKNOWN)
+    began = f" (since {format_time(since)})" if since is not None else ""
     detail = clause(detail)
-    more = f": {detail}" if detail and detail.lower() not in behind.says.lower() else ""
+    more = f": {detail}" if _without_article(detail) not in known.text.lower() else ""
     return WaitRead(
-        reason=word,
-        sentence=f"{behind.says}{began}{more}.",
+        reason=reason,
+        sentence=f"{known.text}{began}{more}.",
         since=since,
         next_try=next_try,
-        retry_within=behind.retry_within_s,
-        who=behind.who,
-        remedy=behind.remedy,
+        retry_within=known.retry_within_s,
+        who=known.resolver,
+        remedy=known.remedy,
     )
 
 
-def lines_of(wait: WaitRead) -> Iterator[str]:
-    """Yield all of it, for people."""
+def _without_article(text: str) -> str:
+    return text.lower().removeprefix("its ").removeprefix("the ").removeprefix("a ")
+
+
+def messages_of(wait: WaitRead) -> Iterator[str]:
+    """Yield the description of a wait for users."""
     yield wait.sentence
     if wait.next_try is not None:
-        yield f"It is tried again at {at(wait.next_try)}."
+        yield f"The next attempt is at {format_time(wait.next_try)}."
     elif wait.who != "itself" and wait.retry_within:
-        yield f"It is looked at again as soon as something changes, and at least every {wait.retry_within} seconds."
-    yield _WHO[wait.who] if wait.remedy == PATIENCE else f"{_WHO[wait.who]} {wait.remedy}"
+        yield f"The controller retries when something changes, and at least every {wait.retry_within} seconds."
+    yield _RESOLVERS[wait.who] if wait.remedy == WAIT else f"{_RESOLVERS[wait.who]} {wait.remedy}"
 
 
-def at(moment: datetime) -> str:
-    """Return a moment as people read it."""
+def format_time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -221,65 +213,69 @@ def clause(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PowerAsked:
-    """Who last asked for an instance to be on or off."""
+class PowerRequest:
+    """The last request to start or stop an instance."""
 
-    stopped: bool
+    is_stop: bool
     actor: str
     time: datetime
 
 
-def notes(instance: ComputeInstance, power: PowerAsked | None, policy: Protection | None) -> Iterator[str]:
-    """Yield what there is to note, each in a sentence."""
+def notes(instance: ComputeInstance, power: PowerRequest | None, policy: Protection | None) -> Iterator[str]:
+    """Yield sentences about the state of an instance that block nothing: stopped, unhealthy, drifted, protected."""
     stalled = find_condition(instance.status.conditions, STALLED)
     if stalled is not None and stalled.status == "True":
-        yield f"It has not moved since {at(stalled.last_transition_time)}, which is too long: somebody should look."
-    yield from _ill(instance)
+        since = format_time(stalled.last_transition_time)
+        yield f"The instance has made no progress since {since}."
+    yield from _unhealthy(instance)
     yield from _drifted(instance)
     if instance.is_deleting:
         return
     if instance.status.power_state == "Stopped":
-        yield _off(power)
+        yield _stopped(power)
     yield from _protected(instance.spec.protection, policy or Protection())
 
 
-def broken_since(instance: ComputeInstance) -> Condition | None:
-    """Return what is said of the server of an instance that ran and then broke; nothing, if it did not."""
+def server_failure(instance: ComputeInstance) -> Condition | None:
+    """Return the condition that reports the failure of a server that ran before, or None."""
     healthy = find_condition(instance.status.conditions, "Healthy")
-    has_broken = healthy is not None and (healthy.status, healthy.reason) == ("False", "Errored")
-    return healthy if has_broken else None
+    has_failed = healthy is not None and (healthy.status, healthy.reason) == ("False", "Errored")
+    return healthy if has_failed else None
 
 
-def _ill(instance: ComputeInstance) -> Iterator[str]:
+def _unhealthy(instance: ComputeInstance) -> Iterator[str]:
     healthy = find_condition(instance.status.conditions, "Healthy")
-    if healthy is not None and healthy.status == "False" and broken_since(instance) is None:
-        how = clause(healthy.message)
-        yield f"It is not healthy (since {at(healthy.last_transition_time)}){': ' if how else ''}{how}."
+    if healthy is not None and healthy.status == "False" and server_failure(instance) is None:
+        detail = clause(healthy.message)
+        since = format_time(healthy.last_transition_time)
+        yield f"The instance is not healthy (since {since}){': ' if detail else ''}{detail}."
 
 
 def _drifted(instance: ComputeInstance) -> Iterator[str]:
     drifted = find_condition(instance.status.conditions, DRIFTED)
     if drifted is not None and drifted.status == "True":
         yield (
-            f"At its provider it is not what it was made any more (since {at(drifted.last_transition_time)}): "
-            f"{clause(drifted.message)}. It is left so, since somebody did that there: give it another flavor or image "
-            "to have it made anew, which loses its disk."
+            f"The server was changed at the provider (since {format_time(drifted.last_transition_time)}): "
+            f"{clause(drifted.message)}. Remuda does not revert this. To replace the server, select another flavor or "
+            "image; the data on its root disk is lost."
         )
 
 
-def _off(power: PowerAsked | None) -> str:
-    if power is not None and power.stopped:
-        return f"It is off because {account(power.actor)} asked for that at {at(power.time)}: start it to have it run."
+def _stopped(power: PowerRequest | None) -> str:
+    if power is not None and power.is_stop:
+        by = f"{actor_name(power.actor)} at {format_time(power.time)}"
+        return f"The instance was stopped by {by}. Start it to run it again."
     return (
-        "Nobody asked here for it to be off: it was shut down from inside, or at its provider. Start it to have it run."
+        "The instance was stopped without a request to Remuda: from inside, or at the provider. Start it to run it "
+        "again."
     )
 
 
 def _protected(own: Protection, policy: Protection) -> Iterator[str]:
     if own.deletion:
-        yield "It is protected from deletion: whoever may change it has to lift that before it can be deleted."
+        yield "The instance is protected from deletion. Remove the protection before you delete it."
     elif policy.deletion:
-        yield "Its project protects it from deletion: whoever may change the project has to lift that first."
+        yield "The policy of the project protects the instance from deletion. Change the policy before you delete it."
     if own.plan or policy.plan:
-        whose = "It" if own.plan else "Its project"
-        yield f"{whose} demands a plan: a change that destroys something has to carry the hash of its plan."
+        subject = "The instance" if own.plan else "The policy of the project"
+        yield f"{subject} requires a plan: an update that destroys data has to carry the hash of its plan."

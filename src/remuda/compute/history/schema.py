@@ -1,69 +1,68 @@
-"""What clients read of the past of an instance, and of why it is as it is."""
+"""Schema of the history of an instance: events, operations and the explanation of its state."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from remuda.http.routes import Wire
+from remuda.http.schema import Wire
 from remuda.operations.kinds import Phase
 
 CauseType = Literal["request", "generation", "reconcile", "observation"]
-"""What an event goes back to: somebody's request, a new wish that a controller has taken up, its work on that, or how
-things were found to be."""
+"""A request, the first reaction of a controller to a new generation, its further work, or an observed change."""
 
 StepState = Literal["done", "undone", "failed", "unknown", "not begun"]
-"""How a step of an operation ended; `unknown` while it is under way, since only how the whole ends is written down."""
+"""Result of a step of an operation; `unknown` while it runs, because only the result of the operation is stored."""
 
-Who = Literal["itself", "user", "operator"]
-"""Who can unblock something: nobody needs to, whoever may change the instance, or whoever runs the platform."""
+Resolver = Literal["itself", "user", "operator"]
+"""Who can resolve a wait: no action is needed, a user who may update the instance, or the operator of the platform."""
 
 
 class CauseRead(Wire, frozen=True):
-    """What caused an event."""
+    """The cause of an event."""
 
     type: CauseType
-    actor: Annotated[str, msgspec.Meta(description="Who asked for it.")] = ""
-    trace_id: Annotated[str, msgspec.Meta(description="Names the request in logs, traces and the audit.")] = (
+    actor: Annotated[str, msgspec.Meta(description="The user or service that requested it.")] = ""
+    trace_id: Annotated[str, msgspec.Meta(description="Id of the request in logs, traces and audit records.")] = (
         msgspec.field(default="", name="traceID")
     )
     operation_id: Annotated[str, msgspec.Meta(description="The operation that it was part of.")] = msgspec.field(
         default="", name="operationID"
     )
-    generation: Annotated[int, msgspec.Meta(description="Which of the wishes for the instance was worked on.")] = 0
-    reconcile_id: Annotated[str, msgspec.Meta(description="Names the controller's pass in logs.")] = msgspec.field(
+    generation: Annotated[int, msgspec.Meta(description="The generation of the spec that was processed.")] = 0
+    reconcile_id: Annotated[str, msgspec.Meta(description="Id of the controller's reconcile in logs.")] = msgspec.field(
         default="", name="reconcileID"
     )
 
 
 class EventRead(Wire, frozen=True, kw_only=True):
-    """Something that happened to an instance."""
+    """An event of an instance."""
 
     time: datetime
-    event: Annotated[str, msgspec.Meta(description="What happened, in one word for programs.")]
-    reason: Annotated[str, msgspec.Meta(description="Why, in one word for programs, where there is one.")] = ""
-    sentence: Annotated[str, msgspec.Meta(description="What happened, for people.")]
+    event: Annotated[str, msgspec.Meta(description="Name of the event, for programs.")]
+    reason: Annotated[str, msgspec.Meta(description="Reason of the event, for programs, if it has one.")] = ""
+    sentence: Annotated[str, msgspec.Meta(description="Description of the event, for users.")]
     cause: CauseRead
     incarnation: Annotated[
         str,
         msgspec.Meta(
-            description="Which of the instances that have had this id, by its uid. What happened before one was there "
-            "counts to the next one; absent if none followed."
+            description="Uid of the instance, since several instances may have had this id. An event before the "
+            "instance existed belongs to the next one; absent if none followed."
         ),
     ] = ""
-    facts: Annotated[dict[str, Any], msgspec.Meta(description="Everything else that is known of it.")] = msgspec.field(
+    facts: Annotated[dict[str, Any], msgspec.Meta(description="Further facts of the event.")] = msgspec.field(
         default_factory=dict
     )
 
 
 class FailureRead(Wire, frozen=True):
-    """Why something failed."""
+    """The error of an operation."""
 
     code: str
     sentence: str
 
 
-class StepRead(Wire, frozen=True):
+class OperationStepRead(Wire, frozen=True):
     """A step of an operation."""
 
     name: str
@@ -71,63 +70,64 @@ class StepRead(Wire, frozen=True):
 
 
 class OperationRead(Wire, frozen=True, kw_only=True):
-    """Something that was done to an instance all or not at all."""
+    """An operation on an instance, which is executed as a whole or not at all."""
 
     id: str
-    saga: Annotated[str, msgspec.Meta(description="What was done, such as the creation of an instance.")]
+    saga: Annotated[str, msgspec.Meta(description="Type of the operation, such as `instance.create`.")]
     phase: Phase
-    actor: Annotated[str, msgspec.Meta(description="For whom it was done.")]
-    trace_id: Annotated[str, msgspec.Meta(description="Names the request in logs and traces.")] = msgspec.field(
+    actor: Annotated[str, msgspec.Meta(description="The user or service that requested it.")]
+    trace_id: Annotated[str, msgspec.Meta(description="Id of the request in logs and traces.")] = msgspec.field(
         default="", name="traceID"
     )
     incarnation: Annotated[
         str,
         msgspec.Meta(
-            description="Which of the instances that have had this id it made or changed, by its uid; absent while "
-            "that is not known, and where it came to none."
+            description="Uid of the instance that it created or updated; absent while that is not known, and if it "
+            "created none."
         ),
     ] = ""
     started: datetime
     closed: datetime | None = None
     steps: Annotated[
-        tuple[StepRead, ...], msgspec.Meta(description="In their order; absent if this release does not know them.")
+        tuple[OperationStepRead, ...],
+        msgspec.Meta(description="In their order; absent if this release does not know the operation."),
     ] = ()
-    error: Annotated[FailureRead, msgspec.Meta(description="Why it was taken back.")] | None = None
-    undo_attempts: Annotated[int, msgspec.Meta(description="How often taking it back has failed.")] = 0
-    undo_error: Annotated[FailureRead, msgspec.Meta(description="Why that failed the last time.")] | None = None
-    next_try: Annotated[datetime, msgspec.Meta(description="When that is tried again.")] | None = None
-    abandoned_by: Annotated[str, msgspec.Meta(description="The operator who gave it up.")] = ""
+    error: Annotated[FailureRead, msgspec.Meta(description="Why it was rolled back.")] | None = None
+    undo_attempts: Annotated[int, msgspec.Meta(description="Number of failed attempts to roll it back.")] = 0
+    undo_error: Annotated[FailureRead, msgspec.Meta(description="Error of the last of these attempts.")] | None = None
+    next_try: Annotated[datetime, msgspec.Meta(description="Time of the next attempt.")] | None = None
+    abandoned_by: Annotated[str, msgspec.Meta(description="The operator who abandoned it.")] = ""
     abandoned_because: str = ""
 
 
 class WaitRead(Wire, frozen=True, kw_only=True):
     """Something that an instance waits for."""
 
-    reason: Annotated[str, msgspec.Meta(description="What keeps it, in one word for programs.")]
-    sentence: Annotated[str, msgspec.Meta(description="What it waits for, for people.")]
+    reason: Annotated[str, msgspec.Meta(description="Reason, for programs.")]
+    sentence: Annotated[str, msgspec.Meta(description="What the instance waits for, for users.")]
     since: datetime | None = None
-    next_try: Annotated[datetime, msgspec.Meta(description="When it is tried again, where that is known.")] | None = (
-        None
-    )
+    next_try: Annotated[datetime, msgspec.Meta(description="Time of the next attempt, if it is known.")] | None = None
     retry_within: Annotated[
         int,
-        msgspec.Meta(description="Seconds between two tries at most; sooner when what it waits for is there."),
+        msgspec.Meta(description="Longest time in seconds between two attempts; 0 if it is not known."),
     ] = msgspec.field(default=0, name="retryWithinSeconds")
     who: Annotated[
-        Who,
+        Resolver,
         msgspec.Meta(
-            description="Who can unblock it: nobody needs to (`itself`), whoever may change the instance (`user`), or "
+            description="Who can resolve it: no action is needed (`itself`), a user who may update the instance, or "
             "the operator of the platform."
         ),
     ]
-    remedy: Annotated[str, msgspec.Meta(description="What that one can do.")]
+    remedy: Annotated[str, msgspec.Meta(description="What they can do.")]
 
 
 class ExplanationRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
-    """Why an instance is as it is."""
+    """The explanation of the state of an instance."""
 
-    state: Annotated[str, msgspec.Meta(description="How it stands, in one word for programs.")]
-    sentences: Annotated[tuple[str, ...], msgspec.Meta(description="All of it, for people, in the order to read it.")]
-    waits: Annotated[tuple[WaitRead, ...], msgspec.Meta(description="What it waits for, what matters most first.")] = ()
-    asked_at: Annotated[datetime, msgspec.Meta(description="When this was so.")]
-    incarnation: Annotated[str, msgspec.Meta(description="Of which of the instances that have had this id.")] = ""
+    state: Annotated[str, msgspec.Meta(description="The state, for programs.")]
+    sentences: Annotated[tuple[str, ...], msgspec.Meta(description="The explanation, for users.")]
+    waits: Annotated[
+        tuple[WaitRead, ...], msgspec.Meta(description="What the instance waits for, the most important first.")
+    ] = ()
+    asked_at: Annotated[datetime, msgspec.Meta(description="Time of the explanation.")]
+    incarnation: Annotated[str, msgspec.Meta(description="Uid of the instance.")] = ""

@@ -13,25 +13,25 @@ import msgspec
 from remuda.access.checks import allow_for_object
 from remuda.access.principal import Context
 from remuda.compute.history.explanation import (
-    STREAM,
-    GoneInstance,
-    Known,
+    TIMELINE,
+    ExplanationInput,
+    Tombstone,
     explain,
-    explain_gone,
-    find_end,
-    find_gone,
-    find_power_asked,
+    explain_deleted,
+    find_deletion_cause,
+    find_power_request,
+    find_tombstone,
 )
-from remuda.compute.history.reasons import PowerAsked
+from remuda.compute.history.reasons import PowerRequest
 from remuda.compute.history.schema import EventRead, ExplanationRead, OperationRead
 from remuda.compute.history.timeline import (
     OperationView,
     images_in,
     incarnation_of,
-    is_refusal,
+    is_name_conflict,
     read_entries,
-    refused_in,
-    without_refused,
+    rejected_operations,
+    without_rejected,
 )
 from remuda.compute.instances.rules import has_scope, project_ref_of
 from remuda.compute.instances.server_lookup import is_in_scope
@@ -82,11 +82,11 @@ class History:
         """Return a page of the events of an instance and of earlier ones with its id, the latest first."""
         found = await self._known(context, instance)
         subject = _subject(instance)
-        tokens = PageTokens(self.sealer, path=f"{STREAM}/{subject}", caller=context.principal.caller)
-        place = None if query.continue_ is None else tokens.read_position(query.continue_)
-        newer, refused = await self._newer(subject, place, found)
+        tokens = PageTokens(self.sealer, path=f"{TIMELINE}/{subject}", caller=context.principal.caller)
+        before = None if query.continue_ is None else tokens.read_position(query.continue_)
+        newer, rejected = await self._newer(subject, before, found)
         limit = query.limit or _DEFAULT_LIMIT
-        entries = await self._read(subject, place, refused, limit + 1)
+        entries = await self._read(subject, before, rejected, limit + 1)
         shown, older = entries[:limit], entries[limit] if len(entries) > limit else None
         names = await self._image_names(context, found, images_in(shown))
         events = list(read_entries(shown, newer=newer, older=older, images=names))
@@ -98,39 +98,42 @@ class History:
         await self._known(context, instance)
         index = ("subject", _subject(instance))
         return Collection(
-            store=self.store, kind=Operation, view=self._view, index=index, visible=lambda each: not is_refusal(each)
+            store=self.store,
+            kind=Operation,
+            view=self._view,
+            index=index,
+            visible=lambda each: not is_name_conflict(each),
         )
 
     async def explain(self, context: Context, instance: str) -> ExplanationRead:
         """Explain the state of an instance: what it waits for, since when, and who can resolve that."""
         found, now = await self._known(context, instance), self.clock.now()
-        if isinstance(found, GoneInstance):
-            return explain_gone(found, await find_end(self.log, _subject(instance), found.uid), now=now)
-        servers, network = await self._seen(found)
+        if isinstance(found, Tombstone):
+            return explain_deleted(found, await find_deletion_cause(self.log, _subject(instance), found.uid), now=now)
+        servers, network = await self._observed(found)
         policy = await find(self.store, ProjectPolicy, project_of(found))
-        under_way = (
-            await self.store.list(Operation, index=OPEN)
-        ).items  # those of one instance, finished ones included, may be very many
+        # all open operations are fewer than the operations of one instance, of which finished ones are kept
+        open_operations = (await self.store.list(Operation, index=OPEN)).items
         about = (INSTANCE.qualified, instance)
         return explain(
-            Known(
+            ExplanationInput(
                 instance=found,
                 servers=servers,
                 network=network,
-                operations=[each for each in under_way if (each.spec.subject_kind, each.spec.subject) == about],
+                operations=[each for each in open_operations if (each.spec.subject_kind, each.spec.subject) == about],
                 policy=None if policy is None else policy.spec,
                 power=await self._power(found),
                 now=now,
             )
         )
 
-    async def _power(self, instance: ComputeInstance) -> PowerAsked | None:
+    async def _power(self, instance: ComputeInstance) -> PowerRequest | None:
         """Return the last request to start or stop an instance, if the instance is stopped."""
         if instance.status.power_state != "Stopped":
             return None
-        return await find_power_asked(self.log, _subject(instance.name), instance.uid)
+        return await find_power_request(self.log, _subject(instance.name), instance.uid)
 
-    async def _known(self, context: Context, instance: str) -> ComputeInstance | GoneInstance:
+    async def _known(self, context: Context, instance: str) -> ComputeInstance | Tombstone:
         """Return an instance that the caller may read, or the record of a deleted one.
 
         A caller without the permission gets the same response for a deleted instance as for one that never existed.
@@ -141,46 +144,45 @@ class History:
                 raise NotFound(INSTANCE.name, instance)
             allow_for(context.principal, READ, found)
             return found
-        gone = await find_gone(self.log, _subject(instance))
-        if gone is None:
+        tombstone = await find_tombstone(self.log, _subject(instance))
+        if tombstone is None:
             raise NotFound(INSTANCE.name, instance)
         try:
-            allow_for_object(
-                context.principal, READ, gone.organization, gone.project, kind=INSTANCE.name, name=instance
-            )
+            organization, project = tombstone.organization, tombstone.project
+            allow_for_object(context.principal, READ, organization, project, kind=INSTANCE.name, name=instance)
         except Forbidden:
             raise NotFound(INSTANCE.name, instance) from None
-        return gone
+        return tombstone
 
     async def _newer(
-        self, subject: str, place: int | None, found: ComputeInstance | GoneInstance
+        self, subject: str, before: int | None, found: ComputeInstance | Tombstone
     ) -> tuple[str, set[str]]:
         """Return the uid in the first entry after a cursor, and the operations that were rejected soon after it.
 
         The uid is the present instance's, if there is no later entry.
         """
         present = found.uid if isinstance(found, ComputeInstance) else ""
-        if place is None:
+        if before is None:
             return present, set()
-        page = await self.log.read(STREAM, subject, after=place - 1, limit=_SOON_AFTER)
-        return next(filter(None, map(incarnation_of, page.entries)), present), set(refused_in(page.entries))
+        page = await self.log.read(TIMELINE, subject, after=before - 1, limit=_SOON_AFTER)
+        return next(filter(None, map(incarnation_of, page.entries)), present), set(rejected_operations(page.entries))
 
-    async def _read(self, subject: str, place: int | None, refused: set[str], limit: int) -> Sequence[Entry]:
+    async def _read(self, subject: str, before: int | None, rejected: set[str], limit: int) -> Sequence[Entry]:
         """Return up to `limit` entries before a cursor, the latest first, without those of rejected operations."""
         entries: list[Entry] = []
         while True:
-            page = await self.log.read_back(STREAM, subject, before=place, limit=min(limit - len(entries), _SLICE))
-            entries += without_refused(page.entries, refused)
+            page = await self.log.read_back(TIMELINE, subject, before=before, limit=min(limit - len(entries), _SLICE))
+            entries += without_rejected(page.entries, rejected)
             if page.next is None or len(entries) == limit:
                 return entries
-            place = page.next
+            before = page.next
             await yield_to_loop()
 
     async def _image_names(
-        self, context: Context, found: ComputeInstance | GoneInstance, images: set[str]
+        self, context: Context, found: ComputeInstance | Tombstone, images: set[str]
     ) -> Mapping[str, str]:
         """Return the names of those images that the caller may use now; none if region does not offer them."""
-        if isinstance(found, GoneInstance):
+        if isinstance(found, Tombstone):
             organization, region = found.organization, found.region
         else:
             organization, region = organization_of(found), region_of(found)
@@ -192,7 +194,7 @@ class History:
             return {}
         return {each.metadata.id: each.metadata.name for each in offered if each.metadata.id in images}
 
-    async def _seen(self, instance: ComputeInstance) -> tuple[Sequence[ServerRead] | None, NetworkRead | None]:
+    async def _observed(self, instance: ComputeInstance) -> tuple[Sequence[ServerRead] | None, NetworkRead | None]:
         """Return the servers and the network of an instance; nothing if region does not respond."""
         try:
             servers = await self.region.list_servers(instance.name, project_ref_of(instance))

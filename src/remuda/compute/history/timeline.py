@@ -1,22 +1,11 @@
-"""What is said of an event in a timeline: one plain sentence.
+"""Events and operations of an instance as clients read them.
 
-An event that is not known here, such as one of a later release, is told by its own word and facts. Facts come from
-outside this service, too, so nothing in them is taken for granted. People are known by their addresses; who is known by
-an id alone, as service accounts are, is called an account.
+The cause of an event is a request if it has an actor or an operation, an observation if it only reports what was
+found, and otherwise the work of the controller: its first event of a new generation goes back to that generation.
 
-An operation as clients read it: who had what done, how far it is, and why it failed.
-
-The record says at which step it failed and how it ended, and the saga which steps there are: what is in between follows
-from that, since steps run in order and are taken back in the other one.
-
-An entry of a timeline as clients read it: what happened, what caused it, and to which incarnation.
-
-Operations and requests say who asked. A controller says which generation it worked on: the first thing that it tells of
-a new one goes back to that wish, and the rest to its own work, but for what it only observed.
-
-An entry of an operation may not know the uid of what it makes. It counts to the incarnation of the next entry that has
-one: an operation makes or changes what is told of after it. One that only asked for a name that was taken is nothing to
-the instance that has it, and is left out; how it ended is known from its last entry, which is read first.
+An event without a uid, such as one of a create operation, belongs to the incarnation of the next event that has one.
+Events of a create that was rejected because the name was taken are left out: they have nothing to do with the instance
+that has the name.
 """
 
 import re
@@ -25,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.compute.history.schema import CauseRead, EventRead, FailureRead, OperationRead, StepRead, StepState
+from remuda.compute.history.schema import CauseRead, EventRead, FailureRead, OperationRead, OperationStepRead, StepState
 from remuda.compute.instances.sagas import CREATE_INSTANCE
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.ids import is_id
@@ -37,64 +26,68 @@ Facts = Mapping[str, Any]
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
-_SAID: Mapping[str, str] = {
-    "FinalizerAdded": "A controller has taken it into its care.",
-    "FinalizerRemoved": "It is gone: everything that it had was removed.",
-    "Undone": "It is removed, because the operation that made it was taken back.",
-    "DeletionRequested": "{actor} asked for its deletion.",
-    "Started": "{actor} started it.",
-    "Stopped": "{actor} stopped it.",
-    "SnapshotMade": "{actor} had a snapshot made of it: the image {image}.",
-    "KeyHandedOut": "{actor} was given the private SSH key that opens it.",
-    "ConsoleOpened": "{actor} was given the address of its console, by which it can be used.",
-    "NetworkDeleted": "Its network {network} is being deleted, and takes it along.",
-    "ServerMade": "Its server is there.",
-    "ServerChanged": "Its server is changed as it was asked for: {fields}.",
-    "LeftoverRemoved": "A server that an earlier instance of its name left behind was removed.",
-    "Rebuilding": "Its server is being rebuilt from the image {image}: what was on its disk is lost.",
-    "Replacing": "Another server takes its server's place, with the same addresses: what is on its disk is lost.",
-    "TakenBack": "Its server stays as it is: the one that was to take its place is not wanted any more.",
-    "Rebuilt": "Its server was made anew.",
-    "RebuildFailed": "Its server could not be made anew: {message}.",
-    "AmbiguousServer": "It is not clear which server is its own, so nothing is done to any: {servers}.",
-    "Finding": "The monitor found something odd: {message}.",
-    "Repaired": "The monitor mended something: {message}.",
-    "MassDeletionStopped": "Too much would go at once that nobody asked to go, so nothing more is removed.",
-    "DeletedWithoutRequest": "Something of it was removed that nobody asked to remove.",
-    "OperationStarted": "{actor} asked for {what}.",
-    "OperationDone": "What {actor} asked for, {what}, is agreed to.",
-    "OperationUndone": "What {actor} asked for, {what}, was taken back, and left nothing behind.",
-    "OperationAbandoned": "An operator gave up what {actor} asked for, {what}: the rest is cleaned up by hand.",
+_MESSAGES: Mapping[str, str] = {
+    "FinalizerAdded": "The controller started managing the instance.",
+    "FinalizerRemoved": "The instance was deleted.",
+    "Undone": "The instance is being deleted because its create operation was rolled back.",
+    "DeletionRequested": "Deletion was requested by {actor}.",
+    "Started": "The instance was started by {actor}.",
+    "Stopped": "The instance was stopped by {actor}.",
+    "SnapshotMade": "Snapshot {image} was created by {actor}.",
+    "KeyHandedOut": "The private SSH key was read by {actor}.",
+    "ConsoleOpened": "The address of the console was read by {actor}.",
+    "NetworkDeleted": "Network {network} is being deleted, and the instance with it.",
+    "ServerMade": "The server was created.",
+    "ServerChanged": "The server was updated: {fields}.",
+    "LeftoverRemoved": "The server of an earlier instance of this name was deleted.",
+    "Rebuilding": "The server is being rebuilt from image {image}. Data on its root disk is lost.",
+    "Replacing": "The server is being replaced by one with the same addresses. Data on its root disk is lost.",
+    "TakenBack": "The replacement of the server was cancelled. The server stays as it is.",
+    "Rebuilt": "The server was rebuilt or replaced.",
+    "RebuildFailed": "The server could not be rebuilt or replaced: {message}.",
+    "AmbiguousServer": "It is not clear which server belongs to the instance, so none is changed: {servers}.",
+    "Finding": "The monitor found an inconsistency: {message}.",
+    "Repaired": "The monitor repaired an inconsistency: {message}.",
+    "MassDeletionStopped": "Deletion is paused: too many objects would be deleted without a request.",
+    "DeletedWithoutRequest": "A resource of the instance was deleted without a request.",
+    "OperationStarted": "{what} was requested by {actor}.",
+    "OperationDone": "{what} requested by {actor} was accepted.",
+    "OperationUndone": "{what} requested by {actor} failed and was rolled back.",
+    "OperationStuck": "{what} requested by {actor} cannot be rolled back. Contact the operator.",
+    "OperationAbandoned": "{what} requested by {actor} was abandoned by an operator, who has to clean up manually.",
 }
 
 
-def sentence_of(event: str, facts: Facts) -> str:
-    """Return what happened, for people."""
+def event_message(event: str, facts: Facts) -> str:
+    """Return the description of an event for users. Facts may be of any type: other services write some of them.
+
+    An event that this release does not know is described by its name and facts.
+    """
     if event in EVENTS:
-        return _sentence(event, {**facts, "actor": account(str(facts.get("actor") or ""))})
-    words = _WORD.sub(" ", event).lower() or "something happened"
+        return _message(event, {**facts, "actor": actor_name(str(facts.get("actor") or ""))})
+    words = _WORD.sub(" ", event).lower() or "unknown event"
     known = [f"{name} {value}" for name, value in sorted(facts.items()) if isinstance(value, str | int)]
     return f"{words[0].upper()}{words[1:]}{': ' if known else ''}{', '.join(known)}."
 
 
-def account(actor: str) -> str:
-    """Return who somebody is, as far as that is known."""
-    return f"account {actor}" if is_id(actor) else actor or "somebody"
+def actor_name(actor: str) -> str:
+    """Return the name of an actor: users have an address, service accounts only an id."""
+    return f"account {actor}" if is_id(actor) else actor or "an unknown caller"
 
 
-def _sentence(event: str, facts: Facts) -> str:
-    if event in _TOLD:
-        return _TOLD[event](facts)
+def _message(event: str, facts: Facts) -> str:
+    if event in _RENDERED:
+        return _RENDERED[event](facts)
     listed = {name: _listed(value) for name, value in facts.items()}
-    return _SAID[event].format_map(_Known(listed | {"what": _what(facts)}))
+    return _MESSAGES[event].format_map(_KnownFacts(listed | {"what": _what(facts)}))
 
 
 def _listed(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-class _Known(dict[str, Any]):
-    """Facts, and a word for those that are not there."""
+class _KnownFacts(dict[str, Any]):
+    """Facts of an event; a missing one is `unknown`."""
 
     def __missing__(self, _key: str) -> str:
         return "unknown"
@@ -103,116 +96,108 @@ class _Known(dict[str, Any]):
 def _condition(facts: Facts) -> str:
     kind, status = str(facts.get("type", "")), str(facts.get("status", ""))
     message = str(facts.get("message", ""))
-    said = _CONDITIONS.get((kind, status)) or _CONDITIONS.get((kind, ""))
+    text = _CONDITIONS.get((kind, status)) or _CONDITIONS.get((kind, ""))
     if kind == "Available" and facts.get("reason") == "Deprovisioning":
-        said = "It is being deleted: {message}."
+        text = "The instance is being deleted: {message}."
     if (kind, status) == ("Healthy", "True"):
-        said = _WELL.get(message, said)
-    said = said or "{kind} is {status}: {message}."
+        text = _HEALTHY.get(message, text)
+    text = text or "{kind} is {status}: {message}."
     if not message:
-        said = said.replace(": {message}", "")
-    return said.format(kind=kind, status=status, message=message)
+        text = text.replace(": {message}", "")
+    return text.format(kind=kind, status=status, message=message)
 
 
 _CONDITIONS: Mapping[tuple[str, str], str] = {
-    ("Available", "True"): "It is as it was asked to be.",
-    ("Available", ""): "It is not as it was asked to be: {message}.",
-    ("Stalled", "True"): "It has not moved for too long: {message}.",
-    ("Stalled", ""): "It moves again.",
-    ("Healthy", "True"): "It is healthy.",
-    ("Healthy", "Unknown"): "How it is doing is not known: {message}.",
-    ("Healthy", ""): "It is not healthy: {message}.",
-    ("Drifted", "True"): "At its provider it is not what it was made any more, and is left so: {message}.",
-    ("Drifted", ""): "At its provider it is again what it was made.",
-    ("Rebuilding", "True"): "Its server is being made anew: {message}.",
-    ("Rebuilding", ""): "Making its server anew is over: {message}.",
-    ("Charged", "True"): "What it costs is held in its quota.",
-    ("Charged", ""): "It costs less than before: {message}.",
+    ("Available", "True"): "The instance is provisioned.",
+    ("Available", ""): "The instance is not provisioned: {message}.",
+    ("Stalled", "True"): "The instance makes no progress: {message}.",
+    ("Stalled", ""): "The instance makes progress again.",
+    ("Healthy", "True"): "The instance is healthy.",
+    ("Healthy", "Unknown"): "The health of the instance is unknown: {message}.",
+    ("Healthy", ""): "The instance is not healthy: {message}.",
+    ("Drifted", "True"): "The server was changed at the provider: {message}.",
+    ("Drifted", ""): "The server at the provider is as requested again.",
+    ("Rebuilding", "True"): "The server is being rebuilt or replaced: {message}.",
+    ("Rebuilding", ""): "The rebuild or replacement of the server ended: {message}.",
+    ("Charged", "True"): "The quota of the instance is confirmed.",
+    ("Charged", ""): "The instance uses less quota: {message}.",
 }
-"""By the type of a condition and what it says; without the latter, what is said of all others."""
+"""By type and status of a condition; an empty status stands for all others."""
 
-_WELL = {"server is stopped": "It is off.", "server is healthy": "It runs, and is healthy."}
-"""What is said of one with which all is well, by what region says of its server."""
+_HEALTHY = {
+    "server is stopped": "The instance is stopped.",
+    "server is healthy": "The instance is running.",
+}
+"""By the message that region reports for a healthy server."""
 
 
-_ASKED = {"instance.create": "an instance", "instance.update": "a change that costs more or less"}
-"""What each operation is for."""
+_OPERATIONS = {
+    "instance.create": "Creation of the instance",
+    "instance.update": "Update of the instance and its quota",
+}
 
 
 def _what(facts: Facts) -> str:
-    """Return what an operation is for, with the name that logs have for it."""
     saga = str(facts.get("saga", "unknown"))
-    return f"{_ASKED[saga]} ({saga})" if saga in _ASKED else saga
+    return _OPERATIONS.get(saga, f"Operation {saga}")
 
 
 def _undoing(facts: Facts) -> str:
-    return f"What {facts['actor']} asked for, {_what(facts)}, failed{_at(facts)} and is taken back{_why(facts)}."
-
-
-def _stuck(facts: Facts) -> str:
-    return f"What {facts['actor']} asked for, {_what(facts)}, cannot be taken back: an operator has to look."
-
-
-def _at(facts: Facts) -> str:
-    step = facts.get("failedStep")
-    return f" at {step}" if step else ""
-
-
-def _why(facts: Facts) -> str:
-    error = facts.get("error")
-    sentence = str(error.get("message", "")).rstrip(".") if isinstance(error, dict) else ""
-    return f", because: {sentence}" if sentence else ""
+    step, error = facts.get("failedStep"), facts.get("error")
+    position = f" at step {step}" if step else ""
+    message = str(error.get("message", "")).rstrip(".") if isinstance(error, dict) else ""
+    cause = f": {message}" if message else ""
+    return f"{_what(facts)} requested by {facts['actor']} failed{position} and is being rolled back{cause}."
 
 
 def _rebooted(facts: Facts) -> str:
-    return f"{facts['actor']} rebooted it{', the hard way' if facts.get('hard') else ''}."
+    return f"The instance was rebooted{' (hard)' if facts.get('hard') else ''} by {facts['actor']}."
 
 
 def _changed(facts: Facts) -> str:
     changes = facts.get("changes")
     what = " ".join(map(str, changes)) if isinstance(changes, list) else ""
-    return f"{facts['actor']} asked for a change{': ' if what else '.'}{what}"
+    return f"An update was requested by {facts['actor']}{': ' if what else '.'}{what}"
 
 
-def _made_again(facts: Facts) -> str:
-    power = " It was off, and is started with that." if facts.get("was") == "Stopped" else ""
-    why = facts.get("why", "nobody says why")
-    return f"Its server is made again, because {why}. What was on its disk is lost.{power}"
+def _created_again(facts: Facts) -> str:
+    power = " The instance was stopped and is started." if facts.get("was") == "Stopped" else ""
+    why = f": {facts['why']}" if facts.get("why") else ""
+    return f"The server is being created again{why}. Data on its root disk is lost.{power}"
 
 
-def _moved(facts: Facts) -> str:
+def _addresses_changed(facts: Facts) -> str:
     changes = facts.get("changes")
     known = changes if isinstance(changes, dict) else {}
-    said = [
-        f"its {word} was {each.get('was', 'unknown')} and is {each.get('now', 'unknown')}"
-        for name, word in _ADDRESSES.items()
-        if isinstance(each := known.get(name), dict)
+    listed = [
+        f"{name} from {each.get('was', 'unknown')} to {each.get('now', 'unknown')}"
+        for key, name in _ADDRESSES.items()
+        if isinstance(each := known.get(key), dict)
     ]
-    return f"It has other addresses than before{': ' if said else ''}{', '.join(said)}."
+    return f"The addresses of the instance changed{': ' if listed else ''}{', '.join(listed)}."
 
 
 _ADDRESSES = {"privateIP": "private IP", "macAddress": "MAC address", "publicIP": "public IP"}
 
-_TOLD: Mapping[str, Callable[[Facts], str]] = {
-    "AddressesChanged": _moved,
+_RENDERED: Mapping[str, Callable[[Facts], str]] = {
+    "AddressesChanged": _addresses_changed,
     "ConditionChanged": _condition,
     "OperationUndoing": _undoing,
-    "OperationStuck": _stuck,
     "ChangeRequested": _changed,
-    "MadeAgain": _made_again,
+    "MadeAgain": _created_again,
     "Rebooted": _rebooted,
 }
 
-EVENTS = frozenset({*_SAID, *_TOLD})
-"""All that have a sentence of their own."""
+EVENTS = frozenset({*_MESSAGES, *_RENDERED})
+"""Events that have a message of their own."""
 
 
-TAKEN = (CREATE_INSTANCE.name, AlreadyExists.code)
-"""The saga and the error of what only asked for a name that was taken."""
+NAME_CONFLICT = (CREATE_INSTANCE.name, AlreadyExists.code)
+"""Saga and error code of a create that was rejected because the name was taken."""
 
 
 class OperationView:
-    """Renders operations of these sagas. It is its own key in the store's cache, so make one, not one per call."""
+    """Renders operations of these sagas. It is its own key in the store's cache: create one, not one per call."""
 
     __slots__ = ("_sagas",)
 
@@ -220,12 +205,14 @@ class OperationView:
         self._sagas = sagas
 
     def __call__(self, operation: Operation) -> bytes:
-        """Render one."""
         return msgspec.json.encode(read_operation(operation, self._sagas))
 
 
 def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
-    """Return an operation as clients read it."""
+    """Return an operation as clients read it.
+
+    The state of each step follows from the step that failed, since steps run in order and are undone in reverse.
+    """
     spec, status, metadata = operation.spec, operation.status, operation.metadata
     assert metadata.creation_timestamp is not None, "a stored object has a creation time"
     return OperationRead(
@@ -247,43 +234,41 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
     )
 
 
-def is_refusal(operation: Operation) -> bool:
-    """Tell whether an operation only asked for a name that was taken: it is nothing to the instance that has it."""
+def is_name_conflict(operation: Operation) -> bool:
+    """Tell whether an operation is a create that was rejected because the name was taken."""
     spec, status = operation.spec, operation.status
-    return status.phase == "undone" and status.error is not None and (spec.saga, status.error.code) == TAKEN
+    return status.phase == "undone" and status.error is not None and (spec.saga, status.error.code) == NAME_CONFLICT
 
 
 def _failure(failure: Failure | None) -> FailureRead | None:
     return None if failure is None else FailureRead(code=failure.code, sentence=failure.message)
 
 
-def _steps(operation: Operation, sagas: Sagas) -> Iterator[StepRead]:
+def _steps(operation: Operation, sagas: Sagas) -> Iterator[OperationStepRead]:
     saga = sagas.get(operation.spec.saga)
     names = [] if saga is None else [step.name for step in saga.steps]
     failed = operation.status.failed_step
     reached = names.index(failed) if failed in names else None
-    for place, name in enumerate(names):
-        yield StepRead(name=name, state=_state(operation, place, reached))
+    for index, name in enumerate(names):
+        yield OperationStepRead(name=name, state=_state(operation, index, reached))
 
 
-def _state(operation: Operation, place: int, reached: int | None) -> StepState:
-    """Return how a step ended; `reached` is the place of the one that failed, if one did."""
+def _state(operation: Operation, index: int, failed: int | None) -> StepState:
     if operation.phase == "done":
         return "done"
-    if reached is None:
+    if failed is None:
         return "undone" if operation.phase == "undone" else "unknown"
-    if place > reached:
+    if index > failed:
         return "not begun"
-    if place == reached:
+    if index == failed:
         return "failed"
     return "undone" if operation.phase == "undone" else "unknown"
 
 
-_OBSERVED = {"Healthy", "Drifted"}
-"""Conditions that say how things were found to be."""
+_OBSERVED_CONDITIONS = {"Healthy", "Drifted"}
 _OBSERVATIONS = {"MadeAgain", "AddressesChanged", "AmbiguousServer", "NetworkDeleted", "LeftoverRemoved", "Finding"}
-"""Events that say the same."""
-_PLACED = {
+"""Events that report what was observed."""
+_NAMED_FACTS = {
     "event",
     "uid",
     "generation",
@@ -295,13 +280,12 @@ _PLACED = {
     "operation",
     "reason",
 }
-"""Facts that have a place of their own."""
-_INTERNAL = {"finalizer", "labels"}
-"""Facts that are for us."""
+"""Facts that have a field of their own."""
+_INTERNAL_FACTS = {"finalizer", "labels"}
 
 
-class _Said(msgspec.Struct, frozen=True, rename="camel"):
-    """What entries of all kinds say, as far as they do."""
+class _EventData(msgspec.Struct, frozen=True, rename="camel"):
+    """Facts of events of all kinds, empty where they are missing."""
 
     event: str = ""
     uid: str = ""
@@ -317,34 +301,34 @@ class _Said(msgspec.Struct, frozen=True, rename="camel"):
     image: Any = None
 
     @property
-    def is_refusal(self) -> bool:
-        """Whether it is the end of an operation that only asked for a name that was taken."""
+    def is_name_conflict(self) -> bool:
+        """Whether it ends a create that was rejected because the name was taken."""
         code = self.error.get("code") if isinstance(self.error, dict) else None
-        return self.event == "OperationUndone" and (self.saga, code) == TAKEN
+        return self.event == "OperationUndone" and (self.saga, code) == NAME_CONFLICT
 
 
-_decode = msgspec.json.Decoder(_Said, strict=False).decode
+_decode = msgspec.json.Decoder(_EventData, strict=False).decode
 _facts = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def incarnation_of(entry: Entry) -> str:
-    """Return the uid that an entry names, if it names one."""
+    """Return the uid in an entry, or an empty string."""
     return _decode(entry.data).uid
 
 
-def refused_in(entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield the operations that ended because the name that they asked for was taken."""
-    yield from (said.operation for said in (_decode(each.data) for each in entries) if said.is_refusal)
+def rejected_operations(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield the operations that were rejected because the name was taken."""
+    yield from (data.operation for data in (_decode(each.data) for each in entries) if data.is_name_conflict)
 
 
-def without_refused(entries: Iterable[Entry], refused: set[str]) -> list[Entry]:
-    """Return entries, the latest first, without those of refused operations; those that end here are added to these."""
+def without_rejected(entries: Iterable[Entry], rejected: set[str]) -> list[Entry]:
+    """Return entries, the latest first, without those of rejected operations; add those that end here to `rejected`."""
     kept = []
     for each in entries:
-        said = _decode(each.data)
-        if said.is_refusal:
-            refused.add(said.operation)
-        if not said.operation or said.operation not in refused:
+        data = _decode(each.data)
+        if data.is_name_conflict:
+            rejected.add(data.operation)
+        if not data.operation or data.operation not in rejected:
             kept.append(each)
     return kept
 
@@ -358,51 +342,51 @@ def read_entries(
 ) -> Iterator[EventRead]:
     """Yield entries, the latest first, as clients read them.
 
-    `newer` is the incarnation of what came right after them; `older` is the entry right before them, if there is one.
-    `images` are the names of images, as far as they are known.
+    `newer` is the incarnation of the entry right after them; `older` is the entry right before them, if there is one.
+    `images` maps ids of images to their names, as far as they are known.
     """
     named = images or {}
-    said = [_decode(each.data) for each in entries]
-    before = [*said[1:], _Said() if older is None else _decode(older.data)]
+    decoded = [_decode(each.data) for each in entries]
+    before = [*decoded[1:], _EventData() if older is None else _decode(older.data)]
     incarnation = newer
-    for entry, now, last in zip(entries, said, before, strict=True):
+    for entry, now, last in zip(entries, decoded, before, strict=True):
         incarnation = now.uid or incarnation
         facts = _facts(entry.data)
         yield EventRead(
             time=entry.time,
             event=now.event,
             reason=now.reason,
-            sentence=sentence_of(now.event, _named(facts, named)),
+            sentence=event_message(now.event, _named(facts, named)),
             cause=_cause(now, is_new=_is_newer(now, last)),
             incarnation=incarnation,
-            facts={name: value for name, value in facts.items() if name not in _PLACED | _INTERNAL},
+            facts={name: value for name, value in facts.items() if name not in _NAMED_FACTS | _INTERNAL_FACTS},
         )
 
 
 def _named(facts: dict[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
-    """Return facts for people, who know images by their names."""
+    """Return facts with the name of an image in place of its id."""
     image = facts.get("image")
     return {**facts, "image": images[image]} if isinstance(image, str) and image in images else facts
 
 
-def _is_newer(now: _Said, last: _Said) -> bool:
-    """Tell whether a controller speaks of another generation than what came before. An operation speaks of none."""
+def _is_newer(now: _EventData, last: _EventData) -> bool:
+    """Tell whether an event of a controller is the first of its generation."""
     return bool(now.reconcile_id) and (now.uid, now.generation) != (last.uid, last.generation)
 
 
-def _cause(said: _Said, *, is_new: bool) -> CauseRead:
-    if said.actor or said.operation:
+def _cause(data: _EventData, *, is_new: bool) -> CauseRead:
+    if data.actor or data.operation:
         return CauseRead(
             type="request",
-            actor=said.actor,
-            trace_id=said.trace_id,
-            operation_id=said.operation,
-            generation=said.generation,
+            actor=data.actor,
+            trace_id=data.trace_id,
+            operation_id=data.operation,
+            generation=data.generation,
         )
-    if said.event in _OBSERVATIONS or said.type in _OBSERVED:
-        return CauseRead(type="observation", generation=said.generation, reconcile_id=said.reconcile_id)
+    if data.event in _OBSERVATIONS or data.type in _OBSERVED_CONDITIONS:
+        return CauseRead(type="observation", generation=data.generation, reconcile_id=data.reconcile_id)
     return CauseRead(
         type="generation" if is_new else "reconcile",
-        generation=said.generation,
-        reconcile_id=said.reconcile_id,
+        generation=data.generation,
+        reconcile_id=data.reconcile_id,
     )

@@ -39,7 +39,8 @@ from remuda.compute.instances.status import (
     with_rebuilding,
 )
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.plans.diff import Field, StepKind, changed_fields, decide, with_fields
+from remuda.compute.plans.diff import changed_fields, required_steps, with_fields
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
@@ -104,7 +105,7 @@ class ServerChanges:
         desired, requested = desired_server(instance), last_requested(server)
         if not changed_fields(requested, desired):
             return None
-        steps = dict(decide(requested, desired, takes_images=can_rebuild(server)))
+        steps = dict(required_steps(requested, desired, can_rebuild=can_rebuild(server)))
         if "replace" not in steps:
             return await self._change(instance, server, desired, steps)
         if "in-place" in steps:

@@ -8,7 +8,7 @@ from remuda.compute.instances.actions import Actions
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
 from remuda.compute.names import INSTANCE, INSTANCES, InstancePath, permission
-from remuda.compute.plans.schema import PlanRead, PlanRefusal
+from remuda.compute.plans.schema import PlanErrorBody, PlanRead
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, OtherResponseType, Route
 from remuda.resources.query import NetworkedQuery
@@ -34,7 +34,7 @@ _UPDATE: AnyRoute = Route(
     other=OtherResponseType(
         status=200, response_type=PlanRead, about="With dryRun: the plan. The instance is not updated."
     ),
-    error_bodies={409: PlanRefusal},
+    error_bodies={409: PlanErrorBody},
     is_conditional=True,
     holds_secret=True,  # its user data
     view=rules.INSTANCE_VIEW,

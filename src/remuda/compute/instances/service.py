@@ -22,7 +22,7 @@ from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
 from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
-from remuda.compute.policies import refuse_if_protected
+from remuda.compute.policies import check_deletion_allowed
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting, project_ref
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
@@ -225,7 +225,7 @@ class Instances:
                 found,
                 rules.writable_instance(found),
                 log,
-                check=lambda: refuse_if_protected(self.store, found),
+                check=lambda: check_deletion_allowed(self.store, found),
                 if_unchanged=True,
             )
 

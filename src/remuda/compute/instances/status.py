@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.compute.instances.rules import message_of, reason_of
-from remuda.compute.kinds import Addresses, Applied, ComputeInstance, InstanceStatus, PowerState
+from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceStatus, PowerState
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.reconcile.status import AVAILABLE, is_behind
 from remuda.region.servers.schema import ServerRead
@@ -192,7 +192,7 @@ def _with_drift(instance: ComputeInstance, server: ServerRead, now: datetime) ->
     return _with_condition(instance, DRIFTED, "False", "AsMade", "it is what it was made", now)
 
 
-def _applied(instance: ComputeInstance, server: ServerRead) -> Applied | None:
+def _applied(instance: ComputeInstance, server: ServerRead) -> AppliedSpec | None:
     """Return the applied specification, if the server is provisioned; otherwise the previous one."""
     before, spec = instance.status.applied, server.spec
     if server.metadata.provisioning_status != "provisioned":
@@ -200,7 +200,7 @@ def _applied(instance: ComputeInstance, server: ServerRead) -> Applied | None:
     gpus = 0 if before is None else before.gpus
     if spec.flavor_id == instance.spec.flavor_id:
         gpus = instance.spec.gpus
-    return Applied(spec.flavor_id, spec.image_id, server.status.ssh_certificate_authority_id, gpus)
+    return AppliedSpec(spec.flavor_id, spec.image_id, server.status.ssh_certificate_authority_id, gpus)
 
 
 def _power(instance: ComputeInstance, server: ServerRead) -> PowerState | None:

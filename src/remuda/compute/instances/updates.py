@@ -37,8 +37,8 @@ from remuda.compute.instances.service import (
 from remuda.compute.instances.status import can_rebuild, is_rebuild_due, keeps_running
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
-from remuda.compute.plans.diff import FIELDS, Side, Subject, changed_fields, with_fields
-from remuda.compute.plans.plan import plan_change, quota_blockers
+from remuda.compute.plans.diff import FIELDS, PlannedInstance, PlanSide, changed_fields, with_fields
+from remuda.compute.plans.plan import plan_update, quota_blockers
 from remuda.compute.plans.schema import BlockerRead, PlanRead
 from remuda.compute.policies import protection_of
 from remuda.compute.ports import RegionClient
@@ -195,7 +195,7 @@ class Updates:
         server = server_before(desired_server(found), standing.server, desired)
         before = _side(found, server, offers.flavor_before, offers.image_before, gpus=held)
         after = _side(changed, desired, offers.flavor, offers.image, gpus=gpus)
-        plan = plan_change(subject_of(found), before, after, capabilities, takes_images=standing.can_rebuild)
+        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=standing.can_rebuild)
         return _ValidUpdate(found, changed, plan)
 
     async def _offers(
@@ -283,25 +283,25 @@ def _check_capacity(own: Collection[str], flavor: FlavorRead) -> None:
         )
 
 
-def subject_of(instance: ComputeInstance) -> Subject:
+def subject_of(instance: ComputeInstance) -> PlannedInstance:
     """Return the facts about an instance that a plan shows."""
     status = instance.status
-    return Subject(
+    return PlannedInstance(
         id=instance.name,
         uid=instance.uid,
         name=instance.metadata.labels[NAME],
         private_ip=status.private_ip,
         public_ip=status.public_ip,
         mac_address=status.mac_address,
-        runs=status.power_state in _MAY_RUN,
-        is_made_anew=is_rebuild_due(instance),
+        is_running=status.power_state in _MAY_RUN,
+        is_rebuilding=is_rebuild_due(instance),
     )
 
 
 def _side(
     instance: ComputeInstance, server: ServerCreate, flavor: FlavorRead | None, image: ImageRead | None, *, gpus: int
-) -> Side:
-    return Side(
+) -> PlanSide:
+    return PlanSide(
         server=server,
         writable=rules.writable_instance(instance),
         protection=instance.spec.protection,

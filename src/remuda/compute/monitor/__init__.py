@@ -1,1 +1,1 @@
-"""What looks whether instances, servers and what is held for them agree."""
+"""Monitor of compute: compares instances, servers and quota allocations."""

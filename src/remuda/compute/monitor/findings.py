@@ -1,11 +1,11 @@
-"""What the monitor finds: remembered from look to look, shown to Prometheus, told in the timeline of whom it concerns.
+"""Findings of the monitor: inconsistencies, counted in metrics and recorded in the timeline of the instance.
 
 ::
 
-    remuda_compute_findings{checker}          what is not as it should be, as of the last look
-    remuda_compute_repairs_total{checker}     what was done about it
+    remuda_compute_findings{checker}          inconsistencies found in the last round
+    remuda_compute_repairs_total{checker}     repairs
 
-A thing that is odd in one look may be in the middle of something. What destroys is done after two looks in a row.
+An inconsistency in one round may be transient, so deletions need two rounds in a row.
 """
 
 from dataclasses import dataclass, field
@@ -30,65 +30,64 @@ Checker = Literal[
     "network-gone",
     "stuck",
 ]
-"""What is looked for."""
 
 
 class MonitorMetrics:
-    """Counts, in a registry that it is given. Only the process that leads says anything."""
+    """Metrics of the monitor. Only the leader sets them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        text = "What is not as it should be, as of the last look."
+        text = "Inconsistencies found in the last round."
         self.findings = Gauge("remuda_compute_findings", text, ["checker"], registry=registry)
-        text = "What was done about findings."
+        text = "Inconsistencies that were repaired."
         self.repairs = Counter("remuda_compute_repairs", text, ["checker"], registry=registry)
         for checker in get_args(Checker):
             self.repairs.labels(checker)
 
 
 @dataclass(slots=True)
-class Look:
-    """One look of a checker at everything."""
+class CheckRound:
+    """One round of a checker over all its objects."""
 
-    before: dict[str, int]
-    met: dict[str, int] = field(default_factory=dict)
+    previous: dict[str, int]
+    found: dict[str, int] = field(default_factory=dict)
 
-    def meet(self, key: str) -> int:
-        """Note that something is odd; return in how many looks in a row it was, this one included."""
-        self.met[key] = self.before.get(key, 0) + 1
-        return self.met[key]
+    def record(self, key: str) -> int:
+        """Record a finding; return the number of rounds in a row that had it, including this one."""
+        self.found[key] = self.previous.get(key, 0) + 1
+        return self.found[key]
 
 
 class Findings:
-    """What is known to be odd."""
+    """The present findings of all checkers."""
 
     def __init__(self, ports: ComputePorts) -> None:
         self._ports, self._metrics = ports, MonitorMetrics(ports.metrics)
         self._known: dict[Checker, dict[str, int]] = {}
 
-    def begin(self, checker: Checker) -> Look:
-        """Begin a look. One that fails on the way, and so is not ended, has not been."""
-        return Look(self._known.get(checker, {}))
+    def begin(self, checker: Checker) -> CheckRound:
+        """Begin a round. One that fails, and so is not ended, has no effect."""
+        return CheckRound(self._known.get(checker, {}))
 
-    def end(self, checker: Checker, look: Look) -> None:
-        """End a look: what was not met is all right."""
-        self._known[checker] = look.met
-        self._metrics.findings.labels(checker).set(len(look.met))
+    def end(self, checker: Checker, checked: CheckRound) -> None:
+        """End a round: what it did not find is resolved."""
+        self._known[checker] = checked.found
+        self._metrics.findings.labels(checker).set(len(checked.found))
 
-    async def tell(self, checker: Checker, subject: ComputeInstance, message: str, **facts: str) -> None:
-        """Tell what was found, in the log and in a timeline."""
+    async def report(self, checker: Checker, subject: ComputeInstance, message: str, **facts: str) -> None:
+        """Record a finding in the log and in the timeline."""
         structlog.get_logger().warning("finding", checker=checker, instance=subject.name, message=message, **facts)
-        entry = self.run(subject).event(subject, "Finding", checker=checker, message=message, **facts)
+        entry = self.context(subject).event(subject, "Finding", checker=checker, message=message, **facts)
         await self._ports.log.append([entry])
 
-    async def tell_repaired(self, checker: Checker, subject: ComputeInstance, message: str, **facts: str) -> None:
-        """Tell what was done about it."""
+    async def report_repair(self, checker: Checker, subject: ComputeInstance, message: str, **facts: str) -> None:
+        """Record the repair of a finding in the log, the metrics and the timeline."""
         self._metrics.repairs.labels(checker).inc()
         structlog.get_logger().info("repaired", checker=checker, instance=subject.name, message=message, **facts)
-        entry = self.run(subject).event(subject, "Repaired", checker=checker, message=message, **facts)
+        entry = self.context(subject).event(subject, "Repaired", checker=checker, message=message, **facts)
         await self._ports.log.append([entry])
 
-    def run(self, subject: ComputeInstance) -> ReconcileContext:
-        """Return a pass of the monitor's, for what it does to an instance."""
+    def context(self, subject: ComputeInstance) -> ReconcileContext:
+        """Return a reconcile context of the monitor for an instance."""
         return ReconcileContext(
             controller="monitor",
             key=subject.name,
@@ -97,15 +96,15 @@ class Findings:
             randomness=self._ports.randomness,
         )
 
-    def fall_silent(self) -> None:
-        """Show nothing that only the process knows that leads."""
+    def clear(self) -> None:
+        """Forget all findings when this process no longer leads."""
         self._known.clear()
         self._metrics.findings.clear()
 
 
-def stand_in(name: str, uid: str, place: ProjectRef) -> ComputeInstance:
-    """Return what stands for an instance that is not there, where something is to be told of it."""
-    labels = {ORGANIZATION: place.organization, PROJECT: place.project}
+def placeholder_instance(name: str, uid: str, project: ProjectRef) -> ComputeInstance:
+    """Return an object for events about an instance that does not exist."""
+    labels = {ORGANIZATION: project.organization, PROJECT: project.project}
     return ComputeInstance(
         metadata=Metadata(name=name, uid=uid, labels=labels), spec=InstanceSpec(flavor_id="", image_id="")
     )

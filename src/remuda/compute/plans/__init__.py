@@ -1,1 +1,1 @@
-"""What a change of an instance would do, told before it is done, and what may not be done without that."""
+"""Plans: the description of what an update does to an instance, before it is executed."""

@@ -1,71 +1,86 @@
-"""What clients read of a plan."""
+"""Schema of plans."""
 
 from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.compute.plans.diff import Field, StepKind
 from remuda.http.errors import ErrorBody
-from remuda.http.routes import Wire
+from remuda.http.schema import Wire
 
-Thing = Literal["id", "name", "privateIP", "macAddress", "publicIP", "rootDisk", "sshHostKeys", "memory"]
-"""What an instance has that a change could take away."""
+StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
+"""Steps, from the least to the most disruptive."""
+
+Field = Literal[
+    "metadata.description",
+    "metadata.tags",
+    "spec.flavorId",
+    "spec.imageId",
+    "spec.networking.securityGroups",
+    "spec.networking.publicIP",
+    "spec.networking.allowedSourceAddresses",
+    "spec.sshCertificateAuthorityId",
+    "spec.userData",
+    "spec.protection",
+]
+"""Fields of an instance that a client can update. Protection and tags concern the instance only."""
+
+Attribute = Literal["id", "name", "privateIP", "macAddress", "publicIP", "rootDisk", "sshHostKeys", "memory"]
+"""Attributes of an instance that an update could lose."""
 
 Extent = Literal["none", "seconds", "unknown"]
-"""How long an instance is down."""
+"""Extent of a downtime."""
 
 PlanHash = Annotated[
     str,
     msgspec.Meta(
         pattern="^[0-9a-f]{32}$",
-        description="Tells this plan from every other one: it covers which instance it is about, all that a client may "
-        "change of it before and after, and the flavors and images involved; never what is only observed.",
+        description="Identifies the plan: it covers the instance, its writable fields before and after, and the "
+        "flavors and images involved, and no observed state.",
     ),
 ]
-"""What a plan is named by."""
 
 
-class ChangeRead(Wire, frozen=True, kw_only=True):
-    """One thing that is wanted otherwise."""
+class PlanChangeRead(Wire, frozen=True, kw_only=True):
+    """A changed field."""
 
     field: Field
-    sentence: Annotated[str, msgspec.Meta(description="What changes, for people; never what user data says.")]
+    sentence: Annotated[str, msgspec.Meta(description="The change, for users. User data is not shown.")]
 
 
-class StepRead(Wire, frozen=True, kw_only=True):
-    """One step of a plan."""
+class PlanStepRead(Wire, frozen=True, kw_only=True):
+    """A step of a plan."""
 
     kind: Annotated[
         StepKind,
         msgspec.Meta(
-            description="in-place: done as it runs. deferred: stored, and effective when it is next rebuilt or "
-            "replaced. reboot: restarted; nothing needs that at present. rebuild: another image on the same server. "
-            "replace: another server behind the same port."
+            description="in-place: applied while the instance runs. deferred: stored, and applied at the next rebuild "
+            "or replacement. reboot: not used at present. rebuild: another image on the same server. replace: another "
+            "server behind the same port."
         ),
     ]
     sentence: str
-    changes: tuple[ChangeRead, ...]
+    changes: tuple[PlanChangeRead, ...]
 
 
-class ThingRead(Wire, frozen=True, kw_only=True):
-    """Something that is lost, or that stays as it is."""
+class PlanAttributeRead(Wire, frozen=True, kw_only=True):
+    """An attribute that is lost or preserved."""
 
-    thing: Thing
-    value: Annotated[str, msgspec.Meta(description="What it is now, where that is known.")] = ""
+    thing: Attribute
+    value: Annotated[str, msgspec.Meta(description="The present value, if it is known.")] = ""
     sentence: str
 
 
 class DowntimeRead(Wire, frozen=True, kw_only=True):
-    """For how long it is down."""
+    """The downtime of an instance."""
 
     extent: Annotated[
-        Extent, msgspec.Meta(description="none, as long as a start takes (seconds), or nobody can say (unknown).")
+        Extent, msgspec.Meta(description="none, the duration of a start (seconds), or not known in advance (unknown).")
     ]
     sentence: str
 
 
 class QuotaChangeRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
-    """What an instance costs of one kind of quota, before and after."""
+    """The use of one kind of quota before and after an update."""
 
     kind: str
     before: int
@@ -74,33 +89,33 @@ class QuotaChangeRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class BlockerRead(Wire, frozen=True, kw_only=True):
-    """Something for which the change would be refused now."""
+    """A reason for which the update would be rejected."""
 
-    reason: Annotated[Literal["QuotaExceeded"], msgspec.Meta(description="Why, in one word for programs.")]
-    sentence: Annotated[str, msgspec.Meta(description="Why, and what can be done about it, for people.")]
+    reason: Annotated[Literal["QuotaExceeded"], msgspec.Meta(description="The reason, for programs.")]
+    sentence: Annotated[str, msgspec.Meta(description="The reason and its remedy, for users.")]
 
 
 class PlanRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
-    """What a change would do. Nothing has been done yet."""
+    """The plan of an update that is not executed yet."""
 
     hash: PlanHash
-    is_destructive: Annotated[bool, msgspec.Meta(description="Something is lost.")]
-    sentence: Annotated[str, msgspec.Meta(description="All of it, in a few words.")]
-    steps: Annotated[tuple[StepRead, ...], msgspec.Meta(description="In their order; none if nothing changes.")]
-    lost: tuple[ThingRead, ...]
-    survives: tuple[ThingRead, ...]
+    is_destructive: Annotated[bool, msgspec.Meta(description="Whether something is lost.")]
+    sentence: Annotated[str, msgspec.Meta(description="Summary, for users.")]
+    steps: Annotated[tuple[PlanStepRead, ...], msgspec.Meta(description="In their order; none if nothing changes.")]
+    lost: tuple[PlanAttributeRead, ...]
+    survives: tuple[PlanAttributeRead, ...]
     downtime: DowntimeRead
     quota: tuple[QuotaChangeRead, ...]
     blockers: Annotated[
         tuple[BlockerRead, ...],
-        msgspec.Meta(description="With dryRun: why the change would be refused now. It is not in the hash."),
+        msgspec.Meta(description="With dryRun: why the update would be rejected now. Not part of the hash."),
     ] = ()
 
 
-class PlanRefusal(ErrorBody, frozen=True, kw_only=True, omit_defaults=True):
-    """The body of an error that may be about a plan."""
+class PlanErrorBody(ErrorBody, frozen=True, kw_only=True, omit_defaults=True):
+    """The body of an error that may contain a plan."""
 
     plan: Annotated[
         PlanRead | msgspec.UnsetType,
-        msgspec.Meta(description="With plan_required and plan_changed: the plan as it is now."),
+        msgspec.Meta(description="With plan_required and plan_changed: the present plan."),
     ] = msgspec.UNSET

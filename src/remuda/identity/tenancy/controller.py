@@ -83,7 +83,7 @@ class ProjectController:
 
     async def deprovision(self, project: Project, run: ReconcileContext) -> Result:
         """Close the project unless it has active allocations."""
-        active_index = ("living", project.name)
+        active_index = ("active", project.name)
         allocations = (await self.store.list(Allocation, index=active_index, limit=_MAX_NAMED)).items
         if not allocations:
             if await self.closer.close(labels.organization_of(project), project.name):
@@ -137,7 +137,7 @@ def controllers(
                 Source(Project),
                 Source(
                     Allocation,
-                    when=lambda allocation: allocation.spec.life,
+                    when=lambda allocation: allocation.spec.state,
                     keys=_if_deleting(store, Project, labels.project_of),
                 ),
             ),

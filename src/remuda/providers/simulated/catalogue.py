@@ -18,8 +18,8 @@ from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_ty
 
 from remuda.kernel.errors import Invalid
 from remuda.kernel.text import nearest
+from remuda.providers.contract.catalogue import CloudCatalogue as CatalogueCapability
 from remuda.providers.contract.catalogue import (
-    Architecture,
     CloudExternalNetwork,
     CloudExternalNetworks,
     CloudFlavor,
@@ -28,10 +28,8 @@ from remuda.providers.contract.catalogue import (
     CloudImageGpu,
     CloudImages,
     CloudOperatingSystem,
-    Vendor,
-    Virtualization,
 )
-from remuda.providers.contract.catalogue import CloudCatalogue as CatalogueCapability
+from remuda.providers.contract.common import Architecture, Vendor, Virtualization
 from remuda.providers.contract.filestorage import CloudFileStorages, CloudStorageClass
 from remuda.providers.contract.loadbalancers import CloudLoadBalancers
 from remuda.providers.contract.networks import CloudNetworks, CloudSecurityGroups, CloudTenancies

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, ListQuery, Parameters, Wire
+from remuda.http.schema import Id, ListQuery, Parameters, Wire
 from remuda.resources.schema import Name
 
 RecoverableKind = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]

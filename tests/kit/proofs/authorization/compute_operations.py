@@ -29,7 +29,7 @@ STANDARD = "11111111-1111-1111-1111-111111111111"
 DEBIAN = "b1f0c0de-0003-4000-8000-000000000003"
 ANOTHER_PLAN = "0" * 32
 READ: Right = ("compute:instances", "read")
-PROTECTED = "the instance is protected from deletion"
+PROTECTED = "The instance is protected from deletion"
 
 
 @dataclass(frozen=True, kw_only=True)
