@@ -103,7 +103,7 @@ def events_in(path: Path) -> Iterator[str]:
                 yield from event_words(event, path)
             case ast.Call(func=ast.Name(id="requested_event"), args=[_, _, _, event, *_]):
                 yield from event_words(event, path)
-            case ast.Call(func=ast.Attribute(attr="_tell"), args=[_, _, event, *_]):
+            case ast.Call(func=ast.Attribute(attr="_record"), args=[_, _, event, *_]):
                 yield from event_words(event, path)
 
 
