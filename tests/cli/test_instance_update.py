@@ -110,11 +110,11 @@ def plan(name: str, *, is_destructive: bool = True) -> dict[str, Any]:
     return {
         "hash": name,
         "isDestructive": is_destructive,
-        "sentence": f"It is {name}.",
-        "steps": [{"kind": "replace", "sentence": "So.", "changes": []}],
-        "lost": [],
-        "survives": [],
-        "downtime": {"sentence": "None."},
+        "message": f"It is {name}.",
+        "steps": [{"kind": "replace", "message": "So.", "changes": []}],
+        "destroyed": [],
+        "preserved": [],
+        "downtime": {"message": "None."},
         "quota": [],
     }
 

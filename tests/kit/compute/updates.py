@@ -48,4 +48,4 @@ def kinds(plan: Any) -> list[str]:
 
 def named(things: Any) -> dict[str, str]:
     """Return what is lost, or survives, with its value."""
-    return {each["thing"]: each.get("value", "") for each in things}
+    return {each["attribute"]: each.get("value", "") for each in things}

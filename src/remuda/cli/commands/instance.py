@@ -254,20 +254,20 @@ def _wrapped(line: str, room: int | None) -> list[str]:
 
 
 def _parts(plan: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
-    yield "Plan", [plan["sentence"]]
+    yield "Plan", [plan["message"]]
     for step in plan["steps"]:
-        yield step["kind"].capitalize(), [*(change["sentence"] for change in step["changes"]), step["sentence"]]
-    yield "Lost", [each["sentence"] for each in plan["lost"]] or ["Nothing."]
-    yield "Survives", [", ".join(_thing(each) for each in plan["survives"]) or "Nothing."]
-    yield "Downtime", [plan["downtime"]["sentence"]]
+        yield step["kind"].capitalize(), [*(change["message"] for change in step["changes"]), step["message"]]
+    yield "Lost", [each["message"] for each in plan["destroyed"]] or ["Nothing."]
+    yield "Survives", [", ".join(_thing(each) for each in plan["preserved"]) or "Nothing."]
+    yield "Downtime", [plan["downtime"]["message"]]
     yield "Quota", [_quota(plan["quota"])]
     if plan.get("blockers"):
-        yield "Blocked", [each["sentence"] for each in plan["blockers"]]
+        yield "Blocked", [each["message"] for each in plan["blockers"]]
     yield "Hash", [plan["hash"]]
 
 
 def _thing(thing: Mapping[str, Any]) -> str:
-    word = _THINGS.get(thing["thing"], thing["thing"])
+    word = _THINGS.get(thing["attribute"], thing["attribute"])
     return f"{word} {thing['value']}" if thing.get("value") else word
 
 
@@ -370,7 +370,7 @@ def carry_out(
         if told.get("blockers"):
             raise Unusable(f"Nothing was done. {told['blockers'][0]['sentence']}")
         if told["isDestructive"]:
-            agreed(told["sentence"], yes=yes, ask=ask)
+            agreed(told["message"], yes=yes, ask=ask)
         try:
             return change(told["hash"])
         except (PlanChanged, PlanRequired) as refused:

@@ -257,7 +257,7 @@ def explain(instance: str, /, *, output: Output = "table", where: Where = HERE) 
     elif output != "table":
         show_text(dump(told, output))
     else:
-        show_text("".join(f"{line}\n" for line in told["sentences"]))
+        show_text("".join(f"{line}\n" for line in told["messages"]))
 
 
 def _latest(asked: Asked, path: str, limit: int, *, is_for_people: bool) -> Sequence[Any]:
@@ -276,7 +276,7 @@ def _table(events: Sequence[Any]) -> str:
     if not events:
         return "Nothing is remembered of it.\n"
     headings = ["TIME (UTC)", "CAUSE", "WHAT"]
-    rows = [[_time(each["time"]), _cause(each["cause"]), each["sentence"]] for each in events]
+    rows = [[_time(each["time"]), _cause(each["cause"]), each["message"]] for each in events]
     lives = [each.get("incarnation", "")[:_ENOUGH] for each in events]
     if len(set(lives)) > 1:
         headings.insert(1, "INCARNATION")
