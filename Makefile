@@ -13,7 +13,7 @@ USUAL := -m "not kubernetes and not federation and not thorough"
 # What failed comes last, not what was printed meanwhile. Nobody uses schemathesis by its plugin, which takes long.
 PYTEST := $(BIN)/pytest -q --show-capture=no -p no:schemathesis
 # What chance decides: by seed, or by when a process is killed. The widest system stands for the narrower ones.
-NARROW := tests/sim/test_store.py tests/sim/test_example.py tests/sim/test_identity.py
+NARROW := tests/sim/test_store.py tests/sim/test_identity.py
 CHANCE := tests/sim/test_region.py tests/sim/test_region_points.py \
 	tests/sim/test_compute.py tests/sim/test_compute_points.py \
 	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \

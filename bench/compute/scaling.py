@@ -26,8 +26,8 @@ from bench.region.house import TENANT
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
 from remuda.clients.watch import Changed
-from remuda.compute.instances.server_lookup import servers_naming
-from remuda.compute.instances.server_watch import Following
+from remuda.compute.instances.server_lookup import list_tagged
+from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.kinds import ComputeInstance, PowerState
 from remuda.region.kinds.networks import Network
 from remuda.store.contract import Change, Event
@@ -71,7 +71,7 @@ class _Site:
     names: Sequence[str]
     """Of all instances, as they lie all over the store."""
     networks: Sequence[str]
-    following: Following
+    following: ServerWatch
     numbers: Iterator[int]
     read: dict[str, str] = field(default_factory=dict)
     """How far each list was read."""
@@ -97,10 +97,10 @@ async def _site(bed: Bed, count: int, state: str) -> AsyncIterator[_Site]:
         )
 
 
-def _following(house: ComputeHouse) -> Following:
+def _following(house: ComputeHouse) -> ServerWatch:
     """Return what follows servers, beside that of the house."""
     apart = changed(house.compute.ports, metrics=CollectorRegistry())
-    return Following(apart, house.compute.drivers["instances"])
+    return ServerWatch(apart, house.compute.drivers["instances"])
 
 
 Work = Callable[[_Site, int], Awaitable[int]]
@@ -174,9 +174,9 @@ async def _wake(site: _Site, turn: int) -> int:
     house, ports = site.house, site.house.compute.ports
     for name in site.some(_WOKEN, turn):
         instance = await house.store.get(ComputeInstance, name)
-        (server,) = await servers_naming(ports.region, instance)
+        (server,) = await list_tagged(ports.region, instance)
         moved = replace(server, status=replace(server.status, private_ip=""))
-        await site.following.notice(Changed("modified", moved))
+        await site.following.observe(Changed("modified", moved))
     await house.settled()
     return _WOKEN
 

@@ -19,7 +19,7 @@ from bench.loops import run
 from bench.report import Measure, at_least
 from bench.rounds import Subject, alternate, steady_rate
 from remuda.access.principal import AccessList, Context, Permission, Principal
-from remuda.identity.quotas import schema as wire
+from remuda.identity.quotas import schema
 from remuda.resources.schema import MetadataWrite
 
 __all__ = ["measures"]
@@ -67,7 +67,7 @@ def _subject(take: Take, places: Sequence[Tenant], count: int, numbers: Iterator
 
 
 async def _raise_limits(house: House) -> None:
-    limits = wire.QuotasWrite(quotas=(wire.QuotaWrite(kind=_KIND, quantity=1_000_000),))
+    limits = schema.QuotasWrite(quotas=(schema.QuotaWrite(kind=_KIND, quantity=1_000_000),))
     for tenant in _TENANTS:
         await house.identity.services.limits.set_for_organization(_context(tenant.id), tenant.id, limits)
 
@@ -98,7 +98,7 @@ def _context(key: str) -> Context:
     return Context(principal=_WHO, operation=key, key=key)
 
 
-def _wanted(name: str) -> wire.AllocationWrite:
-    amounts = (wire.AmountWire(kind=_KIND, committed=1, reserved=0),)
-    spec = wire.AllocationSpecWire(kind="instances.compute", id=name, allocations=amounts)
-    return wire.AllocationWrite(metadata=MetadataWrite(name="instance"), spec=spec)
+def _wanted(name: str) -> schema.AllocationWrite:
+    amounts = (schema.AmountWire(kind=_KIND, committed=1, reserved=0),)
+    spec = schema.AllocationSpecWire(kind="instances.compute", id=name, allocations=amounts)
+    return schema.AllocationWrite(metadata=MetadataWrite(name="instance"), spec=spec)

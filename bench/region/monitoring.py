@@ -49,5 +49,5 @@ async def _spent(bed: Bed) -> tuple[float, float]:
 
 async def _listed(house: House, count: int) -> float:
     servers, start = need(house.cloud.provider.servers), time.process_time()
-    assert sum([len(part) async for part in servers.sightings()]) == count
+    assert sum([len(part) async for part in servers.server_versions()]) == count
     return spent_us(start, count)

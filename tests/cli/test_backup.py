@@ -83,8 +83,8 @@ def test_what_a_killed_process_had_acknowledged_is_in_the_copy(left: Path, tmp_p
     assert run("backup", file, "--data", left) == 0
     out = capsys.readouterr().out
     assert out.splitlines() == [
-        f"{file} is a copy of {left}/remuda.db, looked through and whole.",
-        f"It has no keys: without a copy of {left}/keys.json, kept in another place, its secrets open nowhere.",
+        f"The backup {file} of {left}/remuda.db is complete and verified.",
+        f"It does not contain the keys: keep a copy of {left}/keys.json elsewhere, or its secrets cannot be decrypted.",
     ]
     assert file.stat().st_mode & 0o777 == 0o600
     assert contents(left) == before
@@ -103,18 +103,18 @@ def test_a_copy_takes_nothing_elses_place(left: Path, tmp_path: Path, capsys: Sa
     beside = tmp_path / "other.db.keys.json"
     beside.write_text("mine")
     assert refusal(capsys, "backup", tmp_path / "other.db", "--with-keys", "--data", left) == (
-        f"The backup would overwrite {beside}: choose a name that is not taken."
+        f"FILE {beside} exists: choose another name."
     )
     assert not (tmp_path / "other.db").exists()
     nowhere = tmp_path / "no" / "copy.db"
     assert refusal(capsys, "backup", nowhere, "--data", left) == (
-        f"The backup would be in {nowhere.parent}, which is not there: make it first."
+        f"FILE {nowhere.parent} does not exist: create the directory first."
     )
 
 
 def test_where_there_is_no_store_there_is_nothing_to_copy(tmp_path: Path, capsys: Said) -> None:
     assert refusal(capsys, "backup", tmp_path / "copy.db", "--data", tmp_path / "data") == (
-        f"--data {tmp_path}/data holds no store: name the directory that remuda up was given."
+        f"--data {tmp_path}/data has no store: name the data directory of remuda up."
     )
 
 
@@ -128,8 +128,7 @@ def test_a_store_that_is_there_is_kept_aside_and_only_if_that_is_asked_for(
     capsys.readouterr()
     before = contents(left)
     assert refusal(capsys, "restore", file, "--data", left) == (
-        f"--data {left} holds a store already: add --move-aside to keep it under another name, or name another "
-        "directory."
+        f"--data {left} already has a store: add --move-aside to keep it under another name, or name another directory."
     )
     assert contents(left) == before
     assert run("restore", file, "--data", left, "--move-aside") == 0
@@ -203,13 +202,12 @@ def test_keys_that_do_not_fit_are_found_out_before_anything_is_changed(
     create_keyring_file(keys, SystemRandomness())
     capsys.readouterr()
     before = contents(left)
-    told = "The keys do not open the secrets in the backup: name the keys of the time of the backup with --keys."
+    told = "The keys do not decrypt the secrets in the backup: name the keys of the backup with --keys."
     assert refusal(capsys, "restore", file, "--keys", keys, "--data", left, "--move-aside") == told
     assert contents(left) == before
     empty = tmp_path / "empty"
     assert refusal(capsys, "restore", file, "--data", empty) == (
-        f"--keys is needed, because {empty}/keys.json is not there: name the file with the keys that its secrets were "
-        "sealed with."
+        f"--keys is required, because {empty}/keys.json does not exist: name the file with the keys of the backup."
     )
     assert not (empty / "remuda.db").exists()
 

@@ -24,7 +24,7 @@ def test_show_prints_what_is_in_effect(file: Path, capsys: pytest.CaptureFixture
 def test_check_says_that_it_is_good_or_everything_that_is_not(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("[server]\nrate_limit = 7")
     assert main(["config", "check", "--config", str(file)]) == 0
-    assert capsys.readouterr().out == f"The configuration is good. The file: {file}.\n"
+    assert capsys.readouterr().out == f"The configuration is valid. File: {file}.\n"
     file.write_text("[server]\nrate_limit = 0\nlissten = ''")
     assert main(["config", "check", "--config", str(file)]) == 1
     out, error = capsys.readouterr()

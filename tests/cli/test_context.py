@@ -7,13 +7,15 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from remuda.cli.client.contexts import Context, ContextsFile, Tokens, default_path
+from remuda.cli.client.contexts import ContextsFile, LoginContext, LoginTokens, default_path
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.secrets import Secret
 from tests.kit.processes.program import UNPRIVILEGED, remuda
 from tests.kit.processes.terminal import Cloud, Terminal
 
-CONTEXT = Context(endpoints={"identity": "http://here/identity"}, tokens=Tokens(access=Secret("s3cret")), subject="me")
+CONTEXT = LoginContext(
+    endpoints={"identity": "http://here/identity"}, tokens=LoginTokens(access=Secret("s3cret")), subject="me"
+)
 
 
 def test_there_can_be_several_logins_and_one_is_used(user: Terminal, remuda_up: Cloud) -> None:
@@ -24,16 +26,16 @@ def test_there_can_be_several_logins_and_one_is_used(user: Terminal, remuda_up: 
         ["default", remuda_up.running.url, "the"],
         ["*", "other", remuda_up.running.url],
     ]
-    assert user("context", "use", "default") == "Commands now use default.\n"
+    assert user("context", "use", "default") == "The current context is default.\n"
     assert user.contexts.current == "default"
     assert user("region", "list", "--context", "other", "-o", "name") == "sim-north\nsim-south\n"
-    unknown = "There is no context nope: remuda context list says which there are."
+    unknown = "The context nope does not exist: remuda context list shows them."
     assert user.refused("context", "use", "nope") == unknown
     assert user.refused("region", "list", "--context", "nope") == unknown
 
 
 def test_an_empty_name_is_not_the_login_in_use(user: Terminal) -> None:
-    unknown = "There is no context '': remuda context list says which there are."
+    unknown = "The context '' does not exist: remuda context list shows them."
     assert user.refused("region", "list", "--context", "") == unknown
     assert user.refused("context", "use", "") == unknown
     assert user.refused("context", "set", "--project", "default", "--context", "") == unknown
@@ -46,17 +48,17 @@ def test_who_logs_out_is_told_of_the_other_logins(user: Terminal, remuda_up: Clo
         user("login", "--credentials", str(remuda_up.credentials), "--name", name)
     assert user("logout", "second") == "You are logged out of second.\n", "another one is in use"
     user("login", "--credentials", str(remuda_up.credentials), "--name", "second")
-    choice = "choose from default, third with remuda context use NAME."
-    assert user("logout") == f"You are logged out of second. To go on as another, {choice}\n"
-    assert user.refused("region", "list") == f"No login is in use: {choice}"
+    choice = "run remuda context use NAME with one of default, third."
+    assert user("logout") == f"You are logged out of second. To use another login, {choice}\n"
+    assert user.refused("region", "list") == f"No context is in use: {choice}"
     user("context", "use", "third")
-    choice = "use default with remuda context use default."
-    assert user("logout") == f"You are logged out of third. To go on as another, {choice}\n"
-    assert user.refused("region", "list") == f"No login is in use: {choice}"
+    choice = "run remuda context use default."
+    assert user("logout") == f"You are logged out of third. To use another login, {choice}\n"
+    assert user.refused("region", "list") == f"No context is in use: {choice}"
 
 
 def test_nobody_is_logged_in_to_begin_with(terminal: Terminal) -> None:
-    assert terminal("context", "list") == "You are not logged in anywhere: say remuda login.\n"
+    assert terminal("context", "list") == "No login context found: run remuda login.\n"
     assert terminal.refused("logout").startswith("You are not logged in: ")
 
 
@@ -69,27 +71,27 @@ def test_one_can_work_in_another_project(user: Terminal, remuda_up: Cloud) -> No
     )
     body = {"metadata": {"name": "rockets"}, "spec": {"groupIDs": default["spec"]["groupIDs"]}}
     assert httpx2.post(projects, headers=headers, json=body).is_success
-    assert user("network", "list", "--project", "rockets") == "There is no network here.\n"
+    assert user("network", "list", "--project", "rockets") == "No network found.\n"
     assert user("context", "set", "--project", "rockets") == (
-        "default works in the organization default, project rockets.\n"
+        "The context default uses the organization default, project rockets.\n"
     )
     assert user.contexts.contexts["default"].project is not None
     assert user("context", "set", "--organization", "default") == (
-        "default works in the organization default, project -.\n"
+        "The context default uses the organization default, project -.\n"
     )
     said = user.refused("network", "create", "pad", "--region", "sim-north")
-    assert said == "No project is chosen: say which with --project, or for good with remuda context set."
+    assert said == "No project is chosen: give --project, or choose one with remuda context set."
     assert "rockets" in user.refused("context", "set", "--project", "nope")
 
 
 def test_who_works_in_no_organization_is_told_how_to_choose_one(user: Terminal) -> None:
     name, found = user.contexts.find(None)
-    nowhere = Context(endpoints=found.endpoints, tokens=found.tokens)
-    ContextsFile(user.file).change(lambda all_: all_.with_(name, nowhere))
-    remedy = "say with --organization whose project that is."
+    nowhere = LoginContext(endpoints=found.endpoints, tokens=found.tokens)
+    ContextsFile(user.file).update(lambda all_: all_.with_context(name, nowhere))
+    remedy = "give the organization of the project with --organization."
     assert user.refused("context", "set", "--project", "x") == f"No organization is chosen: {remedy}"
     assert user.refused("network", "list", "--project", "x") == f"No organization is chosen: {remedy}"
-    assert user.refused("quota", "show").startswith("No organization is chosen: say which with --organization, ")
+    assert user.refused("quota", "show").startswith("No organization is chosen: give --organization, ")
     assert user("quota", "show", "--organization", "default", "-o", "name").startswith("clusters\n")
 
 
@@ -97,7 +99,7 @@ def test_a_login_is_kept_where_only_its_owner_can_read_it(tmp_path: Path) -> Non
     path = default_path({"XDG_CONFIG_HOME": str(tmp_path / "config")})
     file = ContextsFile(path)
     assert file.read().contexts == {}
-    file.change(lambda all_: all_.with_("a", CONTEXT))
+    file.update(lambda all_: all_.with_context("a", CONTEXT))
     assert path == tmp_path / "config" / "remuda" / "contexts.json"
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert "s3cret" in path.read_text()
@@ -107,7 +109,7 @@ def test_a_login_is_kept_where_only_its_owner_can_read_it(tmp_path: Path) -> Non
 
 def test_commands_that_run_at_once_do_not_undo_each_other(tmp_path: Path) -> None:
     def add(number: int) -> None:
-        ContextsFile(tmp_path / "contexts.json").change(lambda all_: all_.with_(f"c{number}", CONTEXT))
+        ContextsFile(tmp_path / "contexts.json").update(lambda all_: all_.with_context(f"c{number}", CONTEXT))
 
     with ThreadPoolExecutor(8) as many:
         list(many.map(add, range(24)))
@@ -116,20 +118,20 @@ def test_commands_that_run_at_once_do_not_undo_each_other(tmp_path: Path) -> Non
 
 def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
     file = ContextsFile(tmp_path / "contexts.json")
-    file.change(lambda all_: all_.with_("a", CONTEXT))
+    file.update(lambda all_: all_.with_context("a", CONTEXT))
 
     def fail(_all: object) -> None:
         raise Unusable("no")
 
     with pytest.raises(Unusable, match="no"):
-        file.change(fail)  # type: ignore[arg-type]  # it never returns
+        file.update(fail)  # type: ignore[arg-type]  # it never returns
     assert file.read().contexts == {"a": CONTEXT}
 
 
 def test_what_is_no_list_of_logins_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "contexts.json"
     path.write_text('{"contexts": 1}')
-    with pytest.raises(Invalid, match="is no list of logins: move it away, and log in again"):
+    with pytest.raises(Invalid, match="is not a list of logins: move the file away and log in again"):
         ContextsFile(path).read()
 
 
@@ -141,7 +143,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, monkeypatch:
     path.chmod(0)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     told = remuda("context", "list", code=UNPRIVILEGED)
-    remedy = "see to it that it is yours, or set XDG_CONFIG_HOME."
+    remedy = "check its permissions, or set XDG_CONFIG_HOME."
     assert (told.returncode, told.stderr) == (1, f"{path} cannot be used (Permission denied): {remedy}\n")
 
 

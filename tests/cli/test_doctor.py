@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import Iterable
+from collections.abc import AsyncIterable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +14,8 @@ import pytest
 
 from remuda.app import registry
 from remuda.cli import main
-from remuda.cli.commands.config import loaded
-from remuda.cli.commands.doctor import Finding, examine
+from remuda.cli.commands.config import load_configuration
+from remuda.cli.commands.doctor import Finding, run_checks
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.operations.kinds import Operation, OperationSpec
@@ -60,8 +60,8 @@ def test_beside_a_process_it_looks_at_that_one_too(tmp_path: Path) -> None:
     with running(tmp_path) as one:
         told = remuda("doctor", "--data", str(tmp_path))
     assert (told.returncode, told.stderr) == (0, "")
-    assert f"One runs at {one.url}, and is ready." in told.stdout
-    assert told.stdout.endswith("\nAll is well.\n")
+    assert f"A process is running at {one.url} and is ready." in told.stdout
+    assert told.stdout.endswith("\nAll checks passed.\n")
 
 
 def test_in_a_directory_that_is_well_everything_is_good_and_stays_as_it_is(left: Path, capsys: Said) -> None:
@@ -95,7 +95,7 @@ def test_a_store_without_its_keys_is_bad(left: Path, capsys: Said) -> None:
     (left / "keys.json").unlink()
     code, found = looked(capsys, left)
     assert (code, states(found)) == (1, {"keys": "bad"})
-    assert "opens with nothing else" in found["keys"]["remedy"]
+    assert "the secrets in the store are lost" in found["keys"]["remedy"]
 
 
 def test_a_damaged_store_is_bad(left: Path, capsys: Said) -> None:
@@ -139,7 +139,7 @@ def test_a_store_without_its_tables_is_bad_and_nothing_else(stopped: Path, capsy
     assert told_of_store(capsys, stopped) == [("bad", said)]
     (stopped / "credentials.json").unlink()
     (stopped / "remuda.db.lock").write_text("open\n")
-    assert told_of_store(capsys, stopped) == [("odd", f"{store} is empty: a first start was cut off.")]
+    assert told_of_store(capsys, stopped) == [("odd", f"{store} is empty: a first start was interrupted.")]
 
 
 def told_of_store(said: Said, data: Path) -> list[tuple[str, str]]:
@@ -204,7 +204,7 @@ def test_an_operation_that_was_cut_off_is_no_reason_to_worry(left: Path, capsys:
     with_store(left, change)
     code, found = looked(capsys, left)
     assert (code, states(found)) == (0, {})
-    assert found["operations"]["sentence"] == "1 were cut off: the next start takes them back."
+    assert found["operations"]["sentence"] == "1 were interrupted: the next start rolls them back."
 
 
 class LongAgo(SystemClock):
@@ -215,13 +215,17 @@ class LongAgo(SystemClock):
 
 
 def test_a_clock_behind_the_store_is_bad(left: Path) -> None:
-    found = findings(examine(loaded(None, left, "127.0.0.1:0"), LongAgo()))
+    found = findings(run_checks(load_configuration(None, left, "127.0.0.1:0"), LongAgo()))
     assert found["clock"].state == "bad"
-    assert found["clock"].sentence.startswith("It is 2001-01-01 00:00:00 UTC, but the store was written to at 20")
+    assert found["clock"].sentence.startswith("It is 2001-01-01 00:00:00 UTC, but the last write was at 20")
 
 
-def findings(found: Iterable[Finding]) -> dict[str, Finding]:
-    return {each.part: each for each in found}
+async def _collected(found: AsyncIterable[Finding]) -> dict[str, Finding]:
+    return {each.part: each async for each in found}
+
+
+def findings(found: AsyncIterable[Finding]) -> dict[str, Finding]:
+    return asyncio.run(_collected(found))
 
 
 def test_an_address_that_something_else_has_is_odd(left: Path) -> None:
@@ -229,5 +233,5 @@ def test_an_address_that_something_else_has_is_odd(left: Path) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         told = remuda("doctor", "--data", str(left), "--listen", address)
     assert told.returncode == 0
-    assert f"None runs here, and none could: The address {address} is taken" in told.stdout
-    assert told.stdout.endswith("\nIt works, but look at what is odd: 1.\n")
+    assert f"No process is running, and none could start: The address {address} is taken" in told.stdout
+    assert told.stdout.endswith("\nThe installation works, with warnings: 1 odd.\n")

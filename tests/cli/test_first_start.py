@@ -79,7 +79,7 @@ def test_a_start_says_that_the_file_is_gone_and_how_scripts_get_a_token_again(st
     for content in (None, "{}"):
         file.unlink() if content is None else file.write_text(content)
         with running(stopped) as one:
-            assert one.said.startswith(f"{file} is gone or damaged, and no start writes it again: get a token with ")
+            assert one.said.startswith(f"{file} is missing or damaged and is not written again: get a token with ")
             assert one.said.count("\n") == 2
             assert file.exists() == (content is not None)
             token = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(stopped)).stdout.strip()
@@ -141,7 +141,7 @@ def test_a_password_that_cannot_be_shown_is_one_sentence_and_shown_next_time(tmp
         _, error = process.communicate(timeout=30)
     assert process.returncode == 1
     last = error.strip().splitlines()[-1]
-    assert last == "The terminal cannot be written to (No space left on device): let stdout go where it can be read."
+    assert last == "The output cannot be written (No space left on device): redirect stdout to where it can."
     assert "Traceback" not in error
     with running(tmp_path) as one:
         assert PASSWORD.findall(one.said)

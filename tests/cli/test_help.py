@@ -1,6 +1,11 @@
-"""What commands say about themselves, and that the page about them says the same."""
+"""Help texts: every command has one sentence and an example, and the page about the CLI has every command.
+
+`tests/golden/texts/cli.txt` holds all help texts as a terminal of 80 columns shows them. Write it anew with
+`REMUDA_WRITE_GOLDEN=1 pytest tests/cli/test_help.py`.
+"""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,24 +13,22 @@ from pathlib import Path
 import pytest
 
 from remuda.cli import main
-from remuda.cli.app import ALONE, NOUNS
+from remuda.cli.app import OPERATOR_COMMANDS, OPERATOR_NOUNS, USER_COMMANDS, USER_NOUNS, command_name
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
-FROZEN = Path(__file__).parents[1] / "golden" / "formats" / "commands.json"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "cli.md"
+FROZEN = ROOT / "tests" / "golden" / "formats" / "commands.json"
+TEXTS = ROOT / "tests" / "golden" / "texts" / "cli.txt"
+NOUNS = {**USER_NOUNS, **OPERATOR_NOUNS}
 COMMON = {"--output", "--context", "--organization", "--project"}
-"""Explained once on the page, for all commands that ask."""
+"""Explained once on the page, for all commands that send requests."""
 
 
 def commands() -> Iterator[tuple[str, ...]]:
-    """Yield what a user can type."""
-    for function, _ in ALONE:
-        yield (name_of(function),)
-    for noun, (_, below) in NOUNS.items():
-        yield from ((noun, name_of(function)) for function, _ in below)
-
-
-def name_of(function: str) -> str:
-    return function.rpartition(":")[2].strip("_").replace("_", "-")
+    """Yield every command."""
+    yield from ((command_name(function),) for function in (*USER_COMMANDS, *OPERATOR_COMMANDS))
+    for noun, (_, functions) in NOUNS.items():
+        yield from ((noun, command_name(function)) for function in functions)
 
 
 def help_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
@@ -34,11 +37,18 @@ def help_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str
 
 
 def explained(text: str) -> dict[str, str]:
-    """Return what a help text says of each argument and option."""
-    return dict(re.findall(r"^│ [* ]*(--[\w-]+|[A-Z]+)\b(.*?)│$", text, re.MULTILINE))
+    """Return the text of each argument and option of a command."""
+    found = dict[str, str]()
+    for label, about in re.findall(
+        r"^  (\S.*?)(?:  +|\n {4,})(\S.*)$", text.partition("\n\nArguments:")[2] or text, re.MULTILINE
+    ):
+        name = re.search(r"--[\w-]+|[A-Z]+", label)
+        if name is not None and (name[0].startswith("--") or name[0].isupper()):
+            found[name[0]] = about
+    return found
 
 
-def told() -> dict[tuple[str, ...], tuple[str, set[str]]]:
+def on_page() -> dict[tuple[str, ...], tuple[str, set[str]]]:
     """Return the commands of the page, each with its argument and its options."""
     rows = re.findall(r"^\| `remuda ([^`]+)` \| (.*)\|$", PAGE.read_text(), re.MULTILINE)
     found: dict[tuple[str, ...], tuple[str, set[str]]] = {}
@@ -51,41 +61,51 @@ def told() -> dict[tuple[str, ...], tuple[str, set[str]]]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
-
-
 @pytest.mark.parametrize("command", [*commands()], ids=" ".join)
-def test_a_command_says_what_it_does_and_so_does_the_page(
-    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+def test_a_command_has_one_imperative_sentence_and_an_example(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     text = help_of(command, capsys)
     usage, _, sentence, *_ = text.splitlines()
     assert usage.startswith(f"Usage: remuda {' '.join(command)}")
-    assert re.fullmatch(r"[A-Z].*\.", sentence.strip())
-    real = explained(text)
-    assert [name for name, about in real.items() if not re.search(r"  [A-Z][^.]{5,}.*[.?]", about)] == []
-    line, named = told()[command]
-    shared = set() if command[0] in {"login", "logout", "context"} else COMMON
-    assert named == {name for name in real if name.startswith("--")} - shared
-    assert re.findall(r"\b[A-Z]+\b", line) == [name for name in real if not name.startswith("--")]
+    assert re.fullmatch(r"[A-Z][a-z]+ .*\.", sentence)
+    assert f"\nExample:\n  remuda {' '.join(command)}" in text
+    parameters = json.loads(FROZEN.read_text())["commands"][" ".join(command)]
+    about = explained(text)
+    names = {each["names"][0] for each in parameters}
+    assert {name.split()[0] for name in about} >= {name.lower() if name.startswith("--") else name for name in names}
+    assert [name for name, text in about.items() if not re.match(r"[A-Z][^.]{5,}.*[.?]", text)] == []
+
+
+def test_all_help_texts_are_those_of_the_golden_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    nouns = [(noun,) for noun in NOUNS]
+    everything = [(), *sorted([*commands(), *nouns])]
+    text = "\n".join(f"$ {' '.join(['remuda', *each, '--help'])}\n{help_of(each, capsys)}" for each in everything)
+    assert max(map(len, text.splitlines())) <= 80
+    if os.environ.get("REMUDA_WRITE_GOLDEN"):
+        TEXTS.parent.mkdir(exist_ok=True)
+        TEXTS.write_text(text)
+    assert text == TEXTS.read_text()
 
 
 def test_the_page_has_every_command_with_its_argument_and_its_options() -> None:
     frozen = json.loads(FROZEN.read_text())["commands"]
-    assert sorted(told()) == sorted(tuple(command.split()) for command in frozen)
+    assert sorted(on_page()) == sorted(tuple(command.split()) for command in frozen) == sorted(commands())
     for command, parameters in frozen.items():
         words = tuple(command.split())
-        line, named = told()[words]
+        line, named = on_page()[words]
         names = [each["names"][0] for each in parameters]
-        shared = COMMON if words[0] in NOUNS and words[0] != "context" else set()
+        shared = COMMON if words[0] in USER_NOUNS and words[0] != "context" else set()
         assert named == {name for name in names if name.startswith("--")} - shared, command
         assert re.findall(r"\b[A-Z]+\b", line) == [name for name in names if not name.startswith("--")], command
 
 
-def test_the_list_of_commands_tells_using_from_running(capsys: pytest.CaptureFixture[str]) -> None:
-    using, running = help_of((), capsys).split("─ Commands to use it ─")[1].split("─ Commands to run it ─")
-    assert all(f"│ {noun} " in using for noun in NOUNS)
-    assert "│ up " in running
-    assert "─ Commands ─" in help_of(("instance",), capsys)
+def test_the_list_of_commands_tells_users_from_operators(capsys: pytest.CaptureFixture[str]) -> None:
+    users, operators = help_of((), capsys).split("User commands:\n")[1].split("Operator commands:\n")
+    assert all(f"  {noun} " in users for noun in USER_NOUNS)
+    assert "  up " in operators
+    assert "Commands:\n" in help_of(("instance",), capsys)

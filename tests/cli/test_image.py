@@ -24,7 +24,7 @@ def test_an_image_is_imported_from_a_network_that_is_configured_and_can_be_used(
 def test_an_image_that_everybody_has_is_not_ones_own_to_delete(user: Terminal) -> None:
     said = user.refused("image", "delete", "ubuntu-22.04-amd64", "--region", "sim-north")
     assert said == (
-        "The image ubuntu-22.04-amd64 is not one of your organization: whoever runs the platform can delete it."
+        "The image ubuntu-22.04-amd64 does not belong to the organization: ask the operator of the platform."
     )
 
 
@@ -42,17 +42,17 @@ def test_who_has_waited_long_enough_is_told_so_with_a_code_of_its_own(user: Term
     assert (code, out) == (124, "")
     *progress, last = error.splitlines()
     assert set(progress) <= {"slow is pending", "slow is creating"}
-    assert last.startswith("It is not done after 1s, and goes on without being waited for (slow is ")
-    assert last.endswith(": remuda image show slow says how far it is, or wait longer with --timeout.")
+    assert last.startswith("The operation is not complete after 1s and continues (slow is ")
+    assert last.endswith(": remuda image show slow shows its status, or wait longer with --timeout.")
     user("image", "delete", "slow", "--yes")
 
 
 def test_a_time_that_is_none_is_refused_before_anything_is_done(user: Terminal) -> None:
     asked = ("network", "create", "untimely", "--region", "sim-north")
     for words, said in (
-        (("--timeout", "1m"), "--timeout is of no use without --wait: say both."),
-        (("--wait", "--timeout", "soon"), "--timeout soon is no time: give it as 30s, 5m or 1h30m."),
-        (("--wait", "--timeout", "0s"), "--timeout 0s is no time: give it as 30s, 5m or 1h30m."),
+        (("--timeout", "1m"), "--timeout has no effect without --wait: add --wait."),
+        (("--wait", "--timeout", "soon"), "--timeout soon is not a duration: give one such as 30s, 5m or 1h30m."),
+        (("--wait", "--timeout", "0s"), "--timeout 0s is not a duration: give one such as 30s, 5m or 1h30m."),
     ):
         assert user.refused(*asked, *words) == said
     assert "untimely" not in user("network", "list", "-o", "name").split()
@@ -62,7 +62,5 @@ def test_an_image_for_clusters_is_refused_by_name(user: Terminal) -> None:
     user("network", "create", "nodes", "--region", "sim-north", "--wait")
     asked = ("instance", "create", "node", "--network", "nodes", "--flavor", "sim-gpu-8", "--image")
     said = user.refused(*asked, "ubuntu-24.04-gpu-amd64")
-    assert said == (
-        "The image ubuntu-24.04-gpu-amd64 is for the nodes of clusters: choose one without Kubernetes on it."
-    )
+    assert said == ("The image ubuntu-24.04-gpu-amd64 is for cluster nodes: choose one without Kubernetes.")
     assert "ubuntu-24.04-gpu-amd64" not in user.refused(*asked, "nonsense")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,14 +59,14 @@ def test_a_list_is_a_table_json_yaml_or_names(user: Terminal) -> None:
     assert user.json("instance", "show", "lister")["metadata"]["id"] == told["metadata"]["id"]
     assert user("instance", "show", "lister", "-o", "name") == "lister\n"
     user("network", "create", "empty-net", "--region", "sim-south")
-    assert user("instance", "list", "--network", "empty-net") == "There is no instance here.\n"
+    assert user("instance", "list", "--network", "empty-net") == "No instance found.\n"
 
 
 def test_power(user: Terminal) -> None:
     make(user, "power", "--wait")
     assert user("instance", "stop", "power", "--wait") == "The instance power is stopped.\n"
     assert user.json("instance", "show", "power")["status"]["powerState"] == "Stopped"
-    assert user("instance", "start", "power", "--wait") == "The instance power runs.\n"
+    assert user("instance", "start", "power", "--wait") == "The instance power is running.\n"
     assert user("instance", "reboot", "power") == "The instance power is being rebooted.\n"
     assert user("instance", "reboot", "power", "--hard") == "The instance power is being rebooted.\n"
     assert user("instance", "stop", "power") == "The instance power is being stopped.\n"
@@ -77,15 +78,17 @@ def test_its_console_its_key_and_its_image(user: Terminal, tmp_path: Path) -> No
     key = user("instance", "ssh-key", "keys")
     assert key.startswith("-----BEGIN OPENSSH PRIVATE KEY-----\n")
     file = tmp_path / "key"
-    assert user("instance", "ssh-key", "keys", "--save", str(file)) == f"The key is in {file}.\n"
+    assert user("instance", "ssh-key", "keys", "--save", str(file)) == f"The key was written to {file}.\n"
     assert file.read_text().strip() == key.strip()
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_text(f"{key}\n")
     file.chmod(0o644)
-    assert user("instance", "ssh-key", "keys", "--save", str(file)) == f"The key is in {file}.\n", "it is the same"
+    assert user("instance", "ssh-key", "keys", "--save", str(file)) == f"The key was written to {file}.\n", (
+        "it is the same"
+    )
     assert file.stat().st_mode & 0o777 == 0o600
     said = user.refused("instance", "ssh-key", "keys", "--save", str(tmp_path / "no" / "key"))
-    assert said.endswith("cannot be written (No such file or directory): name a place where it can.")
+    assert said.endswith("cannot be written (No such file or directory): choose another path.")
     shown = user("instance", "snapshot", "keys", "keys-snapshot", "--wait")
     assert shown.splitlines()[1].split() == ["State", "ready"]
     assert user("image", "show", "keys-snapshot", "-o", "name") == "keys-snapshot\n"
@@ -101,8 +104,8 @@ def test_a_key_is_not_written_over_anything_else(user: Terminal, tmp_path: Path)
     folder.mkdir()
     for taken in (file, link, folder):
         said = user.refused("instance", "ssh-key", "careful", "--save", str(taken))
-        remedy = "give another name, or remove it first."
-        assert said == f"--save {taken} is there already, and was left as it is: {remedy}"
+        remedy = "give another name, or remove the file first."
+        assert said == f"--save {taken} exists and was not changed: {remedy}"
     assert (file.read_text(), link.is_symlink(), folder.is_dir()) == ("mine", True, True)
 
 
@@ -132,7 +135,7 @@ def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:
     gone = user.json("instance", "show", "past")["metadata"]["id"]
     user("instance", "delete", "past", "--yes", "--wait")
     assert user("instance", "timeline", gone).splitlines()[1] == events[0], "it outlives the instance"
-    assert user.refused("instance", "timeline", "past").startswith("There is no instance past: ")
+    assert user.refused("instance", "timeline", "past").startswith("The instance past does not exist: ")
 
 
 def test_who_was_let_in_is_in_the_timeline_and_what_let_in_is_not(user: Terminal) -> None:
@@ -175,20 +178,20 @@ def test_nothing_is_deleted_unless_somebody_agrees(user: Terminal) -> None:
     make(user, "doomed", "--wait")
     said = user.refused("instance", "delete", "doomed")
     assert said == (
-        "The instance doomed will be deleted with its disk and its addresses, and cannot be had back. "
-        "Nobody is there to ask: say --yes if that is meant."
+        "The instance doomed will be deleted with its disk and its addresses. This cannot be undone. "
+        "Confirmation needs a terminal: add --yes to confirm."
     )
     assert user("instance", "show", "doomed", "-o", "name") == "doomed\n"
-    assert user("instance", "delete", "doomed", "--yes", "--wait") == "The instance doomed is gone.\n"
-    assert user.refused("instance", "show", "doomed").startswith("There is no instance doomed: ")
+    assert user("instance", "delete", "doomed", "--yes", "--wait") == "The instance doomed was deleted.\n"
+    assert user.refused("instance", "show", "doomed").startswith("The instance doomed does not exist: ")
 
 
 def test_what_is_protected_stays(user: Terminal) -> None:
     make(user, "kept", "--protect-deletion", "--wait")
     assert "from deletion" in user("instance", "show", "kept")
     assert user.refused("instance", "delete", "kept", "--yes") == (
-        "The instance is protected from deletion: lift that with remuda instance update --no-protect-deletion, then "
-        "delete it."
+        "The instance is protected from deletion: remove the protection with remuda instance update "
+        "--no-protect-deletion, then delete it."
     )
     user("instance", "update", "kept", "--no-protect-deletion", "--wait")
     assert user("instance", "delete", "kept", "--yes") == "The instance kept is being deleted.\n"
@@ -201,12 +204,13 @@ def test_another_of_its_name_is_not_deleted_in_its_place(user: Terminal, monkeyp
     def meanwhile(what: str, *, yes: bool) -> None:
         assert what.startswith("The instance twin will be deleted")
         if not yes:
-            user("instance", "delete", "twin", "--yes", "--wait")
-            user(*again)
+            with ThreadPoolExecutor() as elsewhere:
+                elsewhere.submit(user, "instance", "delete", "twin", "--yes", "--wait").result()
+                elsewhere.submit(user, *again).result()
 
-    monkeypatch.setattr("remuda.cli.crud.agreed", meanwhile)
+    monkeypatch.setattr("remuda.cli.crud.confirm", meanwhile)
     said = user.refused("instance", "delete", "twin")
-    assert said.endswith("is not what it was any more, and nothing was done: look at it again, then decide.")
+    assert said.endswith("was changed in the meantime, and nothing was done: look at it again, then decide.")
     assert user("instance", "show", "twin", "-o", "name") == "twin\n"
     shown = user("instance", "timeline", "twin")
     assert "INCARNATION" in shown.splitlines()[0]
@@ -224,7 +228,7 @@ def test_a_number_that_cannot_be_is_told_in_the_words_of_the_command(user: Termi
 def test_a_flavor_that_an_image_does_not_fit_is_refused_with_a_remedy(user: Terminal) -> None:
     user("network", "create", "odd-net", "--region", "sim-north", "--wait")
     create = ("instance", "create", "odd", "--network", "odd-net", "--flavor", "sim-arm-8", "--image", JAMMY)
-    assert user.refused(*create).endswith(": choose a flavor and an image of one architecture, as show says it.")
+    assert user.refused(*create).endswith(": choose a flavor and an image of the same architecture.")
 
 
 def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Terminal) -> None:
@@ -232,15 +236,18 @@ def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Ter
     create = ("instance", "create", "x", "--network", "lone")
     assert "choose from" in user.refused("instance", "create", "x", "--network", "pod", "--flavor", "a", "--image", "b")
     said = user.refused(*create, "--flavor", "huge", "--image", JAMMY)
-    assert said.startswith("There is no flavor huge: choose from sim-arm-8, sim-gpu-64, sim-gpu-8, ")
-    assert user.refused(*create, "--flavor", SMALL, "--image", "dos").startswith("There is no image dos: choose from ")
+    assert said.startswith("The flavor huge does not exist: choose from sim-arm-8, sim-gpu-64, sim-gpu-8, ")
+    assert user.refused(*create, "--flavor", SMALL, "--image", "dos").startswith(
+        "The image dos does not exist: choose from "
+    )
     chosen = ("--flavor", SMALL, "--image", JAMMY)
     groups = user.refused(*create, *chosen, "--security-group", "web-nope")
-    assert groups == "There is no security group web-nope: there is none at all yet."
-    assert user.refused(*create, *chosen, "--tag", "plain") == "--tag plain is no tag: give it as name=value."
+    assert groups == "The security group web-nope does not exist: there are no security groups yet."
+    assert user.refused(*create, *chosen, "--tag", "plain") == "--tag plain is not a tag: give it as name=value."
     assert "cannot be read (No such file" in user.refused(*create, *chosen, "--user-data", "/nowhere/boot.yaml")
     lost = "11111111-1111-4111-8111-111111111111"
-    assert user.refused("instance", "show", lost) == f"There is no instance {lost}: check the id, and as whom you ask."
+    remedy = "check the id, and the login with remuda context list."
+    assert user.refused("instance", "show", lost) == f"The instance {lost} does not exist: {remedy}"
 
 
 def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
@@ -248,7 +255,7 @@ def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
     again = ("instance", "create", "taken", "--network", "taken-net", "--flavor", SMALL, "--image", JAMMY)
     assert user.refused(*again) == "The network has an instance named 'taken' already: choose another name."
     said = user.refused("instance", "create", "b a d", *again[3:])
-    assert said.startswith("NAME 'b a d' cannot be: write 1 to 63 letters, ")
+    assert said.startswith("NAME 'b a d' is not valid: use 1 to 63 letters, ")
     said = user.refused("network", "delete", "taken-net", "--yes")
     assert said == "Network is in use by the instance taken and cannot be deleted: delete first what uses it."
 

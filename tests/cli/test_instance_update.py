@@ -1,14 +1,18 @@
 """`remuda instance plan` and `update`: nothing is changed that was not shown, and nothing lost unless agreed to."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from remuda.cli.commands.instance import carry_out
+from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.errors import PlanChanged, Unusable
 from tests.kit.processes.terminal import JAMMY, SMALL, Terminal, make
+from tests.kit.scripted_server import PLAN
 
 
 def flavor_of(user: Terminal, name: str) -> str:
@@ -19,7 +23,7 @@ def test_a_plan_is_shown_and_changes_nothing(user: Terminal) -> None:
     make(user, "planned", "--public-ip", "--wait")
     before = user.json("instance", "show", "planned")
     shown = user("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip")
-    assert "Lost      The public address is given back" in shown
+    assert "Lost      The public address is released" in shown
     assert "\n          Everything on the root disk is lost.\n" in shown
     assert f"private address {before['status']['privateIP']}" in shown
     assert "Quota     gpus 0 -> 1 (+1), floatingips 1 -> 0 (-1)\n" in shown
@@ -41,8 +45,8 @@ def test_a_plan_says_that_the_quota_does_not_allow_it_and_nothing_is_done(user: 
     try:
         shown = user("instance", "plan", "dear", "--flavor", "sim-gpu-8")
         sentence = (
-            "It would be refused: it takes 1 more of gpus, and the quota of its project and organization leaves 0. "
-            "Delete something that is not needed, or have the quota raised."
+            "The update would be rejected: it needs 1 more of gpus, and the quota of project and organization has 0 "
+            "left. Delete unused resources, or request more quota."
         )
         assert f"\nBlocked   {sentence}\n" in shown
         code, shown, said = user.typed("instance", "update", "dear", "--flavor", "sim-gpu-8", "--yes")
@@ -65,7 +69,7 @@ def test_what_destroys_nothing_is_done_at_once(user: Terminal) -> None:
     )
     assert changed["status"]["publicIP"]
     said = user("instance", "update", "mild", "--description", "Quiet.")
-    assert said == "Nothing of mild would change: nothing was done.\n"
+    assert said == "The instance mild already matches: nothing was done.\n"
 
 
 def test_what_destroys_something_is_asked_about_and_done_as_it_was_told(user: Terminal) -> None:
@@ -76,7 +80,7 @@ def test_what_destroys_something_is_asked_about_and_done_as_it_was_told(user: Te
     assert "Lost      Everything on the root disk is lost.\n" in shown
     assert said == (
         "Its server is replaced. It loses its root disk, its SSH host keys and what runs on it. "
-        "Nobody is there to ask: say --yes if that is meant.\n"
+        "Confirmation needs a terminal: add --yes to confirm.\n"
     )
     assert flavor_of(user, "grow") == small
     before = user.json("instance", "show", "grow")["status"]
@@ -100,23 +104,30 @@ def test_an_image_and_groups_can_be_other_ones_and_none(user: Terminal) -> None:
 
 def test_programs_get_the_instance_alone(user: Terminal) -> None:
     make(user, "quiet", "--wait")
-    for told in ("Lost      Nothing.\n", "Nothing of quiet would change: nothing was done.\n"):
+    for told in ("Lost      Nothing.\n", "The instance quiet already matches: nothing was done.\n"):
         code, shown, said = user.typed("instance", "update", "quiet", "--description", "x", "-o", "json")
         assert (code, json.loads(shown)["metadata"]["description"]) == (0, "x")
         assert told in said, "what people are told is not in their way"
 
 
-def plan(name: str, *, is_destructive: bool = True) -> dict[str, Any]:
-    return {
-        "hash": name,
+def plan(name: str, *, is_destructive: bool = True, **more: Any) -> dict[str, Any]:
+    steps = [{"kind": "replace", "message": "So.", "changes": []}]
+    return PLAN | {
+        "hash": HASHES[name],
         "isDestructive": is_destructive,
         "message": f"It is {name}.",
-        "steps": [{"kind": "replace", "message": "So.", "changes": []}],
-        "destroyed": [],
-        "preserved": [],
-        "downtime": {"message": "None."},
-        "quota": [],
+        "steps": steps,
+        **more,
     }
+
+
+HASHES = {name: str(number) * 32 for number, name in enumerate(["first", "second", *map(str, range(9))])}
+
+
+def carried_out(server: "Server", *, yes: bool = False, ask: Callable[[str], str] | None = None) -> str | None:
+    """Carry out the first plan at a server."""
+    first = msgspec.convert(plan("first"), PlanRead)
+    return asyncio.run(carry_out(first, server.change, print, yes=yes, ask=ask))
 
 
 class Server:
@@ -125,11 +136,11 @@ class Server:
     def __init__(self, *plans: dict[str, Any]) -> None:
         self._plans, self.done = [*plans], list[str]()
 
-    def change(self, sent: str) -> str:
+    async def change(self, sent: str) -> str:
         if self._plans:
             raise PlanChanged(msgspec.json.encode(self._plans.pop(0)))
         self.done.append(sent)
-        return f"done as {sent}"
+        return f"done as {sent[0]}"
 
 
 def test_a_plan_that_is_another_one_by_then_is_shown_and_asked_about_anew(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,40 +150,40 @@ def test_a_plan_that_is_another_one_by_then_is_shown_and_asked_about_anew(capsys
         questions.append(question)
         return "yes"
 
-    assert carry_out(plan("first"), server.change, print, yes=False, ask=ask) == "done as second"
-    assert questions == ["It is first. Go on? [y/N] ", "It is second. Go on? [y/N] "]
+    assert carried_out(server, ask=ask) == "done as 1"
+    assert questions == ["It is first. Continue? [y/N] ", "It is second. Continue? [y/N] "]
     shown = capsys.readouterr().out
-    assert shown.index("Hash      first") < shown.index("another one by now") < shown.index("Hash      second")
+    assert shown.index("Hash      0000") < shown.index("The plan has changed") < shown.index("Hash      1111")
 
 
 def test_who_says_no_to_the_second_plan_has_changed_nothing() -> None:
     server, answers = Server(plan("second")), ["y", "n"]
     with pytest.raises(Unusable, match=r"^Nothing was done\.$"):
-        carry_out(plan("first"), server.change, print, yes=False, ask=lambda _: answers.pop(0))
+        carried_out(server, ask=lambda _: answers.pop(0))
     assert server.done == []
 
 
 def test_a_plan_that_becomes_harmless_is_not_asked_about() -> None:
     server, answers = Server(plan("second", is_destructive=False)), ["y"]
-    assert carry_out(plan("first"), server.change, print, yes=False, ask=lambda _: answers.pop(0)) == "done as second"
+    assert carried_out(server, ask=lambda _: answers.pop(0)) == "done as 1"
 
 
 def test_a_plan_that_never_stays_the_same_is_given_up() -> None:
     server = Server(*(plan(str(number)) for number in range(9)))
-    with pytest.raises(Unusable, match="Somebody else goes on changing the instance"):
-        carry_out(plan("first"), server.change, print, yes=True)
+    with pytest.raises(Unusable, match="Another client keeps changing the instance"):
+        carried_out(server, yes=True)
     assert server.done == []
 
 
 def test_where_nothing_is_left_to_do_nothing_is_done() -> None:
-    server = Server({**plan("second"), "steps": []})
-    assert carry_out(plan("first"), server.change, print, yes=True) is None
+    server = Server(plan("second", steps=[]))
+    assert carried_out(server, yes=True) is None
     assert server.done == []
 
 
 def test_a_source_that_is_no_prefix_is_told_with_its_option(user: Terminal) -> None:
     chosen = ("instance", "create", "x", "--network", "y", "--flavor", SMALL, "--image", JAMMY)
-    said = "--source 10.0.0.0/99 is no IPv4 prefix: write one such as 10.0.0.0/24."
+    said = "--source 10.0.0.0/99 is not an IPv4 prefix: give one such as 10.0.0.0/24."
     assert user.refused(*chosen, "--source", "10.8.0.0/16", "--source", "10.0.0.0/99") == said
     for verb in ("plan", "update"):
         assert user.refused("instance", verb, "x", "--source", "10.0.0.0/99") == said

@@ -57,12 +57,12 @@ def test_help_is_shown_when_asked_for_or_when_nothing_is(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["up"], "The first start makes an administrator"),
-        (["token", "issue"], "It is audited, with the name of who asks."),
-        (["token"], "Print a short-lived token in a user's name."),
-        (["sim", "fail"], "What the cloud gives as the reason."),
-        (["sim"], "Have a server run on another host."),
-        ([], "Run everything in one process, on one file."),
+        (["up"], "The first start creates an administrator"),
+        (["token", "issue"], "is audited with your name."),
+        (["token"], "Print a short-lived token that acts as a user, for operators on the machine itself."),
+        (["sim", "fail"], "Report this reason."),
+        (["sim"], "Move a server to another host."),
+        ([], "Run all services in one process until Ctrl-C or SIGTERM."),
     ],
 )
 def test_a_command_explains_itself_in_full_and_a_list_in_a_line(
@@ -83,12 +83,12 @@ def test_a_command_explains_itself_in_full_and_a_list_in_a_line(
         (["token", "isue"], 'Unknown command "isue". Did you mean "issue"? '),
         (
             ["up", "--lissten", "x"],
-            "Unknown option: --lissten. Did you mean --listen? remuda up --help says what there",
+            "Unknown option: --lissten. Did you mean --listen? See remuda up --help.",
         ),
-        (["up", "--listen"], "--listen needs a value. remuda up --help says what there is."),
-        (["up", "extra"], "There is no use for 'extra' here. remuda up --help says what there is."),
-        (["openapi"], "SERVICE needs a value. remuda openapi --help says what there is."),
-        (["up", "--data", "a", "--data", "b"], "Parameter --data specified multiple times. remuda up --help says"),
+        (["up", "--listen"], "--listen requires a value. See remuda up --help."),
+        (["up", "extra"], "Unexpected argument 'extra'. See remuda up --help."),
+        (["openapi"], "SERVICE requires a value. See remuda openapi --help."),
+        (["up", "--data", "a", "--data", "b"], "Parameter --data specified multiple times. See remuda up --help."),
     ],
 )
 def test_what_cannot_be_understood_is_told_on_one_line_and_exits_with_2(
@@ -130,7 +130,7 @@ def test_what_is_left_to_be_printed_is_not_complained_about(words: str, unbuffer
 
 def test_what_is_no_text_is_refused_by_its_name() -> None:
     told = shell(f"{REMUDA} network create $'n\\xff' --region sim-north")
-    said = "The argument n\\xff is no text in UTF-8: type it again, or look what wrote it.\n"
+    said = "The argument n\\xff is not valid UTF-8: correct it, or check what produced it.\n"
     assert (told.returncode, told.stdout, told.stderr) == (2, "", said)
 
 
@@ -139,9 +139,7 @@ def test_what_cannot_be_printed_is_one_sentence(words: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         told = command(*words, stdout=full)
     assert told.returncode == 1
-    assert told.stderr == (
-        "The terminal cannot be written to (No space left on device): let stdout go where it can be read.\n"
-    )
+    assert told.stderr == ("The output cannot be written (No space left on device): redirect stdout to where it can.\n")
 
 
 def test_an_error_of_ours_prints_its_sentence_and_exits_with_1(

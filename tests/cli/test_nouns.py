@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
+from remuda.cli.client.contexts import ContextsFile, LoginContext, LoginContexts, LoginTokens, NamedId
 from remuda.kernel.secrets import Secret
 from tests.kit.processes.terminal import JAMMY, SMALL, Terminal
-from tests.kit.scripted_server import Server, told
+from tests.kit.scripted_server import MADE, Server, told
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8kUe1GJ8Lx5y2J1PBoQ0q3dXQd6mCkJ0mF3rV9d2cT ca@example.com"
 
@@ -28,26 +28,26 @@ def test_networks(user: Terminal) -> None:
     assert user.json("network", "show", "pad")["metadata"]["description"] == "The pad.", "what is not said stays"
     user("network", "update", "pad", "--no-dns")
     assert user.json("network", "show", "pad")["spec"]["dnsNameservers"] == []
-    assert user.refused("network", "delete", "pad").endswith("Nobody is there to ask: say --yes if that is meant.")
-    assert user("network", "delete", "pad", "--yes", "--wait") == "The network pad is gone.\n"
+    assert user.refused("network", "delete", "pad").endswith("Confirmation needs a terminal: add --yes to confirm.")
+    assert user("network", "delete", "pad", "--yes", "--wait") == "The network pad was deleted.\n"
     said = user.refused("network", "create", "pad", "--region", "moon")
-    assert said == "There is no region moon: choose from sim-north, sim-south."
+    assert said == "The region moon does not exist: choose from sim-north, sim-south."
     assert "/24" in user.refused("network", "create", "pad", "--region", "sim-north", "--prefix", "10.0.0.0/30")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--prefix", "10.0.0.0/99"), "--prefix 10.0.0.0/99 is no IPv4 prefix: write one such as 10.0.0.0/24."),
+        (("--prefix", "10.0.0.0/99"), "--prefix 10.0.0.0/99 is not an IPv4 prefix: give one such as 10.0.0.0/24."),
         (
             ("--prefix", "10.0.0.0/31"),
-            "--prefix 10.0.0.0/31 is too small for a network: write one of /24 or larger, such as 10.0.0.0/24.",
+            "--prefix 10.0.0.0/31 is too small for a network: give one of /24 or larger, such as 10.0.0.0/24.",
         ),
         (
             ("--dns", "9.9.9.9", "--dns", "999.1.1.1"),
-            "--dns 999.1.1.1 is no IPv4 address: write one such as 10.0.0.1.",
+            "--dns 999.1.1.1 is not an IPv4 address: give one such as 10.0.0.1.",
         ),
-        (("--dns", "::1"), "--dns ::1 is no IPv4 address, IPv6 is not supported: write one such as 10.0.0.1."),
+        (("--dns", "::1"), "--dns ::1 is not an IPv4 address, IPv6 is not supported: give one such as 10.0.0.1."),
     ],
 )
 def test_an_address_that_is_none_is_told_with_its_option(words: tuple[str, ...], said: str, user: Terminal) -> None:
@@ -59,8 +59,8 @@ def test_an_address_that_is_none_is_told_with_its_option(words: tuple[str, ...],
 @pytest.mark.parametrize("name", ["a b", "", "a-", "a" * 64, "it's"])
 def test_a_name_that_cannot_be_is_told_with_how_to_write_one(name: str, user: Terminal) -> None:
     assert user.refused("network", "create", name, "--region", "sim-north") == (
-        f"NAME {name!r} cannot be: write 1 to 63 letters, digits, '_', '.' and '-', beginning and ending with a letter "
-        "or digit."
+        f"NAME {name!r} is not valid: use 1 to 63 letters, digits, '_', '.' and '-', beginning and ending with a "
+        "letter or digit."
     )
 
 
@@ -84,11 +84,13 @@ def test_security_groups(user: Terminal) -> None:
         *("security-group", "create", "ssh", "--network", "walls", "--wait"),
         *("--allow", "ingress tcp 22 0.0.0.0/0", "--allow", "egress any"),
     )
-    assert "Allows   ingress tcp 22 0.0.0.0/0; egress any\n" in made
+    assert "Allows      ingress tcp 22 0.0.0.0/0; egress any\n" in made
     changed = user("security-group", "update", "ssh", "--allow", "ingress udp 1-5", "--forbid", "egress any")
-    assert "Allows   ingress tcp 22 0.0.0.0/0; ingress udp 1-5\n" in changed
+    assert "Allows      ingress tcp 22 0.0.0.0/0; ingress udp 1-5\n" in changed
     said = user.refused("security-group", "update", "ssh", "--forbid", "egress any")
-    assert said.startswith("--forbid 'egress any' is no rule that it has: its rules are ingress tcp 22 0.0.0.0/0; ")
+    assert said.startswith(
+        "--forbid 'egress any' is not a rule of this group: the rules are ingress tcp 22 0.0.0.0/0; "
+    )
     assert user("security-group", "list", "--network", "walls", "-o", "name") == "ssh\n"
     assert user.json("security-group", "show", "ssh")["spec"]["rules"][1] == {
         "direction": "ingress",
@@ -97,9 +99,9 @@ def test_security_groups(user: Terminal) -> None:
         "portMax": 5,
     }
     assert user.refused("security-group", "create", "x", "--network", "walls", "--allow", "in tcp").startswith(
-        "--allow 'in tcp' begins with neither ingress nor egress: "
+        "--allow 'in tcp' does not begin with ingress or egress: "
     )
-    assert user("security-group", "delete", "ssh", "--yes", "--wait") == "The security group ssh is gone.\n"
+    assert user("security-group", "delete", "ssh", "--yes", "--wait") == "The security group ssh was deleted.\n"
 
 
 def test_a_security_group_that_instances_have_is_taken_from_them_first(user: Terminal) -> None:
@@ -111,8 +113,8 @@ def test_a_security_group_that_instances_have_is_taken_from_them_first(user: Ter
         user("instance", "create", name, *chosen, "--security-group", "held")
     user("instance", "create", names[0], *chosen)
     remedy = (
-        "take it away with remuda instance update INSTANCE --no-security-group, or name with --security-group those "
-        "that stay."
+        "remove it with remuda instance update INSTANCE --no-security-group, or name the groups to keep "
+        "with --security-group."
     )
     shown = ", ".join(names[1:6])
     assert user.refused("security-group", "delete", "held", "--yes") == (
@@ -124,7 +126,7 @@ def test_a_security_group_that_instances_have_is_taken_from_them_first(user: Ter
         f"Security group is in use by the instance holder-1 and cannot be deleted: {remedy}"
     )
     user("instance", "update", "holder-1", "--no-security-group", "--yes", "--wait")
-    assert user("security-group", "delete", "held", "--yes", "--wait") == "The security group held is gone.\n"
+    assert user("security-group", "delete", "held", "--yes", "--wait") == "The security group held was deleted.\n"
 
 
 def test_ssh_authorities(user: Terminal, tmp_path: Path) -> None:
@@ -138,24 +140,27 @@ def test_ssh_authorities(user: Terminal, tmp_path: Path) -> None:
     assert "SSH CA      ours\n" in user("instance", "create", "opened", *chosen)
     said = user.refused("ssh-ca", "delete", "ours", "--yes")
     assert said == (
-        "SSH certificate authority is in use by the instance opened and cannot be deleted: take it away with remuda "
+        "SSH certificate authority is in use by the instance opened and cannot be deleted: remove it with remuda "
         "instance update INSTANCE --ssh-ca ''."
     )
     user("instance", "update", "opened", "--ssh-ca", "", "--yes", "--wait")
     assert "SSH CA" not in user("instance", "show", "opened")
     assert user("ssh-ca", "delete", "ours", "--yes").startswith("The SSH certificate authority ours ")
     file.write_bytes(b"\xff\xfe")
-    assert user.refused("ssh-ca", "create", "x", "--key", str(file)) == f"--key {file} is no text: name the right file."
+    assert (
+        user.refused("ssh-ca", "create", "x", "--key", str(file))
+        == f"--key {file} is not a text file: name the right file."
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "what"),
     [
         ("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", "is a private key"),
-        (f"{KEY}\n{KEY}\n", "is not one public key"),
-        ("cert-authority " + KEY, "is not one public key"),
-        ("hunter2 is my password", "is not one public key"),
-        ("", "is not one public key"),
+        (f"{KEY}\n{KEY}\n", "is not a public key"),
+        ("cert-authority " + KEY, "is not a public key"),
+        ("hunter2 is my password", "is not a public key"),
+        ("", "is not a public key"),
     ],
 )
 def test_what_is_no_public_key_does_not_leave_the_machine(
@@ -164,7 +169,7 @@ def test_what_is_no_public_key_does_not_leave_the_machine(
     file = tmp_path / "ca"
     file.write_text(text)
     said = terminal.refused("ssh-ca", "create", "ca2", "--key", str(file))
-    assert said == f"--key {file} {what}, and was not sent: name the .pub file."
+    assert said == f"--key {file} {what} and was not sent: name the .pub file."
 
 
 def test_what_regions_offer(user: Terminal) -> None:
@@ -179,8 +184,8 @@ def test_what_regions_offer(user: Terminal) -> None:
         "CPUs          1",
     ]
     said = user.refused("flavor", "show", SMALL)
-    assert said == "The flavor sim-small-1 is in sim-north and sim-south: say which with --region."
-    assert user.refused("flavor", "show", "huge").startswith("There is no flavor huge: choose from ")
+    assert said == "The flavor sim-small-1 exists in sim-north and sim-south: choose one with --region."
+    assert user.refused("flavor", "show", "huge").startswith("The flavor huge does not exist: choose from ")
     assert JAMMY in user("image", "list", "-o", "name").split()
     image = user.json("image", "show", JAMMY, "--region", "sim-north")
     assert user("image", "show", image["metadata"]["id"], "--region", "sim-north", "-o", "name") == f"{JAMMY}\n"
@@ -190,13 +195,17 @@ def test_an_image_that_cannot_be_fetched_is_one_sentence(user: Terminal) -> None
     chosen = ("--region", "sim-north", "--distro", "ubuntu", "--release", "24.04")
     said = user.refused("image", "import", "mine", *chosen, "--url", "http://127.0.0.1:9/disk.raw")
     assert said == "Image read failed, please ensure the URL is correct."
-    assert user.refused("image", "delete", "mine", "--yes").startswith("There is no image mine: ")
+    assert user.refused("image", "delete", "mine", "--yes").startswith("The image mine does not exist: ")
 
 
 def image(state: str) -> dict[str, Any]:
     system = {"kernel": "linux", "family": "debian", "distro": "ubuntu", "version": "24.04"}
     spec = {"architecture": "x86_64", "sizeGiB": 20, "virtualization": "any", "os": system}
-    return {"metadata": {"id": "image-1", "name": "mine"}, "spec": spec, "status": {"state": state}}
+    return {
+        "metadata": {"id": "image-1", "name": "mine", "creationTime": MADE},
+        "spec": spec,
+        "status": {"state": state},
+    }
 
 
 @pytest.mark.parametrize(("last", "code"), [("ready", 0), ("failed", 1)])
@@ -204,9 +213,11 @@ def test_an_image_is_asked_for_and_waited_for(last: str, code: int, terminal: Te
     region = {"metadata": {"id": "r-1", "name": "moon"}, "spec": {}}
     answers = [told([region]), told(image("pending")), told([image("creating")]), told([image(last)])]
     with Server(*answers).running() as server:
-        farm = Named(id="o-1", name="acme")
-        context = Context(endpoints={"region": server.url}, tokens=Tokens(access=Secret("x")), organization=farm)
-        ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
+        here = NamedId(id="o-1", name="acme")
+        context = LoginContext(
+            endpoints={"region": server.url}, tokens=LoginTokens(access=Secret("x")), organization=here
+        )
+        ContextsFile(terminal.file).update(lambda _: LoginContexts(current="a", contexts={"a": context}))
         words = ("image", "import", "mine", "--region", "moon", "--url", "https://there/disk", "--distro", "ubuntu")
         got, shown, said = terminal.typed(*words, "--release", "24.04", "--tag", "a=b", "--wait")
     assert (got, said.splitlines()[0]) == (code, "mine is creating")

@@ -46,7 +46,7 @@ def test_an_unknown_service_is_told_which_there_are(
         remuda.cli.commands.export, "tables", lambda: dict.fromkeys(["region", "identity"], Published("", table()))
     )
     assert main(["openapi", "nonsense"]) == 1
-    assert capsys.readouterr() == ("", "The service nonsense is not known: use one of identity, region.\n")
+    assert capsys.readouterr() == ("", "The service nonsense does not exist: use one of identity, region.\n")
 
 
 def test_a_release_without_services_says_so(
@@ -54,4 +54,4 @@ def test_a_release_without_services_says_so(
 ) -> None:
     monkeypatch.setattr(remuda.cli.commands.export, "tables", dict)
     assert main(["openapi", "nonsense"]) == 1
-    assert capsys.readouterr() == ("", "The service nonsense is not known: this release has none yet.\n")
+    assert capsys.readouterr() == ("", "The service nonsense does not exist: this release has no services.\n")

@@ -1,10 +1,12 @@
 """What commands show, word by word: tables, facts, plans, rules of groups, names, and how far something is."""
 
+import asyncio
 import io
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -12,20 +14,32 @@ from hypothesis import strategies as st
 
 from remuda.cli import progress
 from remuda.cli.commands.instance import plan_text
-from remuda.cli.crud import agreed
-from remuda.cli.lookup import among, looks_like_id
-from remuda.cli.options import About
-from remuda.cli.output import as_facts, as_table, dump, room
-from remuda.cli.progress import OutOfSight, OutOfTime
-from remuda.cli.resources import parse_rule, rule_text
+from remuda.cli.commands.security_group import parse_rule
+from remuda.cli.crud import confirm
+from remuda.cli.lookup import is_id, match_one
+from remuda.cli.options import MetadataOptions
+from remuda.cli.output import as_facts, as_table, dump, terminal_width
+from remuda.cli.progress import OutOfTime, StatusUnknown
+from remuda.cli.resources import rule_text
+from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.errors import Invalid, NotFound, RemudaError, TooMany, Unavailable, Unusable
+from remuda.region.authorities.schema import AuthorityRead
+from remuda.region.securitygroups.schema import RuleWire
+from remuda.resources.schema import MetadataRead, MetadataWrite, TagWire
+from tests.kit.scripted_server import metadata_json
 
 PLANS = Path(__file__).parents[1] / "golden" / "plans"
 
 
-def thing(name: str, key: str = "", status: str = "provisioned", message: str = "") -> dict[str, Any]:
+def thing(name: str, key: str = "", status: Any = "provisioned", message: str = "") -> AuthorityRead:
+    """Return a resource with this status: any type will do."""
     detail = {"provisioningStatusDetail": {"reason": "R", "message": message}} if message else {}
-    return {"metadata": {"id": key or f"id-of-{name}", "name": name, "provisioningStatus": status, **detail}}
+    metadata = metadata_json(name, status, id=key or f"id-of-{name}", **detail)
+    return msgspec.convert({"metadata": metadata, "spec": {"publicKey": "k"}}, AuthorityRead)
+
+
+def read_plan(path: Path) -> PlanRead:
+    return msgspec.json.decode(path.read_bytes(), type=PlanRead)
 
 
 def test_a_table_is_aligned_and_has_no_spaces_at_the_end() -> None:
@@ -43,19 +57,19 @@ def test_facts_that_there_are_not_are_left_out() -> None:
 
 def test_a_thing_is_found_by_its_name_or_its_id() -> None:
     things = [thing("a"), thing("b"), thing("twin", "1"), thing("twin", "2")]
-    assert among(things, "b", "horse")["metadata"]["id"] == "id-of-b"
-    assert among(things, "2", "horse")["metadata"]["name"] == "twin"
-    with pytest.raises(Unusable, match=r"^There is no horse c: choose from a, b, twin\.$"):
-        among(things, "c", "horse")
-    with pytest.raises(Unusable, match=r"^The name twin is that of 2 horses: say which by its id, of 1, 2\.$"):
-        among(things, "twin", "horse")
+    assert match_one(things, "b", "horse").metadata.id == "id-of-b"
+    assert match_one(things, "2", "horse").metadata.name == "twin"
+    with pytest.raises(Unusable, match=r"^The horse c does not exist: choose from a, b, twin\.$"):
+        match_one(things, "c", "horse")
+    with pytest.raises(Unusable, match=r"^The name twin matches 2 horses: give the id, one of 1, 2\.$"):
+        match_one(things, "twin", "horse")
     with pytest.raises(Unusable, match="h0, h1, h2, h3, h4, h5, h6, h7 and 3 more"):
-        among([thing(f"h{number}") for number in range(9)] + [thing("h9"), thing("i")], "c", "horse")
+        match_one([thing(f"h{number}") for number in range(9)] + [thing("h9"), thing("i")], "c", "horse")
 
 
 def test_an_id_is_told_from_a_name() -> None:
-    assert looks_like_id("11111111-1111-4111-8111-111111111111")
-    assert not looks_like_id("a-name-that-is-as-long-as-an-id-is-12")
+    assert is_id("11111111-1111-4111-8111-111111111111")
+    assert not is_id("a-name-that-is-as-long-as-an-id-is-12")
 
 
 rules = st.builds(
@@ -77,27 +91,28 @@ rules = st.builds(
 
 @given(rules)
 def test_a_rule_is_written_as_it_is_read(rule: dict[str, Any]) -> None:
-    assert parse_rule(rule_text(rule)) == rule
+    read = msgspec.convert(rule, RuleWire)
+    assert parse_rule(rule_text(read)) == read
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "begins with neither ingress nor egress"),
-        ("inward tcp", "begins with neither ingress nor egress"),
-        ("ingress", "names none of the protocols any, icmp, tcp, udp, vrrp"),
-        ("ingress http 80", "names none of the protocols any, icmp, tcp, udp, vrrp"),
+        ("", "does not begin with ingress or egress"),
+        ("inward tcp", "does not begin with ingress or egress"),
+        ("ingress", "has none of the protocols any, icmp, tcp, udp, vrrp"),
+        ("ingress http 80", "has none of the protocols any, icmp, tcp, udp, vrrp"),
         ("ingress tcp ssh", "ends with ssh, which is neither ports nor a prefix"),
         ("ingress tcp 22 10.0.0.0/8 23", "ends with 23, which is neither ports nor a prefix"),
         ("ingress tcp 22 23", "ends with 23, which is neither ports nor a prefix"),
-        ("ingress tcp 90-80", "names the ports 90-80, of which the first is not the lower one"),
-        ("ingress tcp 80-80", "names the ports 80-80, of which the first is not the lower one"),
-        ("ingress udp 0", "names a port that is not from 1 to 65535"),
-        ("ingress udp 1-65536", "names a port that is not from 1 to 65535"),
-        ("ingress icmp 22", "names ports, which only tcp and udp have"),
-        ("ingress tcp 22 10.0.0.0/40", "names 10.0.0.0/40, which is no IPv4 prefix"),
-        ("ingress tcp 22 10.0.0.0", "names 10.0.0.0, which is no IPv4 prefix"),
-        ("egress any ::/0", "names ::/0, which is no IPv4 prefix, IPv6 is not supported"),
+        ("ingress tcp 90-80", "has the ports 90-80, of which the first is not the lower one"),
+        ("ingress tcp 80-80", "has the ports 80-80, of which the first is not the lower one"),
+        ("ingress udp 0", "has a port that is not from 1 to 65535"),
+        ("ingress udp 1-65536", "has a port that is not from 1 to 65535"),
+        ("ingress icmp 22", "has ports, which only tcp and udp have"),
+        ("ingress tcp 22 10.0.0.0/40", "has 10.0.0.0/40, which is not an IPv4 prefix"),
+        ("ingress tcp 22 10.0.0.0", "has 10.0.0.0, which is not an IPv4 prefix"),
+        ("egress any ::/0", "has ::/0, which is not an IPv4 prefix, IPv6 is not supported"),
     ],
 )
 def test_what_is_no_rule_is_told_why(text: str, problem: str) -> None:
@@ -109,7 +124,7 @@ def test_what_is_no_rule_is_told_why(text: str, problem: str) -> None:
 @pytest.mark.parametrize("path", sorted(PLANS.glob("*.json")), ids=lambda path: path.stem)
 def test_every_plan_says_all_that_it_holds(path: Path) -> None:
     plan = json.loads(path.read_text())
-    shown = plan_text(plan)
+    shown = plan_text(read_plan(path))
     if not plan["steps"]:
         assert shown == "Nothing would change.\n"
         return
@@ -123,7 +138,7 @@ def test_every_plan_says_all_that_it_holds(path: Path) -> None:
 
 
 def test_a_plan_fits_into_a_narrow_terminal() -> None:
-    plan = json.loads((PLANS / "flavor-with-gpus.json").read_text())
+    plan = read_plan(PLANS / "flavor-with-gpus.json")
     narrow = plan_text(plan, 60)
     assert max(map(len, narrow.splitlines())) <= 60
     assert " ".join(narrow.split()) == " ".join(plan_text(plan).split())
@@ -138,45 +153,56 @@ def test_how_far_something_is() -> None:
 
 def waited(*states: str, limit_s: float = 60.0) -> Any:
     left = [*states]
-    return progress.until(
-        lambda: thing("web", status=left.pop(0) if len(left) > 1 else left[0]),
-        lambda now: bool(now["metadata"]["provisioningStatus"] == "provisioned"),
-        lambda now: bool(now["metadata"]["provisioningStatus"] == "error"),
-        limit_s=limit_s,
-        look="remuda horse show web",
-        remedy="look at it",
+
+    async def read() -> AuthorityRead:
+        return thing("web", status=left.pop(0) if len(left) > 1 else left[0])
+
+    return asyncio.run(
+        progress.wait_until(
+            read,
+            lambda now: now.metadata.provisioning_status == "provisioned",
+            lambda now: now.metadata.provisioning_status == "error",
+            limit_s=limit_s,
+            command="remuda horse show web",
+            remedy="look at it",
+        )
     )
 
 
+async def no_sleep(_seconds: float) -> None:
+    """Wait for nothing."""
+
+
 def test_who_waits_sees_each_step_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(progress, "pause", lambda _: None)
-    assert waited("pending", "pending", "provisioning", "provisioned")["metadata"]["name"] == "web"
+    monkeypatch.setattr(progress, "sleep", no_sleep)
+    assert waited("pending", "pending", "provisioning", "provisioned").metadata.name == "web"
     assert capsys.readouterr().err == "web is pending\nweb is provisioning\n"
 
 
 def test_waiting_ends_where_it_has_failed_or_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "pause", lambda _: None)
+    monkeypatch.setattr(progress, "sleep", no_sleep)
     with pytest.raises(Unusable, match=r"^web is error: look at it\.$"):
         waited("pending", "error")
     with pytest.raises(OutOfTime) as late:
         waited("pending", limit_s=0.0)
     assert late.value.exit_code == 124
     assert late.value.message == (
-        "It is not done after 0s, and goes on without being waited for (web is pending): remuda horse show web says "
-        "how far it is, or wait longer with --timeout."
+        "The operation is not complete after 0s and continues (web is pending): remuda horse show web shows its "
+        "status, or wait longer with --timeout."
     )
 
 
 def test_waiting_for_the_end_of_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "pause", lambda _: None)
+    monkeypatch.setattr(progress, "sleep", no_sleep)
     looks = [thing("web", status="deprovisioning")]
 
-    def read() -> Any:
+    async def read() -> AuthorityRead:
         if not looks:
             raise NotFound("instance", "web")
         return looks.pop()
 
-    progress.until_gone(read, lambda _: False, limit_s=60.0, look="remuda horse show web")
+    deleted = progress.wait_until_deleted(read, lambda _: False, limit_s=60.0, command="remuda horse show web")
+    asyncio.run(deleted)
     assert looks == []
 
 
@@ -184,18 +210,20 @@ def looked(*answers: Any, limit_s: float = 60.0) -> Any:
     """Wait for what is there in the end, where looking gives or raises this; the last again and again."""
     left = [*answers]
 
-    def read() -> Any:
+    async def read() -> Any:
         answer = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    return progress.until(
-        read,
-        lambda now: bool(now["metadata"]["provisioningStatus"] == "provisioned"),
-        lambda _: False,
-        limit_s=limit_s,
-        look="remuda horse show web",
+    return asyncio.run(
+        progress.wait_until(
+            read,
+            lambda now: now.metadata.provisioning_status == "provisioned",
+            lambda _: False,
+            limit_s=limit_s,
+            command="remuda horse show web",
+        )
     )
 
 
@@ -206,18 +234,18 @@ AWAY = Unavailable("http://here does not answer (Connection refused): is it runn
 def test_a_server_that_starts_again_meanwhile_is_waited_for(
     trouble: RemudaError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "pause", lambda _: None)
-    assert looked(thing("web", status="pending"), trouble, trouble, thing("web"))["metadata"]["name"] == "web"
+    monkeypatch.setattr(progress, "sleep", no_sleep)
+    assert looked(thing("web", status="pending"), trouble, trouble, thing("web")).metadata.name == "web"
     assert capsys.readouterr().err == f"web is pending\n{trouble.message}\n"
 
 
 def test_where_nobody_answers_until_the_end_it_is_told_that_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "pause", lambda _: None)
-    with pytest.raises(OutOfSight) as late:
+    monkeypatch.setattr(progress, "sleep", no_sleep)
+    with pytest.raises(StatusUnknown) as late:
         looked(AWAY, limit_s=0.0)
     assert late.value.exit_code == 124
     assert late.value.message == (
-        "It was asked for, and goes on without being waited for: remuda horse show web says how far it is. "
+        "The operation was requested and continues: remuda horse show web shows its status. "
         "http://here does not answer (Connection refused): is it running, and is that its address?"
     )
 
@@ -226,31 +254,31 @@ def test_who_stops_waiting_is_told_that_it_goes_on(capsys: pytest.CaptureFixture
     with pytest.raises(KeyboardInterrupt):
         looked(KeyboardInterrupt())
     assert capsys.readouterr().err == (
-        "It was asked for, and goes on without being waited for: remuda horse show web says how far it is.\n"
+        "The operation was requested and continues: remuda horse show web shows its status.\n"
     )
 
 
 def test_only_a_yes_is_one() -> None:
     for answer in ("y", " YES "):
-        agreed("It ends.", yes=False, ask=lambda _, answer=answer: answer)  # type: ignore[misc]  # bound at once
+        confirm("It ends.", yes=False, ask=lambda _, answer=answer: answer)  # type: ignore[misc]  # bound at once
     for answer in ("", "no", "yep"):
         with pytest.raises(Unusable, match=r"^Nothing was done\.$"):
-            agreed("It ends.", yes=False, ask=lambda _, answer=answer: answer)  # type: ignore[misc]  # same
+            confirm("It ends.", yes=False, ask=lambda _, answer=answer: answer)  # type: ignore[misc]  # same
 
 
 def test_nobody_can_agree_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for stdin in (io.StringIO("y\n"), None):
         monkeypatch.setattr("sys.stdin", stdin)
-        with pytest.raises(Unusable, match="Nobody is there to ask: say --yes if that is meant"):
-            agreed("It ends.", yes=False)
-        agreed("It ends.", yes=True)
+        with pytest.raises(Unusable, match="Confirmation needs a terminal: add --yes to confirm"):
+            confirm("It ends.", yes=False)
+        confirm("It ends.", yes=True)
 
 
 def test_where_nothing_is_open_nobody_sits_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", None)
     monkeypatch.setattr("sys.stderr", None)
-    assert room() is None
-    assert looked(thing("web", status="pending"), thing("web"))["metadata"]["name"] == "web"
+    assert terminal_width() is None
+    assert looked(thing("web", status="pending"), thing("web")).metadata.name == "web"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -264,10 +292,8 @@ def test_what_programs_read_means_the_same_in_every_encoding(encoding: str, monk
 
 
 def test_what_is_not_said_about_something_stays() -> None:
-    before = {"name": "a", "description": "old", "tags": [{"name": "x", "value": "y"}], "id": "1"}
-    assert About().metadata(before) == {key: before[key] for key in ("name", "description", "tags")}
-    assert About(description="", tag=("k=v=w",)).metadata(before) == {
-        "name": "a",
-        "description": "",
-        "tags": [{"name": "k", "value": "v=w"}],
-    }
+    tags = (TagWire(name="x", value="y"),)
+    before = msgspec.convert(metadata_json("a", description="old", tags=[{"name": "x", "value": "y"}]), MetadataRead)
+    assert MetadataOptions().metadata("a", before) == MetadataWrite(name="a", description="old", tags=tags)
+    after = MetadataWrite(name="a", description="", tags=(TagWire(name="k", value="v=w"),))
+    assert MetadataOptions(description="", tag=("k=v=w",)).metadata("a", before) == after

@@ -13,21 +13,23 @@ def test_quotas_are_seen_by_their_users_and_set_by_administrators(
     assert headings.split() == ["KIND", "USED", "FREE", "LIMIT"]
     assert ["filestorage", "0", "1", "TiB", "1", "TiB"] in [row.split() for row in rows]
     said = user.refused("quota", "set", "clusters=7")
-    assert said.endswith("is not permitted: whoever runs the platform can do that, so ask them.")
+    assert said.endswith("is not permitted: ask the operator of the platform.")
     for wrong in ("clusters", "clusters=many", "=3", "filestorage=1GB", "filestorage=1.5TiB"):
         said = user.refused("quota", "set", wrong)
-        remedy = "say what there may be, such as servers=20 or filestorage=2TiB."
-        assert said == f"LIMITS {wrong} is no limit: {remedy}"
+        remedy = "give one such as servers=20 or filestorage=2TiB."
+        assert said == f"LIMITS {wrong} is not a limit: {remedy}"
     for large in ("servers=99999999999999999999999", "filestorage=8Pi", "servers=9007199254740992"):
         said = user.refused("quota", "set", large)
-        assert said == f"LIMITS {large} is too large: say at most 9007199254740991."
+        assert said == f"LIMITS {large} is too large: give at most 9007199254740991."
     assert user.refused("quota", "set", "horses=1").startswith("LIMITS name horses: the kinds are clusters, ")
     limited = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=3", "--of", "project")}
     whole = {each["kind"]: each["quantity"] for each in user.json("quota", "show")}
     assert limited == {**whole, "clusters": 3}
-    monkeypatch.setattr(
-        "remuda.cli.commands.login.pause", lambda _: let_in(capsys.readouterr().out.split()[1], remuda_up.password)
-    )
+
+    async def browse(_seconds: float) -> None:
+        let_in(capsys.readouterr().out.split()[1], remuda_up.password)
+
+    monkeypatch.setattr("remuda.cli.commands.login.sleep", browse)
     user("login", remuda_up.running.url, "--name", "admin")
     changed = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=7")}
     assert changed == {**whole, "clusters": 7}, "the others stay"
@@ -43,7 +45,7 @@ def test_bytes_are_written_as_they_are_shown(written: str, number: int, user: Te
     user("quota", "set", "filestorage=1TiB", "--of", "project")
     assert {each["kind"]: each["quantity"] for each in told}["filestorage"] == number
     said = user.refused("quota", "set", "servers=1Ki", "--of", "project")
-    assert said == "LIMITS count servers in bytes: say a number, such as servers=20."
+    assert said == "LIMITS give servers in bytes: give a number, such as servers=20."
 
 
 def test_who_can_raise_a_limit_is_told_with_it(user: Terminal) -> None:
@@ -54,5 +56,5 @@ def test_who_can_raise_a_limit_is_told_with_it(user: Terminal) -> None:
     user("quota", "set", f"networks={limit}", "--of", "project")
     assert said == (
         f"Total networks allocation of {used + 1} would exceed project quota limit of {used}: remuda quota show --of "
-        "project says what is used, and an administrator of the organization can raise it."
+        "project shows the usage, and an administrator of the organization can raise the limit."
     )

@@ -211,21 +211,21 @@ def test_what_an_operator_does_in_the_cloud_is_seen(tmp_path: Path) -> None:
             assert (result.returncode, result.stderr) == (0, "")
             return result.stdout
 
-        assert told("migrate", server) == f"The server {server} of sim-north runs on another host.\n"
+        assert told("migrate", server) == f"The server {server} of sim-north was moved to another host.\n"
         assert listed(tmp_path)[1][4] != row[4]
-        assert told("stop", "web") == "The server web of sim-north is stopped.\n"
+        assert told("stop", "web") == "The server web of sim-north was stopped.\n"
         admin.until(path, lambda read: _power(read) == "Stopped")
         assert told("fail", "web", "--why", "lightning", "--cloud", "sim-north").endswith("has failed.\n")
         admin.until(path, lambda read: read["metadata"]["healthStatus"] == "error")
         assert listed(tmp_path)[1][-1] == "lightning"
-        assert told("vanish", server).endswith("is gone.\n")
+        assert told("vanish", server).endswith("was removed.\n")
         assert one.stop()[0] == 0
 
 
 def test_what_is_not_in_the_cloud_is_one_sentence(stopped: Path) -> None:
     for words, told in (
-        (["stop", "nobody"], "There is no server nobody in sim-north or sim-south: "),
-        (["list", "--cloud", "nowhere"], "--cloud names no simulated cloud that is there: use one of sim-north, sim-"),
+        (["stop", "nobody"], "The server nobody does not exist in sim-north or sim-south: "),
+        (["list", "--cloud", "nowhere"], "--cloud nowhere does not exist: use one of sim-north, sim-"),
     ):
         result = remuda("sim", *words, "--data", str(stopped))
         assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
@@ -234,5 +234,5 @@ def test_what_is_not_in_the_cloud_is_one_sentence(stopped: Path) -> None:
 
 def test_a_directory_without_clouds_is_one_sentence(tmp_path: Path) -> None:
     result = remuda("sim", "list", "--data", str(tmp_path))
-    told = f"--data {tmp_path} holds no simulated cloud: name the directory that remuda up was given.\n"
+    told = f"--data {tmp_path} has no simulated cloud: name the data directory of remuda up.\n"
     assert (result.returncode, result.stdout, result.stderr) == (1, "", told)

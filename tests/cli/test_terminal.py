@@ -42,7 +42,7 @@ def test_what_cannot_be_undone_is_asked_about(user: Terminal) -> None:
     code, shown = typed(user, "instance", "delete", "asked", answer="n\n", columns=200)
     assert code == 1
     assert (
-        "The instance asked will be deleted with its disk and its addresses, and cannot be had back. Go on? [y/N] "
+        "The instance asked will be deleted with its disk and its addresses. This cannot be undone. Continue? [y/N] "
         in shown
     )
     assert shown.endswith("Nothing was done.\n")
@@ -50,7 +50,7 @@ def test_what_cannot_be_undone_is_asked_about(user: Terminal) -> None:
     code, shown = typed(user, "instance", "delete", "asked", answer="\x04")
     assert (code, shown.splitlines()[-1].strip()[-17:]) == (1, "Nothing was done."), "who hangs up has not agreed"
     code, shown = typed(user, "instance", "delete", "asked", "--wait", answer="y\n")
-    assert (code, shown.splitlines()[-1].strip()) == (0, "The instance asked is gone.")
+    assert (code, shown.splitlines()[-1].strip()) == (0, "The instance asked was deleted.")
     assert user.refused("instance", "show", "asked")
 
 

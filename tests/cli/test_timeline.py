@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Tokens
+from remuda.cli.client.contexts import ContextsFile, LoginContext, LoginContexts, LoginTokens
 from remuda.kernel.secrets import Secret
 from tests.kit.processes.terminal import Terminal
 from tests.kit.scripted_server import Answer, Server, told
@@ -19,7 +19,7 @@ def event(number: int, **more: Any) -> dict[str, Any]:
     return {
         "time": "2026-03-04T05:06:07Z",
         "event": "Moved",
-        "cause": {"type": "start"},
+        "cause": {"type": "observation"},
         "message": f"n{number}.",
     } | more
 
@@ -40,8 +40,8 @@ class Past(Server):
 @contextmanager
 def asking(terminal: Terminal) -> Iterator[Server]:
     with Past().running() as server:
-        context = Context(endpoints={"compute": server.url}, tokens=Tokens(access=Secret("x")))
-        ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
+        context = LoginContext(endpoints={"compute": server.url}, tokens=LoginTokens(access=Secret("x")))
+        ContextsFile(terminal.file).update(lambda _: LoginContexts(current="a", contexts={"a": context}))
         yield server
 
 

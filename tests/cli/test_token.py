@@ -22,7 +22,7 @@ ADMIN = ("--subject", "admin@remuda.local")
 def issue(data: Path, *words: str, environment: Mapping[str, str] | None = None) -> str:
     told = remuda("token", "issue", "--data", str(data), *words, environment=environment)
     assert told.returncode == 0, told.stderr
-    assert told.stderr.startswith("It is good until ")
+    assert told.stderr.startswith("The token acts as admin@remuda.local and is valid until ")
     return told.stdout.strip()
 
 
@@ -83,13 +83,13 @@ def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lifetime", ["2h", "soon", "0s"])
 def test_a_token_is_for_an_hour_at_most(lifetime: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["token", "issue", *ADMIN, "--data", str(tmp_path), "--lifetime", lifetime]) == 1
-    told = "--lifetime is not a duration of at most an hour: ask for one such as 15m or 1h.\n"
+    told = "--lifetime is not a duration of at most an hour: give one such as 15m or 1h.\n"
     assert capsys.readouterr() == ("", told)
 
 
 def test_without_a_store_or_its_keys_it_is_one_sentence(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    told = f"--data {data} holds no store: name the directory that remuda up was given."
+    told = f"--data {data} has no store: name the data directory of remuda up."
     assert denied(data, *ADMIN) == told
     with running(data):
         (data / "keys.json").rename(tmp_path / "keys.json")
@@ -110,23 +110,23 @@ def test_a_process_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
             gone = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         with data.announced(gone, os.getpid()):
             said = denied(tmp_path, *ADMIN)
-            assert said.startswith(f"The process that has {data.store} open does not answer at {gone} (")
-            assert said.endswith("): try again, or stop it first.")
+            assert said.startswith(
+                f"The process that has {data.store} open does not respond: The server {gone} cannot be "
+            )
+            assert said.endswith("): try again, and check its address if it persists.")
         assert denied(tmp_path, *ADMIN) == (
-            f"Another process has {data.store} open and has not said where it answers: try again in a moment."
+            f"Another process has {data.store} open and has not published its address: try again in a moment."
         )
 
 
 def test_a_subject_is_needed(tmp_path: Path) -> None:
     told = remuda("token", "issue", "--data", str(tmp_path))
     assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr == "--subject needs a value. remuda token issue --help says what there is.\n"
+    assert told.stderr == "--subject requires a value. See remuda token issue --help.\n"
 
 
 def test_a_token_that_cannot_be_shown_is_one_sentence(stopped: Path) -> None:
     with Path("/dev/full").open("w") as full:
         told = remuda("token", "issue", "--data", str(stopped), *ADMIN, stdout=full)
     assert told.returncode == 1
-    assert told.stderr == (
-        "The terminal cannot be written to (No space left on device): let stdout go where it can be read.\n"
-    )
+    assert told.stderr == ("The output cannot be written (No space left on device): redirect stdout to where it can.\n")

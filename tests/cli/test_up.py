@@ -13,6 +13,8 @@ import pytest
 
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import create_keyring_file
+from remuda.operations.kinds import CLOSED_PHASES, OPEN_PHASES
+from remuda.reconcile.reporter import RECONCILE_RESULTS
 from tests.kit.asgi.process_client import ask, validated
 from tests.kit.processes.program import UNPRIVILEGED, refused, remuda, running, running_cold, up
 
@@ -29,6 +31,29 @@ def test_b04_the_first_start_makes_everything_private_and_answers(tmp_path: Path
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [data, *data.rglob("*")]}
     files = ("credentials.json", "keys.json", "remuda.db", "remuda.db.lock", "sim-north.db", "sim-south.db")
     assert modes == {"data": 0o700, "clouds": 0o700, **dict.fromkeys(files, 0o600)}
+
+
+def test_everything_is_counted_from_the_start(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        lines = ask(f"{one.url}/metrics").text.splitlines()
+    series = {line.rpartition(" ")[0] for line in lines}
+    wanted = {
+        f'remuda_reconcile_runs_total{{controller="{controller}",result="{result}"}}'
+        for controller in ("instances", "networks", "projects")
+        for result in RECONCILE_RESULTS
+    }
+    for saga in ("instance.create", "network.create"):
+        wanted |= {f'remuda_operations_closed_total{{phase="{phase}",saga="{saga}"}}' for phase in CLOSED_PHASES}
+        wanted |= {f'remuda_operations_open{{phase="{phase}",saga="{saga}"}}' for phase in OPEN_PHASES}
+    wanted |= {
+        f'remuda_http_requests_total{{route="{route}",service="{service}",status="5xx"}}'
+        for route, service in (
+            ("create_instance", "compute"),
+            ("create_network", "region"),
+            ("create_group", "identity"),
+        )
+    }
+    assert wanted - series == set()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

@@ -9,32 +9,32 @@ from typing import Any
 import pytest
 
 from remuda.cli import progress
-from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
-from remuda.cli.client.transport import pause
+from remuda.cli.client.contexts import ContextsFile, LoginContext, LoginContexts, LoginTokens, NamedId
 from remuda.kernel.secrets import Secret
 from tests.kit.processes.program import running
 from tests.kit.processes.terminal import Terminal
-from tests.kit.scripted_server import Answer, Server, told
+from tests.kit.scripted_server import PLAN, Answer, Server, metadata_json, told
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 GONE_TO: Answer = (202, {}, b"")
-NO_STEPS = {"hash": "h", "steps": [], "isDestructive": False}
+UUID = "11111111-1111-4111-8111-111111111111"
 
 
 def instance(status: str, made: str = EARLY, **more: str) -> dict[str, Any]:
-    metadata = {"id": "i-1", "name": "web", "provisioningStatus": status, "creationTime": made, **more}
-    return {"metadata": metadata, "spec": {}, "status": {"regionId": "r-1", "networkId": "n-1"}}
+    metadata = metadata_json("web", status, id="i-1", creationTime=made, **more)
+    spec, place = {"flavorId": UUID, "imageId": UUID}, {"regionId": "r-1", "networkId": "n-1"}
+    return {"metadata": metadata, "spec": spec, "status": place}
 
 
 @contextmanager
 def answered(terminal: Terminal, *answers: Answer) -> Iterator[Server]:
     """A compute that answers this, at which somebody is logged in."""
     with Server(*answers).running() as server:
-        farm = Named(id="p-1", name="acme")
-        context = Context(
-            endpoints={"compute": server.url}, tokens=Tokens(access=Secret("x")), organization=farm, project=farm
+        here = NamedId(id="p-1", name="acme")
+        context = LoginContext(
+            endpoints={"compute": server.url}, tokens=LoginTokens(access=Secret("x")), organization=here, project=here
         )
-        ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
+        ContextsFile(terminal.file).update(lambda _: LoginContexts(current="a", contexts={"a": context}))
         yield server
 
 
@@ -50,7 +50,7 @@ def test_who_waits_for_an_end_does_not_wait_for_another_of_the_same_name(
     looks = [told(going, ETag='"1"'), told(heir, ETag='"2"')]
     with answered(terminal, told([before]), told(before, ETag='"1"'), GONE_TO, *looks) as server:
         shown = terminal("instance", "delete", "web", "--yes", "--wait", "--timeout", "20s")
-    assert shown == "The instance web is gone.\n"
+    assert shown == "The instance web was deleted.\n"
     assert (server.answers, server.asked[2][2]["if-match"]) == ([], '"1"')
 
 
@@ -59,17 +59,17 @@ def test_what_is_not_seen_to_be_deleted_yet_is_not_gone(terminal: Terminal) -> N
     before, going = instance("provisioned"), instance("deprovisioning", deletionTime=LATE)
     looks = [told(before, ETag='"1"'), told(going, ETag='"2"'), told(instance("pending", LATE), ETag='"3"')]
     with answered(terminal, told([before]), told(before, ETag='"1"'), GONE_TO, *looks) as server:
-        assert terminal("instance", "delete", "web", "--yes", "--wait") == "The instance web is gone.\n"
+        assert terminal("instance", "delete", "web", "--yes", "--wait") == "The instance web was deleted.\n"
     assert server.answers == []
 
 
 @pytest.mark.parametrize("output", ["table", "name"])
 def test_the_same_update_sent_again_waits_for_the_first(output: str, terminal: Terminal) -> None:
-    looks = [told([instance("provisioning")]), told(NO_STEPS), told(instance("provisioning"))]
+    looks = [told([instance("provisioning")]), told(PLAN), told(instance("provisioning"))]
     with answered(terminal, *looks, told(instance("provisioned"))) as server:
         code, shown, said = terminal.typed("instance", "update", "web", "--public-ip", "--wait", "-o", output)
     assert (code, server.answers) == (0, [])
-    first, last = "Nothing of web would change: nothing was done.\n", "web is as it was asked to be.\n"
+    first, last = "The instance web already matches: nothing was done.\n", "The instance web is provisioned.\n"
     if output == "table":
         assert (shown, said) == (first + last, "web is provisioning\n")
     else:
@@ -78,31 +78,31 @@ def test_the_same_update_sent_again_waits_for_the_first(output: str, terminal: T
 
 def test_the_same_update_sent_again_fails_where_the_first_has(terminal: Terminal) -> None:
     broken = instance("error")
-    with answered(terminal, told([broken]), told(NO_STEPS), told(broken)):
+    with answered(terminal, told([broken]), told(PLAN), told(broken)):
         code, shown, said = terminal.typed("instance", "update", "web", "--public-ip", "--wait")
-    assert (code, shown) == (1, "Nothing of web would change: nothing was done.\n")
-    assert said == "web is error: remuda instance explain web says what can be done.\n"
+    assert (code, shown) == (1, "The instance web already matches: nothing was done.\n")
+    assert said == "web is error: remuda instance explain web shows the cause and the remedy.\n"
 
 
 def test_a_process_that_is_killed_and_started_again_is_waited_for(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    until, data = progress.until, tmp_path / "data"
+    wait_until, sleep, data = progress.wait_until, progress.sleep, tmp_path / "data"
     with running(data) as first, ExitStack() as later:
         terminal("login", "--credentials", str(data / "credentials.json"))
 
-        def killed(*about: Any, **more: Any) -> Any:
+        async def killed(*about: Any, **more: Any) -> Any:
             first.stop(signal.SIGKILL)
-            return until(*about, **more)
+            return await wait_until(*about, **more)
 
-        def start_again(seconds: float) -> None:
-            monkeypatch.setattr(progress, "pause", pause)
+        async def start_again(seconds: float) -> None:
+            monkeypatch.setattr(progress, "sleep", sleep)
             later.enter_context(running(data, listen=first.url.removeprefix("http://")))
-            pause(seconds)
+            await sleep(seconds)
 
-        monkeypatch.setattr("remuda.cli.crud.until", killed)
-        monkeypatch.setattr(progress, "pause", start_again)
+        monkeypatch.setattr("remuda.cli.crud.wait_until", killed)
+        monkeypatch.setattr(progress, "sleep", start_again)
         code, shown, said = terminal.typed("network", "create", "pad", "--region", "sim-north", "--wait")
         assert code == 0, said
         assert "provisioned" in shown
-        assert f"{first.url}/region does not answer (Connection refused)" in said
+        assert f"The server {first.url} cannot be reached (" in said

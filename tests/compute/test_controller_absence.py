@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remuda.compute.instances import server_watch
-from remuda.compute.instances.server_watch import AllServers, Following
+from remuda.compute.instances.server_watch import AllServers, ServerWatch
 from remuda.region.kinds.servers import Server
 from tests.kit.compute.controllers import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
 from tests.kit.compute.environment import ComputeEnvironment
@@ -68,7 +68,7 @@ async def test_whenever_all_is_told_anew_those_without_their_server_are_woken_an
     counting, woken = Counting(compute.app.ports.store), Woken()
     ports: Any = compute.app.ports
     fresh = {"metrics": type(ports.metrics)(), "store": counting}
-    following = asyncio.create_task(Following(dataclasses.replace(ports, **fresh), woken).keep())
+    following = asyncio.create_task(ServerWatch(dataclasses.replace(ports, **fresh), woken).run())
     await region.is_heard.wait()
     following.cancel()
     assert woken.keys == [gone], "one that has none yet misses none"

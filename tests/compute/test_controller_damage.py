@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.compute.instances.rules import SCOPE
-from remuda.compute.instances.server_lookup import sorted_out
+from remuda.compute.instances.server_lookup import classified
 from remuda.compute.kinds import ComputeInstance
 from remuda.resources.conventions import MODIFIED, NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.kit.compute import explanations as explained
@@ -201,6 +201,6 @@ async def test_c12_an_instance_whose_spec_is_damaged_can_be_deleted(compute: Com
 def test_c12_a_server_that_names_no_incarnation_and_is_elsewhere_is_its_own_if_it_is_linked_to_it() -> None:
     server = explained.server(region_id="south")
     of_another = server_read(uid="uid-0", region_id="south")
-    linked = sorted_out(explained.instance(server_id="one"), [server, of_another])
-    assert (linked.elsewhere, linked.own, linked.leftovers) == ([server], [], [])
-    assert sorted_out(explained.instance(), [server]).elsewhere == []
+    linked = classified(explained.instance(server_id="one"), [server, of_another])
+    assert (linked.displaced, linked.own, linked.previous) == ([server], [], [])
+    assert classified(explained.instance(), [server]).displaced == []

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.compute.instances.server_lookup import servers_naming
+from remuda.compute.instances.server_lookup import list_tagged
 from remuda.compute.names import INSTANCE_TAG
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
@@ -76,7 +76,7 @@ async def test_what_region_does_not_take_over_is_not_asked_for_again_and_again(c
 
     async def update_server(_: Any, server: str, *_body: Any, **_options: Any) -> Any:
         asked.append(server)
-        (found,) = await servers_naming(region, await stored(compute, instance))
+        (found,) = await list_tagged(region, await stored(compute, instance))
         return found
 
     with pytest.MonkeyPatch.context() as patched:

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.clients.watch import Changed
-from remuda.compute.instances.server_lookup import servers_naming
-from remuda.compute.instances.server_watch import Following
+from remuda.compute.instances.server_lookup import list_tagged
+from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import RegionClient
 from remuda.reconcile.reporter import NullReporter, ReconcileResult
@@ -131,7 +131,7 @@ class _Woken:
         self._compute = compute
         ports = compute.app.ports
         fresh: Any = type(ports.metrics)()
-        self._following = Following(_with(ports, metrics=fresh), self)
+        self._following = ServerWatch(_with(ports, metrics=fresh), self)
 
     def enqueue(self, key: str) -> None:
         self.woken.append(key)
@@ -140,8 +140,8 @@ class _Woken:
         """Return who is woken by the server of an instance, as it is now."""
         found = await stored(self._compute, instance)
         self.woken.clear()
-        for server in await servers_naming(self._compute.app.ports.region, found):
-            await self._following.notice(Changed("modified", server))
+        for server in await list_tagged(self._compute.app.ports.region, found):
+            await self._following.observe(Changed("modified", server))
         return list(self.woken)
 
 
@@ -164,9 +164,9 @@ async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_t
             woken.append(key)
 
     fresh: Any = type(compute.app.ports.metrics)()
-    following = Following(_with(compute.app.ports, store=counting, metrics=fresh), Controller())
+    following = ServerWatch(_with(compute.app.ports, store=counting, metrics=fresh), Controller())
     uid = (await stored(compute, instances[3])).uid
-    await following.notice(Changed("added", server_read(instances[3], instance=instances[3], uid=uid)))
+    await following.observe(Changed("added", server_read(instances[3], instance=instances[3], uid=uid)))
     assert counting.asked == {"get": 1}
     assert woken == [instances[3]]
 

@@ -12,7 +12,7 @@ import remuda
 from remuda.compute.history.reasons import REASONS, wait_of
 from remuda.compute.history.schema import Resolver
 from remuda.compute.history.timeline import EVENTS
-from remuda.compute.instances.convergence import NET_S
+from remuda.compute.instances.convergence import POLL_S
 from remuda.reconcile.ports import ControllerSettings
 
 SOURCES = Path(remuda.__file__).parent
@@ -122,7 +122,7 @@ def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
 def test_what_is_said_of_when_it_is_looked_at_is_what_controllers_do() -> None:
     control = ControllerSettings()
     told = {REASONS[word].retry_within_s for word in ("Provisioning", "Rebuilding", "Deprovisioning")}
-    assert told == {int(NET_S)}
+    assert told == {int(POLL_S)}
     assert REASONS["QuotaExceeded"].retry_within_s == round(max(control.blocked_within_s))
     assert REASONS["NoCapacity"].retry_within_s == control.backoff.longest_s
 

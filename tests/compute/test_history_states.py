@@ -62,7 +62,7 @@ STATES: dict[str, ExplanationInput] = {
         instance(said("DependencyNotFound", "requested image does not exist or is not accessible")), servers=[]
     ),
     "its provider refuses": known(
-        instance(said("ProviderRefused", "the provider does not offer its flavor, image or host as they were"))
+        instance(said("ProviderRejected", "the provider does not offer its flavor, image or host as they were"))
     ),
     "its network is full": known(instance(said("AddressesExhausted", "its network has no free address"))),
     "its name is taken": known(

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from remuda.compute.instances.status import moved, with_addresses
+from remuda.compute.instances.status import changed_addresses, with_addresses
 from remuda.compute.kinds import Addresses, ComputeInstance, InstanceNetworking
 from remuda.region.servers.schema import ServerRead
 from tests.kit.compute.controllers import delete_server, made, network_of, rest
@@ -33,8 +33,8 @@ def test_what_it_had_is_remembered_until_its_server_has_others() -> None:
     assert (between.status.private_ip, between.status.had) == ("", Addresses(**FIRST))
     assert on(between) == between, "it shows its server as it is"
     assert second.status.had is None
-    assert moved(first.status, between.status) == {}
-    assert moved(between.status, second.status) == {
+    assert changed_addresses(first.status, between.status) == {}
+    assert changed_addresses(between.status, second.status) == {
         "privateIP": {"was": "10.0.0.1", "now": "10.0.0.2"},
         "macAddress": {"was": "02:00:00:00:00:01", "now": "02:00:00:00:00:02"},
     }
@@ -43,8 +43,8 @@ def test_what_it_had_is_remembered_until_its_server_has_others() -> None:
 def test_addresses_that_stay_or_come_for_the_first_time_are_no_others() -> None:
     new = public()
     first = on(new, **FIRST)
-    assert moved(new.status, first.status) == {}
-    assert moved(first.status, on(on(first), **FIRST).status) == {}
+    assert changed_addresses(new.status, first.status) == {}
+    assert changed_addresses(first.status, on(on(first), **FIRST).status) == {}
 
 
 def test_a_public_address_that_nobody_wants_any_more_is_not_remembered() -> None:

@@ -250,7 +250,7 @@ async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeEnvironment
     assert await held(compute) == [{"servers": 1}]
     assert await found(compute, instance) == await found(compute, instance, "Repaired") == ["allocation-differs"]
     rows = (await compute.store.list(Allocation)).items
-    assert {row.spec.life for row in rows if row.spec.life != "released"} == {"confirmed"}
+    assert {row.spec.state for row in rows if row.spec.state != "released"} == {"confirmed"}
 
 
 async def test_c08_a_state_that_has_not_moved_for_too_long_is_told_once(compute: ComputeEnvironment) -> None:

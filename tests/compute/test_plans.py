@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from remuda.compute.instances.rules import desired_server
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import ComputeInstance, InstanceStatus, PowerState, Protection
-from remuda.compute.plans.diff import FIELDS, STEP_KINDS, Field, StepKind, changed_fields, required_steps, with_fields
+from remuda.compute.plans.diff import FIELDS, STEP_KINDS, changed_fields, required_steps, with_fields
 from remuda.compute.plans.plan import plan_update
-from remuda.compute.plans.schema import Attribute, PlanRead
+from remuda.compute.plans.schema import Attribute, Field, PlanRead, StepKind
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec

@@ -6,8 +6,8 @@ from typing import get_args
 
 import msgspec
 
-from remuda.compute.plans.diff import FIELDS, Field
-from remuda.compute.plans.schema import Attribute, Extent, PlanRead
+from remuda.compute.plans.diff import FIELDS
+from remuda.compute.plans.schema import Attribute, Extent, Field, PlanRead
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "plans.md").read_text()

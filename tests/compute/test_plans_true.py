@@ -58,7 +58,7 @@ async def _seen(compute: ComputeEnvironment, instance: str) -> Seen:
     await compute.clock.sleep(30)
     servers = compute.region.north.provider.servers
     assert servers is not None
-    (server,) = [await servers.find_server(each.handle) async for part in servers.sightings() for each in part]
+    (server,) = [await servers.find_server(each.handle) async for part in servers.server_versions() for each in part]
     assert server is not None
     console = (await compute.root.get(at(instance, "consoleoutput"))).json["contents"]
     (amounts,) = await held(compute)

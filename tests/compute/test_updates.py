@@ -254,7 +254,7 @@ async def _console(compute: ComputeEnvironment, instance: str) -> str:
 async def _at_cloud(compute: ComputeEnvironment) -> list[Any]:
     servers = compute.region.north.provider.servers
     assert servers is not None
-    handles = [each.handle async for part in servers.sightings() for each in part]
+    handles = [each.handle async for part in servers.server_versions() for each in part]
     return [await servers.find_server(handle) for handle in handles]
 
 

@@ -59,7 +59,7 @@ def test_what_is_set_reaches_its_part(tmp_path: Path) -> None:
     body_limit = 8
     connections = 9
     [identity]
-    code_life = "10s"
+    code_lifetime = "10s"
     platform_administrators = ["ann@example.com"]
     role_bindings = [{ subject = "bob@example.com", roles = ["platform-reader"] }]
     """
@@ -72,7 +72,7 @@ def test_what_is_set_reaches_its_part(tmp_path: Path) -> None:
     assert "11.1.2.3" not in api.proxies
     assert (b"access-control-allow-origin", b"https://a.example.com") in api.cors.headers(b"https://b.example.com")
     assert effect.rate_limit(server).quota == 5
-    assert told.code_life == timedelta(seconds=10)
+    assert told.code_lifetime == timedelta(seconds=10)
     assert told.platform_administrators == ("ann@example.com", "admin@remuda.local")
     assert told.role_bindings == (RoleBinding(subject="bob@example.com", roles=("platform-reader",)),)
 

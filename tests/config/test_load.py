@@ -17,7 +17,7 @@ trusted_proxies = ["10.0.0.0/8"]
 rate_limit = 10
 
 [identity]
-access_token_life = "15m"
+access_token_lifetime = "15m"
 role_bindings = [{ subject = "ann@example.com", roles = ["platform-reader"] }]
 
 [identity.system_accounts.ci]
@@ -65,8 +65,8 @@ def test_a_file_sets_what_it_names(file: Path) -> None:
         ("10.0.0.0/8",),
         10,
     )
-    assert identity.access_token_life == timedelta(minutes=15)
-    assert identity.refresh_token_life == timedelta(days=90)
+    assert identity.access_token_lifetime == timedelta(minutes=15)
+    assert identity.refresh_token_lifetime == timedelta(days=90)
     assert identity.bootstrap.administrator == "root@example.com"
     assert identity.bootstrap.password == Secret("correct horse battery")
     assert [(each.subject, each.roles, each.issuer) for each in identity.role_bindings] == [
@@ -86,14 +86,14 @@ def test_the_environment_goes_before_the_file_and_the_command_line_before_both(f
     environment = {
         "REMUDA_CONFIG": str(file),
         "REMUDA_SERVER__RATE_LIMIT": "20",
-        "REMUDA_IDENTITY__ACCESS_TOKEN_LIFE": "5m",
+        "REMUDA_IDENTITY__ACCESS_TOKEN_LIFETIME": "5m",
         "REMUDA_SERVER__LISTEN": "127.0.0.1:1",
         "REMUDA_SERVER__CORS_ORIGINS": '["https://a.example.com", "https://b.example.com"]',
         "REMUDA_IDENTITY__SYSTEM_ACCOUNTS": '{ robot = { role = "platform-reader" } }',
     }
     found = loaded(environment, flags={"server.listen": "127.0.0.1:2", "server.data": None})
     server, identity = found.configuration.server, found.configuration.identity
-    assert (server.listen.port, server.rate_limit, identity.access_token_life) == (2, 20, timedelta(minutes=5))
+    assert (server.listen.port, server.rate_limit, identity.access_token_lifetime) == (2, 20, timedelta(minutes=5))
     assert server.cors_origins == ("https://a.example.com", "https://b.example.com")
     assert {"robot", "ci", "uni-storage"} <= set(identity.system_accounts)
     assert found.origins["server.listen"] == "--listen"
@@ -163,11 +163,11 @@ def test_without_a_home_the_data_directory_must_be_named(monkeypatch: pytest.Mon
         ("[server]\npublic_url = 'https://[::1'", "server.public_url is not a plain URL"),
         ("[server]\ndata = '~nobody-of-that-name/x'", "server.data begins with ~, but that home directory"),
         (
-            "[identity]\naccess_token_life = 3600",
-            'identity.access_token_life is a number where a duration is needed: write a text such as "90d", "1h" or',
+            "[identity]\naccess_token_lifetime = 3600",
+            'identity.access_token_lifetime is a number where a duration is needed: write a text such as "90d", "1h"',
         ),
-        ("[identity]\naccess_token_life = '1 hour'", "identity.access_token_life is not a duration"),
-        ("[identity]\naccess_token_life = '0s'", "identity.access_token_life is zero"),
+        ("[identity]\naccess_token_lifetime = '1 hour'", "identity.access_token_lifetime is not a duration"),
+        ("[identity]\naccess_token_lifetime = '0s'", "identity.access_token_lifetime is zero"),
         (
             "[[identity.role_bindings]]\nsubject = 'a@b.c'\nrols = []",
             "identity.role_bindings[0].rols is unknown: did you mean roles?",

@@ -55,7 +55,7 @@ def test_without_a_word_there_are_two_regions_that_everybody_sees() -> None:
 
 def test_settings_of_the_same_name_have_the_same_default_on_both_sides() -> None:
     told = region_settings(Configuration(), url=URL)
-    own = {"regions", "look_again"}
+    own = {"regions", "absence_delay"}
     for each in dataclasses.fields(RegionSettings):
         if each.name not in own:
             assert getattr(told, each.name) == getattr(RegionSettings(), each.name), each.name
@@ -66,22 +66,22 @@ def test_what_is_set_reaches_region(tmp_path: Path) -> None:
     [region]
     create_attempts = 5
     poll_idle = "10m"
-    first_looks_per_s = 7
-    judged_per_s = 70
+    initial_polls_per_second = 7
+    checks_per_second = 70
     poll_busy = "3s"
     addresses_low_percent = 25
-    look_again = "7s"
+    absence_delay = "7s"
     image_size_gib = 3
     image_targets = ["10.0.0.0/8"]
     private = {{ sim-south = ["{ORGANIZATION}"] }}
     """
     told = settings(text, tmp_path)
-    assert (told.create_attempts, told.poll_idle, told.look_again) == (
+    assert (told.create_attempts, told.poll_idle, told.absence_delay) == (
         5,
         timedelta(minutes=10),
         timedelta(seconds=7),
     )
-    assert (told.first_looks_per_s, told.judged_per_s) == (7, 70)
+    assert (told.initial_polls_per_second, told.checks_per_second) == (7, 70)
     assert (told.poll_busy, told.addresses_low_percent) == (timedelta(seconds=3), 25)
     assert (told.image_size_gib, told.image_targets) == (3, ("10.0.0.0/8",))
     north, south = told.regions
@@ -118,7 +118,7 @@ def _stored(region: ConfiguredRegion) -> StoredRegion:
 def test_in_an_instant_cloud_nothing_takes_time(tmp_path: Path) -> None:
     made = configured("[region]\ninstant = true", tmp_path)
     assert all(each.times.boot_s == 0 and each.latency.is_zero for each in catalogues(made.region).values())
-    assert region_settings(made, url=URL).look_again == timedelta(0)
+    assert region_settings(made, url=URL).absence_delay == timedelta(0)
     assert not any(each.latency.is_zero for each in catalogues(RegionConfig()).values())
 
 

@@ -13,7 +13,7 @@ FILE = """
 [server]
 data = "/var/lib/remuda"
 [identity]
-access_token_life = "90m"
+access_token_lifetime = "90m"
 role_bindings = [{ subject = "ann@example.com", roles = ["platform-reader"], issuer = "https://a.example.com" }]
 group_bindings = [{ issuer = "https://a.example.com", group = 'O"ps', roles = ["platform-reader"] }]
 [identity.system_accounts."odd name"]
@@ -44,8 +44,8 @@ def test_each_value_says_where_it_comes_from(file: Path) -> None:
     ).splitlines()
     assert 'listen = "[::1]:1"  # --listen' in lines
     assert "rate_limit = 5  # REMUDA_SERVER__RATE_LIMIT" in lines
-    assert f'access_token_life = "1h30m"  # {file}' in lines
-    assert 'refresh_token_life = "90d"  # default' in lines
+    assert f'access_token_lifetime = "1h30m"  # {file}' in lines
+    assert 'refresh_token_lifetime = "90d"  # default' in lines
     assert lines[0].startswith(f"# File: {file}.")
 
 

@@ -54,11 +54,11 @@ ROOT = "admin@remuda.local"
 PASSWORD = re.compile(r"^ {4}(\S{23})$", re.MULTILINE)
 ENVIRONMENT = {
     "REMUDA_SERVER__PUBLIC_URL": "http://remuda.test",
-    "REMUDA_IDENTITY__INTENT_LIFE": "3s",
-    "REMUDA_IDENTITY__DEVICE_CODE_LIFE": "1s",
+    "REMUDA_IDENTITY__INTENT_LIFETIME": "3s",
+    "REMUDA_IDENTITY__DEVICE_CODE_LIFETIME": "1s",
     "REMUDA_SERVER__RATE_LIMIT": "1000000",
 }
-SETTINGS = IdentitySettings(intent_life=timedelta(seconds=3))
+SETTINGS = IdentitySettings(intent_lifetime=timedelta(seconds=3))
 
 
 class RealMachine:

@@ -24,9 +24,7 @@ import structlog
 
 from tests.fuzz.identity_lending import IdentityLending
 from tests.fuzz.identity_target import serving_identity
-from tests.fuzz.lending import Lending
 from tests.fuzz.running import Report, run
-from tests.fuzz.target import serving
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "5"))
@@ -58,11 +56,6 @@ def _identity() -> Report:
         return run(target, IdentityLending(target), examples=EXAMPLES, seed=SEED)
 
 
-def _livery() -> Report:
-    with serving() as target:
-        return run(target, Lending(target), examples=EXAMPLES, seed=SEED, is_whole=True)
-
-
 def _region() -> Report:
     # Imported here alone: what is imported above decides what is made up for the others, too.
     lending, target = (import_module(f"tests.fuzz.region_{name}") for name in ("lending", "target"))
@@ -73,12 +66,11 @@ def _region() -> Report:
 def _compute() -> Report:
     lending, target = (import_module(f"tests.fuzz.compute_{name}") for name in ("lending", "target"))
     with target.serving_compute() as compute:
-        return run(compute, lending.ComputeLending(compute), examples=EXAMPLES, seed=SEED)
+        return run(compute, lending.ComputeLending(compute), examples=EXAMPLES, seed=SEED, is_whole=True)
 
 
 _RUNS: Mapping[str, Callable[[], Report]] = {
     "identity": _identity,
-    "livery": _livery,
     "region": _region,
     "compute": _compute,
 }

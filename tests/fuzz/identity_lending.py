@@ -53,8 +53,8 @@ class IdentityLending(Lender):
 
     def query(self, case: Case[Any]) -> None:
         """Lend a login what a client sends with it; and the last turn there can be, since who is late is refused."""
-        if case.query and "turn" in case.query:
-            case.query["turn"] = MAX_QUANTITY
+        if case.query and "fencingToken" in case.query:
+            case.query["fencingToken"] = MAX_QUANTITY
         if case.operation.definition.raw["operationId"] == "authorize":
             case.query = {**(case.query or {}), **_LOGIN}
 

@@ -9,7 +9,7 @@ enough, because streams do not end; a request may take 20 s; and a failure does 
 
 In a short run, coverage is of data that fits the schema. Each way in which it may not fit, of each field of each
 operation, is most of what there is to send, and who refuses it is the same for every service: it is for a whole run,
-and for the livery.
+and for compute.
 """
 
 from collections import Counter

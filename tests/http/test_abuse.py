@@ -1,6 +1,6 @@
-"""Clients that mean no good, on real sockets against the livery in a process of its own: real store, real watches.
+"""Hostile clients on real sockets, against the sample API in a process of its own: real store, real watches.
 
-Its memory stays flat, and others are served.
+The memory of the process stays flat, and other clients are served.
 """
 
 import contextlib
@@ -12,37 +12,33 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
-from tests.example.customers import MOUNTS, YARDS
-from tests.example.process import Standing, standing
-from tests.example.running import new_mount, new_yard
-from tests.kit.hosting import PREFIX
 from tests.kit.http_server import request
+from tests.kit.processes.sample_program import PREFIX, SampleProcess, sample_process
 
 KIB, MIB = 1024, 1024 * 1024
 CROWD = 400
 WATCHERS = 2000
-TOKEN = "Authorization: Bearer user"
-LIST, WATCH = f"{PREFIX}{MOUNTS}", f"{PREFIX}{MOUNTS}?watch=true"
+TOKEN = "Authorization: Bearer good"
+HORSES = "/horses"
+LIST, WATCH = f"{PREFIX}{HORSES}", f"{PREFIX}{HORSES}?watch=true"
 HERD = 40
-"""So many long mounts that nobody's buffers hold what a watch begins with."""
+"""So many long objects that no buffer holds what a watch begins with."""
 
 
 @dataclass
 class Victim:
-    livery: Standing
+    process: SampleProcess
     client: httpx2.Client
-    yard: str
     before: int
     """What it had in memory before anything was done to it."""
     cuts: dict[str, int] = field(default_factory=dict)
 
     def growth(self) -> int:
-        return self.livery.memory() - self.before
+        return self.process.memory() - self.before
 
     def dial(self, *, buffer: int | None = None) -> socket.socket:
         with ExitStack() as on_failure:
@@ -50,7 +46,7 @@ class Victim:
             if buffer:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
             client.settimeout(10)
-            client.connect(("127.0.0.1", self.livery.port))
+            client.connect(("127.0.0.1", self.process.port))
             on_failure.pop_all()
             return client
 
@@ -60,21 +56,19 @@ class Victim:
             return read_all(client).startswith(b"HTTP/1.1 200 ")
         return False
 
-    def make_mount(self, name: str) -> str:
-        """Make a mount that is long to read, and return its id."""
-        made = self.client.post(MOUNTS, json=long(new_mount(self.yard, name)))
+    def create(self) -> str:
+        """Create a horse that is long to read, and return its id."""
+        made = self.client.post(HORSES, json={"colour": long("bay")})
         assert made.status_code == 201, made.text
-        return str(made.json()["metadata"]["id"])
+        return str(made.json()["id"])
 
-    def move(self, mount: str, name: str, paddock: str) -> None:
-        """Change a mount, which every watch is told."""
-        body = long({"metadata": {"name": name}, "spec": {"breed": "mule", "paddock": paddock}})
-        assert self.client.put(f"{MOUNTS}/{mount}", json=body).status_code == 202
+    def paint(self, horse: str, colour: str) -> None:
+        """Update a horse, which every watch is sent."""
+        assert self.client.put(f"{HORSES}/{horse}", json={"colour": long(colour)}).status_code < 300
 
 
-def long(body: dict[str, Any]) -> dict[str, Any]:
-    tags = [{"name": f"tag-{number}", "value": "x" * 255} for number in range(8)]
-    return {**body, "metadata": {**body["metadata"], "description": "x" * 1000, "tags": tags}}
+def long(colour: str) -> str:
+    return colour + "x" * 3000
 
 
 def read_all(client: socket.socket) -> bytes:
@@ -87,25 +81,24 @@ def read_all(client: socket.socket) -> bytes:
 
 
 @contextmanager
-def victim(directory: Path, *, patience_s: float, most_growth: int, connections: int = 10_000) -> Iterator[Victim]:
-    """Run a livery that serves others and whose memory has not grown much, also after the block."""
-    with standing(directory / "data", patience_s=patience_s, connections=connections) as livery:
-        headers = {"Authorization": "Bearer user", "Connection": "close"}
-        with httpx2.Client(base_url=livery.url, headers=headers, timeout=60) as client:
-            region_servers = client.post(YARDS, json=new_yard(stalls=100)).json()["metadata"]["id"]
-            one = Victim(livery, client, region_servers, livery.memory())
+def victim(directory: Path, *, limit_s: float, most_growth: int, connections: int = 10_000) -> Iterator[Victim]:
+    """Run a process that serves others and whose memory has not grown much, also after the block."""
+    with sample_process(directory / "data", limit_s=limit_s, connections=connections) as process:
+        headers = {"Authorization": "Bearer good", "Connection": "close"}
+        with httpx2.Client(base_url=process.url, headers=headers, timeout=60) as client:
+            one = Victim(process, client, process.memory())
             assert one.serves_others()
             yield one
             assert one.growth() < most_growth
             assert one.serves_others()
-            one.cuts.update(cuts(livery))
-        assert livery.stop() == 0
+            one.cuts.update(cuts(process))
+        assert process.stop() == 0
 
 
-def cuts(livery: Standing) -> dict[str, int]:
+def cuts(process: SampleProcess) -> dict[str, int]:
     """Return how many connections the server ended, by reason."""
     prefix = 'remuda_http_connections_closed_total{reason="'
-    counted = livery.metrics()
+    counted = process.metrics()
     return {name.removeprefix(prefix)[:-2]: int(counted[name]) for name in counted if name.startswith(prefix)}
 
 
@@ -123,7 +116,7 @@ def thousands_of_descriptors(many_descriptors: None) -> None:  # noqa: ARG001  h
 
 
 def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=2, most_growth=CROWD * 32 * KIB) as one, ExitStack() as clients:
+    with victim(tmp_path, limit_s=2, most_growth=CROWD * 32 * KIB) as one, ExitStack() as clients:
         crowd = [clients.enter_context(one.dial()) for _ in range(CROWD)]
         for client in crowd:
             client.sendall(b"GET / HTTP/1.1\r\nX: ")
@@ -138,7 +131,7 @@ def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served(tmp
 
 def test_a_body_of_a_gibibyte_is_refused_and_never_held(tmp_path: Path) -> None:
     most_growth = 8 * MIB
-    with victim(tmp_path, patience_s=5, most_growth=most_growth) as one:
+    with victim(tmp_path, limit_s=5, most_growth=most_growth) as one:
         block = b"x" * MIB
         head = (TOKEN, "Content-Type: application/json")
         for announced in (True, False):
@@ -158,7 +151,7 @@ def test_a_body_of_a_gibibyte_is_refused_and_never_held(tmp_path: Path) -> None:
 
 
 def test_floods_of_headers_are_refused(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=5, most_growth=6 * MIB) as one:
+    with victim(tmp_path, limit_s=5, most_growth=6 * MIB) as one:
         flood = b"GET / HTTP/1.1\r\n" + b"X-Header: abcdefghijklmnopqrstuvwxyz\r\n" * 20_000
         for _ in range(50):
             with one.dial() as client:
@@ -170,7 +163,7 @@ def test_floods_of_headers_are_refused(tmp_path: Path) -> None:
 
 
 def test_requests_sent_ahead_without_end_are_refused(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=5, most_growth=6 * MIB) as one:
+    with victim(tmp_path, limit_s=5, most_growth=6 * MIB) as one:
         flood = request(WATCH, TOKEN) + request(LIST, TOKEN) * 20_000
         for _ in range(20):
             with one.dial() as client:
@@ -184,13 +177,13 @@ def test_requests_sent_ahead_without_end_are_refused(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("thousands_of_descriptors")
 def test_thousands_of_watchers_that_never_read_are_cut_off_and_others_are_served(tmp_path: Path) -> None:
     most_growth = WATCHERS * 64 * KIB  # what so many open watches need by themselves, and a little
-    with victim(tmp_path, patience_s=4, most_growth=most_growth) as one, ExitStack() as clients:
-        mounts = {name: one.make_mount(name) for name in map("m{}".format, range(HERD))}
+    with victim(tmp_path, limit_s=4, most_growth=most_growth) as one, ExitStack() as clients:
+        horses = [one.create() for _ in range(HERD)]
         crowd = [clients.enter_context(one.dial(buffer=4096)) for _ in range(WATCHERS)]
         for client in crowd:
             client.sendall(request(WATCH, TOKEN))
-        for name, mount in mounts.items():
-            one.move(mount, name, "far")
+        for horse in horses:
+            one.paint(horse, "grey")
             assert one.serves_others()
         assert one.growth() < most_growth
         wait_until_closed(crowd)
@@ -212,7 +205,7 @@ def wait_until_closed(crowd: list[socket.socket]) -> None:
 
 
 def test_a_crowd_beyond_the_cap_is_told_so_and_cannot_keep_others_out_for_long(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=1, most_growth=8 * MIB, connections=100) as one, ExitStack() as clients:
+    with victim(tmp_path, limit_s=1, most_growth=8 * MIB, connections=100) as one, ExitStack() as clients:
         crowd = []
         for _ in range(CROWD):
             with contextlib.suppress(ConnectionError):

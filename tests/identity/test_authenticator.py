@@ -280,7 +280,7 @@ def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bou
             "type": "user",
             "expires": START + timedelta(hours=1),
             "issuer": ELSEWHERE,
-            "rests_on": (named(User, ann.name),),
+            "dependencies": (named(User, ann.name),),
         }
         known["of-ann"] = Bearer(subject="ann@example.com", user=ann, **facts)  # type: ignore[arg-type]  # fields of a bearer
         known["of-ops"] = replace(known["of-ann"], groups=("ops",))

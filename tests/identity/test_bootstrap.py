@@ -88,7 +88,7 @@ class Machine:
         await first.run(tell)
 
     def tokens(self, url: str = URL, store: Store | None = None) -> Tokens:
-        world, settings = self.world, IdentitySettings(issuer=url, service_account_token_life=timedelta(hours=1))
+        world, settings = self.world, IdentitySettings(issuer=url, service_account_token_lifetime=timedelta(hours=1))
         over: dict[str, Any] = {"store": store or self.store, "clock": world.clock, "randomness": world.randomness}
         return Tokens(**over, settings=settings, keys=SigningKeys(**over, settings=settings))
 

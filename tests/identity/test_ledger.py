@@ -49,7 +49,7 @@ async def opened(world: World) -> tuple[SqliteStore, Quotas]:
     store = open_simulated(world, registry())
     await furnish(store, *WHERE)
     world.invariants.append(invariant_of(store, ORG))
-    return store, service(store, world.clock, world.randomness, intent_life=LIFE)
+    return store, service(store, world.clock, world.randomness, intent_lifetime=LIFE)
 
 
 async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
@@ -66,7 +66,7 @@ async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
 def test_64_callers_who_want_10_get_exactly_10() -> None:
     async def scenario(world: World) -> None:
         store, quotas = await opened(world)
-        other = service(store, world.clock, world.randomness, intent_life=LIFE)
+        other = service(store, world.clock, world.randomness, intent_lifetime=LIFE)
         outcomes = [*await asyncio.gather(many(quotas, world, 32), many_more(other, world))]
         told = [each for half in outcomes for each in half]
         assert sum(isinstance(each, Allocation) for each in told) == 10
@@ -100,7 +100,10 @@ def test_64_callers_over_http_who_want_10_get_exactly_10() -> None:
         assert [each["used"] for each in quotas if each["kind"] == "servers"] == [10]
 
     run_identity_api(
-        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), ROUTES, scenario, seeds=3
+        lambda world, store: service(store, world.clock, world.randomness, intent_lifetime=LIFE),
+        ROUTES,
+        scenario,
+        seeds=3,
     )
 
 
@@ -109,7 +112,7 @@ async def test_callers_of_one_organization_share_writes_of_its_head(world: World
     store, _ = await opened(world)
     fuse = Fuse()
     counted = cast("Store", FusedStore(store, fuse))
-    quotas = service(counted, world.clock, world.randomness, intent_life=LIFE)
+    quotas = service(counted, world.clock, world.randomness, intent_lifetime=LIFE)
     await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=100))
     fuse.by_kind.clear()
     assert all(isinstance(each, Allocation) for each in await many(quotas, world, 64))
@@ -133,7 +136,7 @@ async def test_a_caller_that_goes_away_disturbs_nobody(world: World) -> None:
     assert all(isinstance(each, Allocation | Forbidden) for each in stayed), stayed
     await settle(world, store, quotas, LIFE)
     head = await store.get(Quota, ORG)
-    rows = (await store.list(Allocation, index=("living", ORG))).items
+    rows = (await store.list(Allocation, index=("active", ORG))).items
     assert not head.spec.intents
     assert used_in(head) == len(rows) <= 10
     assert {each.name for each in stayed if isinstance(each, Allocation)} <= {row.name for row in rows}
@@ -143,7 +146,7 @@ async def test_a_caller_that_goes_away_disturbs_nobody(world: World) -> None:
 @options(seeds=20)
 async def test_two_operations_for_one_owner_are_never_both_admitted(world: World) -> None:
     store, _ = await opened(world)
-    desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
+    desks = [service(store, world.clock, world.randomness, intent_lifetime=LIFE).allocations for _ in range(2)]
     outcomes = await asyncio.gather(
         *[
             desks[each % 2].allocate(context(world, f"operation-{each}"), *WHERE, asking("owner", servers=1))
@@ -159,7 +162,7 @@ async def test_two_operations_for_one_owner_are_never_both_admitted(world: World
 @options(seeds=20)
 async def test_the_same_operation_at_the_same_time_is_one_row(world: World) -> None:
     store, _ = await opened(world)
-    desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
+    desks = [service(store, world.clock, world.randomness, intent_lifetime=LIFE).allocations for _ in range(2)]
     rows = await asyncio.gather(
         *[each.allocate(context(world, "operation"), *WHERE, asking("owner", servers=3)) for each in desks * 3]
     )

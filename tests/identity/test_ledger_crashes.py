@@ -77,15 +77,15 @@ async def standing(store: Store) -> Standing:
     rows = {row.name: row for row in (await store.list(Allocation)).items}
     heads = (await store.list(Quota)).items
     assert all(not head.spec.intents for head in heads)
-    assert all(row.spec.life != "unconfirmed" for row in rows.values())
+    assert all(row.spec.state != "unconfirmed" for row in rows.values())
     row = rows.get(ROW)
-    return row.spec.life if row else None, used_in(heads[0] if heads else None)
+    return row.spec.state if row else None, used_in(heads[0] if heads else None)
 
 
 async def begun(world: World, prepare: Act) -> tuple[SqliteStore, Quotas]:
     store = open_simulated(world, registry())
     await furnish(store, *WHERE)
-    quotas = service(store, world.clock, world.randomness, intent_life=LIFE)
+    quotas = service(store, world.clock, world.randomness, intent_lifetime=LIFE)
     await prepare(quotas)
     world.invariants.append(invariant_of(store, ORG))
     return store, quotas
@@ -114,7 +114,7 @@ def test_a_process_that_dies_at_any_write_leaves_nothing_behind(case: str, momen
         store, quotas = await begun(world, prepare)
         fuse = Fuse(number, moment)
         fused: Store = FusedStore(store, fuse)
-        dying = service(fused, world.clock, world.randomness, intent_life=LIFE)
+        dying = service(fused, world.clock, world.randomness, intent_lifetime=LIFE)
         try:
             await act(dying)
             was_told = True
@@ -137,7 +137,7 @@ def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_some
     async def trial(world: World, number: int) -> bool:
         store, quotas = await begun(world, nothing)
         fuse = Fuse(number, moment)
-        dying = service(FusedStore(store, fuse), world.clock, world.randomness, intent_life=LIFE)
+        dying = service(FusedStore(store, fuse), world.clock, world.randomness, intent_lifetime=LIFE)
         with suppress(CrashError):
             await take(dying)
         was_begun = False
@@ -146,7 +146,7 @@ def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_some
             was_begun = True
         if was_begun and give_back is release_for_good:
             with pytest.raises(PreconditionFailed):
-                await quotas.allocations.renew(context(), *WHERE, ROW, turn=0)
+                await quotas.allocations.renew(context(), *WHERE, ROW, fencing_token=0)
         (head,) = (await store.list(Quota)).items
         assert (head.spec.intents, used_in(head)) == ((), 0)
         with pytest.raises(NotFound):
@@ -167,7 +167,7 @@ def test_what_a_dead_process_began_can_be_asked_for_again(case: str, moment: Mom
         store, quotas = await begun(world, prepare)
         fuse = Fuse(number, moment)
         fused: Store = FusedStore(store, fuse)
-        dying = service(fused, world.clock, world.randomness, intent_life=LIFE)
+        dying = service(fused, world.clock, world.randomness, intent_lifetime=LIFE)
         with suppress(CrashError):
             await act(dying)
         await act(quotas)
@@ -188,7 +188,7 @@ def test_a_process_that_wakes_up_too_late_collides(case: str, moment: Moment) ->
         store, quotas = await begun(world, prepare)
         drowsy = SleepyStore(store, world.clock, at=number, moment=moment, for_s=LIFE.total_seconds() + 60)
         sleepy: Store = drowsy
-        late = service(sleepy, world.clock, world.randomness, intent_life=LIFE)
+        late = service(sleepy, world.clock, world.randomness, intent_lifetime=LIFE)
         acting = asyncio.ensure_future(act(late))
         await settle(world, store, quotas, LIFE)
         was_told = False
@@ -213,8 +213,8 @@ def test_who_is_told_that_it_holds_something_holds_it_though_a_release_failed_be
         store, quotas = await begun(world, take_and_confirm)
         fuse = Fuse(number, moment)
         with suppress(CrashError):
-            await release(service(FusedStore(store, fuse), world.clock, world.randomness, intent_life=LIFE))
-        was_gone = (await store.get(Allocation, ROW)).spec.life == "released"
+            await release(service(FusedStore(store, fuse), world.clock, world.randomness, intent_lifetime=LIFE))
+        was_gone = (await store.get(Allocation, ROW)).spec.state == "released"
         try:
             await act(quotas)
         except (NotFound, AllocationReleased):
@@ -238,10 +238,12 @@ def test_a_release_for_good_that_dies_half_way_is_for_good_or_never_happens(mome
         store, quotas = await begun(world, take_and_confirm)
         fuse = Fuse(number, moment)
         with suppress(CrashError):
-            await release_for_good(service(FusedStore(store, fuse), world.clock, world.randomness, intent_life=LIFE))
+            await release_for_good(
+                service(FusedStore(store, fuse), world.clock, world.randomness, intent_lifetime=LIFE)
+            )
         await settle(world, store, quotas, LIFE)
         row = await store.get(Allocation, ROW)
-        assert (row.spec.life, row.spec.turn) in {("confirmed", 0), ("released", 1)}
+        assert (row.spec.state, row.spec.fencing_token) in {("confirmed", 0), ("released", 1)}
         await store.close()
         return fuse.has_blown
 
@@ -257,15 +259,15 @@ def test_who_renews_in_an_earlier_turn_and_sleeps_leaves_nothing_once_it_was_rel
         store, quotas = await begun(world, prepare)
         drowsy = SleepyStore(store, world.clock, at=number, moment=moment, for_s=60)
         sleepy: Store = drowsy
-        late = service(sleepy, world.clock, world.randomness, intent_life=LIFE)
-        renewing = asyncio.ensure_future(late.allocations.renew(context(), *WHERE, ROW, turn=0))
+        late = service(sleepy, world.clock, world.randomness, intent_lifetime=LIFE)
+        renewing = asyncio.ensure_future(late.allocations.renew(context(), *WHERE, ROW, fencing_token=0))
         await world.clock.sleep(1)
         await release_for_good(quotas)
         await asyncio.wait([renewing])
         assert renewing.exception() is None or isinstance(renewing.exception(), PreconditionFailed)
         assert await standing(store) == ("released", 0), "at once, and not when the time of something is over"
         with pytest.raises(PreconditionFailed):
-            await quotas.allocations.renew(context(), *WHERE, ROW, turn=0)
+            await quotas.allocations.renew(context(), *WHERE, ROW, fencing_token=0)
         await store.close()
         return drowsy.has_slept
 
@@ -280,7 +282,7 @@ async def test_a_release_that_was_asleep_notices_that_somebody_has_confirmed_sin
     """It finds that the row is another one. If its caller still waits it begins anew, and that one is told."""
     store, quotas = await begun(world, take_and_confirm)
     sleepy: Store = SleepyStore(store, world.clock, at=3, moment="before", for_s=60)
-    late = service(sleepy, world.clock, world.randomness, intent_life=LIFE)
+    late = service(sleepy, world.clock, world.randomness, intent_lifetime=LIFE)
     releasing = asyncio.ensure_future(release(late))
     await world.clock.sleep(1)
     assert [intent.action for intent in (await store.get(Quota, ORG)).spec.intents] == ["release"]
@@ -302,12 +304,12 @@ async def test_a_confirmation_that_was_asleep_does_not_settle_what_somebody_rene
         SleepyStore(store, world.clock, at=1, moment="after", for_s=60),
         world.clock,
         world.randomness,
-        intent_life=LIFE,
+        intent_lifetime=LIFE,
     )
     confirming = asyncio.ensure_future(confirm(late))
     await world.clock.sleep(1)
     await release(quotas)
-    dying = service(FusedStore(store, Fuse(3, "before")), world.clock, world.randomness, intent_life=LIFE)
+    dying = service(FusedStore(store, Fuse(3, "before")), world.clock, world.randomness, intent_lifetime=LIFE)
     with pytest.raises(CrashError):
         await dying.allocations.renew(context(), *WHERE, ROW)
     assert len((await store.get(Quota, ORG)).spec.intents) == 1, "it died between the head and the row"
@@ -335,7 +337,7 @@ def test_whoever_dies_or_sleeps_while_others_want_the_same_row_does_not_disturb_
                 for_s=draw(3) * LIFE.total_seconds() * 0.7,
                 at_read=draw(16),
             )
-            mine = service(drowsy, world.clock, world.randomness, intent_life=LIFE)
+            mine = service(drowsy, world.clock, world.randomness, intent_lifetime=LIFE)
             await world.clock.sleep(draw(40) * LIFE.total_seconds() / 20)
             with suppress(RemudaError, CrashError):
                 for _ in range(1 + draw(3)):

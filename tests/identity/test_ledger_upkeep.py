@@ -50,7 +50,7 @@ async def opened(world: World) -> tuple[SqliteStore, Quotas]:
     store = open_simulated(world, registry())
     await furnish(store, *WHERE)
     world.invariants.append(invariant_of(store, ORG))
-    return store, service(store, world.clock, world.randomness, intent_life=LIFE)
+    return store, service(store, world.clock, world.randomness, intent_lifetime=LIFE)
 
 
 async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
@@ -107,7 +107,7 @@ async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organizatio
     await until(world, "the organization goes", is_gone)
     assert not (await store.list(Quota)).items
     left = (await store.list(Allocation)).items
-    assert {row.spec.life for row in left} == {"released"}, "what was used is known still"
+    assert {row.spec.state for row in left} == {"released"}, "what was used is known still"
     assert held.name in {row.name for row in left}
     retention = UsageRetention(store, clock=world.clock, leader=SingleProcess(), retention=timedelta(days=2))
     assert await retention.delete_expired() == 0

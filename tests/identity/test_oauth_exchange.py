@@ -152,10 +152,10 @@ async def test_a_token_that_is_not_good_becomes_nothing(oauth: OAuthEnvironment)
 
 
 def test_a_passports_life_is_a_minute_unless_an_operator_says_less() -> None:
-    assert IdentitySettings().passport_life == timedelta(seconds=60)
+    assert IdentitySettings().passport_lifetime == timedelta(seconds=60)
 
     async def scenario(oauth: OAuthEnvironment) -> None:
         claims = await passport(oauth, await user_token(oauth))
         assert claims["exp"] - claims["iat"] == 10
 
-    run_oauth(scenario, passport_life=timedelta(seconds=10))
+    run_oauth(scenario, passport_lifetime=timedelta(seconds=10))

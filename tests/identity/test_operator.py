@@ -109,7 +109,7 @@ def test_a_request_is_good_once_and_for_a_minute() -> None:
         await api.world.clock.sleep(61)
         late = await send(api, stale)
         assert (late.status, "older than a minute" in late.json["error_description"]) == (401, True)
-        early = asked(api, made=api.world.clock.now() + timedelta(seconds=5))
+        early = asked(api, created=api.world.clock.now() + timedelta(seconds=5))
         assert (await send(api, early)).status == 401
         assert len(await records(api)) == 1
 
@@ -139,8 +139,8 @@ def test_a_token_is_for_a_user_who_is_there_and_active_and_for_no_longer_than_an
         for request, told in (
             (asked(api, "nobody@example.com"), "'nobody@example.com' is not a user"),
             (asked(api, "bob@example.com"), "'bob@example.com' is suspended"),
-            (asked(api, life_s=3601), "is not between a second and an hour"),
-            (asked(api, life_s=0), "is not between a second and an hour"),
+            (asked(api, lifetime_s=3601), "is not between a second and an hour"),
+            (asked(api, lifetime_s=0), "is not between a second and an hour"),
         ):
             reply = await send(api, request)
             assert (reply.status, told in reply.json["error_description"]) == (422, True)

@@ -39,7 +39,7 @@ async def take_while_it_goes(identity: IdentityEnvironment) -> None:
     assert set(taken) <= {201, 404}
     await identity.clock.sleep(60)
     projects = {each.name for each in (await identity.store.list(Project)).items}
-    rows = [each for each in (await identity.store.list(Allocation)).items if each.spec.life != "released"]
+    rows = [each for each in (await identity.store.list(Allocation)).items if each.spec.state != "released"]
     assert len(rows) == taken.count(201)
     assert {each.metadata.labels[PROJECT] for each in rows} <= projects
     assert (lab in projects) == bool(rows), "it stays exactly while something is held in it"

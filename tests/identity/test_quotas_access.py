@@ -59,7 +59,7 @@ async def test_a_project_that_is_being_deleted_keeps_its_ledger_until_the_end(qu
     assert (await client.put(row, asked(servers=2))).status == 200
     assert (await client.get(row)).status == 200
     await made(client, asked("owner-2", servers=1))
-    assert len((await quotas.store.list(Allocation, index=("living", PROJECT))).items) == 2
+    assert len((await quotas.store.list(Allocation, index=("active", PROJECT))).items) == 2
     assert (await client.delete(row)).status == 202
 
 
@@ -174,7 +174,7 @@ async def test_who_uses_what_since_when_can_be_listed_now_and_later(quotas: Iden
     assert await owners(until=before) == []
     listed = (await client.get(path, {"at": both, "kind": "servers"})).json[0]
     assert listed["metadata"]["projectId"] == PROJECT
-    assert listed["status"]["life"] == "released"
+    assert listed["status"]["state"] == "released"
     assert listed["status"]["started"] < both < listed["status"]["ended"]
     page = await client.get(path, {"limit": "1"})
     assert len(page.json) == 1
@@ -203,7 +203,7 @@ async def test_what_is_used_now_is_found_without_going_through_the_past(quotas: 
     for project, value in ((None, ORG), (PROJECT, PROJECT)):
         query = UsageQuery(kind="servers", project=project)
         found = await quotas.service.allocations.usage(context, ORG, query)
-        assert found.index == ("living", value)
+        assert found.index == ("active", value)
 
 
 async def test_a_default_that_an_operator_lowers_stops_growth_and_nothing_else(quotas: IdentityApi[Quotas]) -> None:

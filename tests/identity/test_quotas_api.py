@@ -67,7 +67,7 @@ async def test_m27_an_allocation_has_a_life_from_post_to_delete(quotas: Identity
             {"kind": "servers", "committed": 2, "reserved": 1},
         ],
     }
-    assert body["status"]["life"] == "confirmed", "a client without a key never confirms"
+    assert body["status"]["state"] == "confirmed", "a client without a key never confirms"
     row = f"{ROWS}/{body['metadata']['id']}"
     found = await client.get(row)
     assert (found.status, found.json) == (200, body)
@@ -160,13 +160,13 @@ async def test_under_a_key_the_same_request_is_one_allocation_that_has_to_be_con
     assert first.status == again.status == 201
     assert first.json == again.json
     assert first.json["metadata"]["id"] == allocation_id("unikorn-compute", "operation-1")
-    assert first.json["status"]["life"] == "unconfirmed"
+    assert first.json["status"]["state"] == "unconfirmed"
     row = f"{ROWS}/{first.json['metadata']['id']}"
     assert (await quota(client))["used"] == 2
-    assert (await client.post(f"{row}/confirm")).json["status"]["life"] == "confirmed"
+    assert (await client.post(f"{row}/confirm")).json["status"]["state"] == "confirmed"
     assert (await client.post(f"{row}/confirm")).status == 200, "twice is fine"
     await settle(quotas.world, quotas.store, quotas.service, LIFE)
-    assert (await client.get(row)).json["status"]["life"] == "confirmed"
+    assert (await client.get(row)).json["status"]["state"] == "confirmed"
 
 
 async def test_what_is_not_confirmed_in_time_is_taken_back_and_can_be_renewed(quotas: IdentityApi[Quotas]) -> None:
@@ -180,7 +180,7 @@ async def test_what_is_not_confirmed_in_time_is_taken_back_and_can_be_renewed(qu
     assert reply.status == 403
     assert reply.json["error_description"] == "total servers allocation of 12 would exceed quota limit of 10"
     assert (await client.delete(f"{ROWS}/{other}")).status == 202
-    assert (await client.post(f"{row}/renew")).json["status"]["life"] == "unconfirmed"
+    assert (await client.post(f"{row}/renew")).json["status"]["state"] == "unconfirmed"
     assert (await client.post(f"{row}/renew")).status == 200, "twice is fine"
     assert (await quota(client))["used"] == 6
     assert (await client.post(f"{row}/confirm")).status == 200

@@ -100,7 +100,7 @@ async def test_what_an_organization_used_is_read_when_it_is_gone_by_those_who_ma
     for stranger in (ann, bob):
         assert (await stranger.get(f"{path}/allocations")).status in {401, 403}
     assert (await root.post(f"{rows}/{late}/renew")).status == 404
-    assert (await identity.store.get(Allocation, late)).spec.life == "released"
+    assert (await identity.store.get(Allocation, late)).spec.state == "released"
 
 
 def _plain(moment: datetime) -> str:

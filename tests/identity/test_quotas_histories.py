@@ -35,7 +35,7 @@ def test_callers_of_two_processes_see_one_ledger() -> None:
         await furnish(store, ORG, PROJECT)
         history = History()
         world.invariants.append(invariant_of(store, ORG))
-        processes = [service(store, world.clock, world.randomness, intent_life=LIFE) for _ in range(2)]
+        processes = [service(store, world.clock, world.randomness, intent_lifetime=LIFE) for _ in range(2)]
         desks = [quota_client(processes[number % 2], world.randomness, ORG, PROJECT) for number in range(5)]
         callers = [
             Caller(f"caller-{number}", each, history, world.clock, world.randomness)
@@ -67,7 +67,7 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
         moment = "before" if world.randomness.randrange(2) else "after"
         dying = FusedStore(store, Fuse(1 + world.randomness.randrange(40), moment))  # type: ignore[arg-type]  # one of the moments
         stores: list[Store] = [store, dying]
-        processes = [service(each, world.clock, world.randomness, intent_life=LIFE) for each in stores]
+        processes = [service(each, world.clock, world.randomness, intent_lifetime=LIFE) for each in stores]
         callers = [
             Caller(
                 f"caller-{number}",
@@ -115,7 +115,7 @@ def test_callers_of_a_process_that_falls_asleep_collide_with_what_was_decided_wi
             for_s=LIFE.total_seconds() + 30,
         )
         stores: list[Store] = [store, sleepy]
-        processes = [service(each, world.clock, world.randomness, intent_life=LIFE) for each in stores]
+        processes = [service(each, world.clock, world.randomness, intent_lifetime=LIFE) for each in stores]
         callers = [
             Caller(
                 f"caller-{number}",
@@ -169,7 +169,7 @@ def test_callers_over_http_see_one_ledger() -> None:
         await check_rest(api.store, ORG, held=held, kind="servers")
 
     run_identity_api(
-        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE),
+        lambda world, store: service(store, world.clock, world.randomness, intent_lifetime=LIFE),
         ROUTES,
         scenario,
         seeds=8,

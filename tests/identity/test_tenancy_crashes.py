@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from remuda.access.principal import Context
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
-from remuda.identity.tenancy import schema as wire
+from remuda.identity.tenancy import schema
 from remuda.kernel.errors import RemudaError
 from remuda.resources.schema import MetadataWrite
 from tests.kit.asgi.client import Client
@@ -144,10 +144,10 @@ def test_a_request_whose_answer_was_lost_makes_nothing_twice() -> None:
         home = await make_organization(environment)
         tenancy, context = environment.service, Context(principal=PLATFORM, operation=ABSENT)
         name = MetadataWrite(name="same")
-        adhoc = wire.OrganizationWrite(metadata=name, spec=wire.OrganizationSpecWire(organization_type="adhoc"))
-        empty = wire.ProjectWrite(metadata=name, spec=wire.ProjectSpecWire(group_ids=()))
-        spec = wire.ProviderSpecWire(issuer="https://login.acme.example", client_id="us")
-        login = wire.ProviderWrite(metadata=name, spec=spec)
+        adhoc = schema.OrganizationWrite(metadata=name, spec=schema.OrganizationSpecWire(organization_type="adhoc"))
+        empty = schema.ProjectWrite(metadata=name, spec=schema.ProjectSpecWire(group_ids=()))
+        spec = schema.ProviderSpecWire(issuer="https://login.acme.example", client_id="us")
+        login = schema.ProviderWrite(metadata=name, spec=spec)
         for _ in range(2):
             assert (await tenancy.organizations.create(context, adhoc)).name == ABSENT
             assert (await tenancy.projects.create(context, home, empty)).name == ABSENT

@@ -64,7 +64,7 @@ async def test_processes_that_renew_at_once_make_one_key(oauth: OAuthEnvironment
     assert len((await oauth.store.get(SigningKey, NAME)).spec.private_keys) == 2
 
 
-@options(signing_key_life=LIFE / 4)
+@options(signing_key_lifetime=LIFE / 4)
 async def test_a_token_outlives_several_rotations_and_its_key_goes_when_none_of_its_tokens_can_be_alive(
     oauth: OAuthEnvironment,
 ) -> None:

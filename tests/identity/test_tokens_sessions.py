@@ -214,7 +214,7 @@ async def test_a_clock_that_is_put_back_revives_nothing_that_was_revoked_or_used
     assert await is_there(oauth, UsedAssertion, "used")
 
 
-@options(signing_key_life=timedelta(seconds=70))
+@options(signing_key_lifetime=timedelta(seconds=70))
 async def test_the_signing_key_is_renewed_by_itself(oauth: OAuthEnvironment) -> None:
     await oauth.api.keys.current()
     await settle(oauth, seconds=30)

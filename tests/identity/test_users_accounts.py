@@ -60,7 +60,9 @@ async def test_a_new_account_shows_its_token_once_and_keeps_only_the_hash(people
     assert made["metadata"]["description"] == "sweeps"
     expiry = datetime.fromisoformat(made["status"]["expiry"])
     assert (
-        timedelta(seconds=-1) <= expiry - people.world.clock.now() - SETTINGS.service_account_token_life <= timedelta()
+        timedelta(seconds=-1)
+        <= expiry - people.world.clock.now() - SETTINGS.service_account_token_lifetime
+        <= timedelta()
     )
     stored = await people.store.get(ServiceAccount, made["metadata"]["id"])
     assert stored.spec.access_token == token_hash(token)

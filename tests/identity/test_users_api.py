@@ -295,7 +295,7 @@ async def test_64_users_who_join_one_group_at_once_are_all_in_it(people: Identit
     crew = (await people.store.get(Group, group)).spec
     assert set(crew.user_ids) == made
     assert sorted(each.id for each in crew.subjects) == sorted(subjects)
-    assert len(crew.marks) <= len(subjects)
+    assert len(crew.member_changes) <= len(subjects)
 
 
 async def test_a_request_that_is_sent_again_under_its_key_is_carried_out_once(people: IdentityApi[People]) -> None:

@@ -89,10 +89,10 @@ async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_jud
     joining = Memberships(people.store)
     for group in (changed, removed):  # its roles were others; or it was in there already, and nobody judged them
         with pytest.raises(Conflict):
-            await joining.update(OPERATION, ANN, [group], judged={changed: ()})
+            await joining.update(OPERATION, ANN, [group], granted_roles={changed: ()})
         assert not is_in(await people.store.get(Group, group), ANN)
     with pytest.raises(Malformed, match="does not exist"):
-        await joining.update(OPERATION, ANN, [OPERATION], judged={OPERATION: ()})
+        await joining.update(OPERATION, ANN, [OPERATION], granted_roles={OPERATION: ()})
 
 
 async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_operation(
@@ -104,7 +104,7 @@ async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_ope
     confirmed, emptied, left = [await make_group(people.store, name) for name in ("a", "b", "c")]
     joining, judged = Memberships(people.store), {confirmed: (), emptied: (), left: ()}
     await open_operation(people)
-    await joining.update(OPERATION, ANN, [confirmed, emptied, left], judged=judged)
+    await joining.update(OPERATION, ANN, [confirmed, emptied, left], granted_roles=judged)
     told(await clerk.put(f"{GROUPS}/{confirmed}", crew(userIDs=[ANN.id, bob])), 200)
     told(await clerk.put(f"{GROUPS}/{emptied}", crew()), 200)
     await joining.restore(OPERATION, ANN)
@@ -118,7 +118,7 @@ async def test_marks_are_forgotten_when_their_operations_are_closed(people: Iden
     group = await make_group(people.store, "crew")
     for number in range(4):
         told(await clerk.post(USERS, user(f"user{number}@example.com", group)), 201)
-    assert len((await people.store.get(Group, group)).spec.marks) == 1
+    assert len((await people.store.get(Group, group)).spec.member_changes) == 1
     assert len((await people.store.get(Group, group)).spec.user_ids) == 4
 
 
@@ -126,7 +126,7 @@ async def test_a_user_whose_maker_is_done_is_not_written_again(people: IdentityA
     clerk = people.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     found = await people.store.get(User, user_id("ann@example.com"))
-    assert len(found.spec.makers) == 1
+    assert len(found.spec.creators) == 1
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     assert (await people.store.get(User, found.name)).version == found.version
 

@@ -6,7 +6,7 @@ from typing import Any
 from remuda.kernel.errors import Gone
 from remuda.store.contract import Bookmark, Event, Store
 from remuda.store.objects import ResourceT
-from tests.example.pasture import Fires
+from tests.kit.simulation.faults import Fires
 
 FAULTS = ("watch.dropped", "watch.doubled", "watch.gone")
 

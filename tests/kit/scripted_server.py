@@ -67,3 +67,33 @@ def refusal(status: int, code: str, sentence: str = "No.", **more: Any) -> Answe
 
 def told(value: Any, **headers: str) -> Answer:
     return 200, {name.replace("_", "-"): text for name, text in headers.items()}, msgspec.json.encode(value)
+
+
+MADE = "2026-01-01T00:00:00Z"
+
+
+def metadata_json(name: str, status: str = "provisioned", **more: Any) -> dict[str, Any]:
+    """Return metadata of a resource of a project, as the API has it."""
+    return {
+        "id": f"{name}-id",
+        "name": name,
+        "creationTime": MADE,
+        "provisioningStatus": status,
+        "healthStatus": "unknown",
+        "organizationId": "o-1",
+        "projectId": "p-1",
+        **more,
+    }
+
+
+PLAN: dict[str, Any] = {
+    "hash": "0" * 32,
+    "isDestructive": False,
+    "sentence": "",
+    "steps": [],
+    "lost": [],
+    "survives": [],
+    "downtime": {"extent": "none", "sentence": ""},
+    "quota": [],
+}
+"""A plan that does nothing, as the API has it."""

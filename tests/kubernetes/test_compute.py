@@ -22,8 +22,8 @@ from tests.kit.compute.updates import SMALL
 from tests.kit.identity.environment import expect
 from tests.kit.region.environment import STANDARD, region_environment
 from tests.kit.region.project_deletion import end_project, left_of, until_project_is_gone
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.store import SEALER
-from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
 

@@ -16,7 +16,7 @@ from remuda.region.catalogue.provider_registry import need
 from remuda.region.filestorage.classes import class_id
 from tests.kit.providers.candidates import EVERYTHING, Part, Scenario, scenarios, through_calls
 from tests.kit.providers.conformance import Bench
-from tests.kit.providers.protocols import verbs_of
+from tests.kit.providers.protocols import methods_of
 from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, running
 from tests.kit.region.images import image
 from tests.kit.resource_api import refusal
@@ -77,7 +77,7 @@ def test_every_part_of_the_suite_is_passed_or_needs_what_is_refused() -> None:
 def test_what_it_declares_is_what_it_has_with_every_verb(candidate: KubernetesCandidate, tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
         assert set(bench.provider.capabilities) == candidate.capabilities
-        for verb in verbs_of("catalogue"):
+        for verb in methods_of("catalogue"):
             assert callable(getattr(bench.provider.catalogue, verb))
 
     candidate.run(scenario, tmp_path)

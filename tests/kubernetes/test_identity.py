@@ -33,16 +33,16 @@ from tests.kit.sim_identity.guests import Guests
 from tests.kit.sim_identity.invariants import check_always
 from tests.kit.sim_identity.setup import CROWD, ROOT, Pace
 from tests.kit.sim_identity.system import IdentitySystem
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.faults import FaultMenu, assert_all_fired
 from tests.kit.simulation.store import SEALER
-from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
 
 pytestmark = pytest.mark.kubernetes
 
 REGISTRY = registry()
-SETTINGS = IdentitySettings(issuer=ISSUER, platform_administrators=(ROOT,), intent_life=timedelta(seconds=5))
+SETTINGS = IdentitySettings(issuer=ISSUER, platform_administrators=(ROOT,), intent_lifetime=timedelta(seconds=5))
 PATIENCE_S = 20.0
 ORGANIZATIONS = "/api/v1/organizations"
 PACE = Pace(pause_s=0.3, look_every_s=1.0, rest_s=120.0)

@@ -77,7 +77,7 @@ async def processes(cluster: Cluster, number: int) -> AsyncIterator[list[Kuberne
 
 
 def quotas_of(store: KubernetesStore, seed: int) -> Quotas:
-    return service(store, CLOCK, SeededRandomness(seed), intent_life=LIFE)
+    return service(store, CLOCK, SeededRandomness(seed), intent_lifetime=LIFE)
 
 
 async def hold_court(
@@ -104,7 +104,7 @@ async def has_heard(store: KubernetesStore, held: dict[str, int]) -> None:
     """Wait until a process has heard of everything that happened in others."""
     for _ in range(100):
         head = await store.get(Quota, ORG)
-        rows = (await store.list(Allocation, index=("living", ORG))).items
+        rows = (await store.list(Allocation, index=("active", ORG))).items
         if not head.spec.intents and {row.name for row in rows} == held.keys():
             return
         await asyncio.sleep(0.1)
@@ -163,7 +163,7 @@ async def test_64_callers_who_want_10_get_exactly_10(quota_cluster: Cluster) -> 
 async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> None:
     async with processes(quota_cluster, 1) as stores:
         (store,), randomness = stores, SeededRandomness(3)
-        quotas = service(store, CLOCK, randomness, intent_life=timedelta(seconds=1))
+        quotas = service(store, CLOCK, randomness, intent_lifetime=timedelta(seconds=1))
         there = quota_client(quotas, randomness, *WHERE)
         context = there.context("operation-1")
         row = await quotas.allocations.allocate(context, *WHERE, asking("owner-1", servers=2))
@@ -174,8 +174,8 @@ async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> Non
             continue
         head = await store.get(Quota, ORG)
         assert (used_in(head), head.spec.intents) == (0, ())
-        assert (await store.get(Allocation, row.name)).spec.life == "released"
+        assert (await store.get(Allocation, row.name)).spec.state == "released"
         renewed = await quotas.allocations.renew(there.context(), *WHERE, row.name)
-        assert renewed.spec.life == "unconfirmed"
-        assert (await quotas.allocations.confirm(there.context(), *WHERE, row.name)).spec.life == "confirmed"
+        assert renewed.spec.state == "unconfirmed"
+        assert (await quotas.allocations.confirm(there.context(), *WHERE, row.name)).spec.state == "confirmed"
         await check_invariant(store, ORG)

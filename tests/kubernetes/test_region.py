@@ -18,8 +18,8 @@ from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import open_kubernetes_store
 from tests.kit.region.environment import RegionEnvironment, region_environment
 from tests.kit.region.project_deletion import end_project, furnish, left_of, until_project_is_gone
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.store import SEALER
-from tests.kit.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
 

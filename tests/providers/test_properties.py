@@ -41,11 +41,11 @@ async def storm(world: World) -> None:
     await cloud.calls.close(grace_s=60)
     assert not any(cloud.calls.is_unknown(key) for key in "abc")
     assert cloud.sample("in_flight") == cloud.sample("waiting") == cloud.sample("unknown_keys") == 0
-    asked = sum(cloud.sample("calls_total", verb=v, outcome=o) for v in ("make", "look") for o in SENT)
+    asked = sum(cloud.sample("calls_total", method=v, outcome=o) for v in ("make", "look") for o in SENT)
     assert asked == len(cloud.asked), "every call that was sent is counted once"
 
 
-SENT = ("done", "failed", "ill", "unknown")
+SENT = ("done", "failed", "unhealthy", "unknown")
 
 
 def test_never_two_effects_on_a_key_and_never_more_calls_than_slots() -> None:

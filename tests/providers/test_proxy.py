@@ -14,7 +14,7 @@ from remuda.providers.calls import Calls
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
-from remuda.providers.proxy import CALLS, UPLOAD_S, Listing, Rule, proxied, verbs_of
+from remuda.providers.proxy import CALLS, UPLOAD_S, Listing, Rule, methods_of, proxied
 from tests.kit.providers.echo import PARTS, Echo
 from tests.kit.providers.protocols import is_protocol, protocol_of
 from tests.kit.providers.slow_provider import NEVER_BREAKS
@@ -86,7 +86,7 @@ LISTINGS = [
     Asked("networks", "networks"),
     Asked("security_groups", "groups"),
     Asked("ports", "ports"),
-    Asked("servers", "sightings"),
+    Asked("servers", "server_versions"),
     Asked("load_balancers", "balancers"),
     Asked("file_storages", "storages"),
 ]
@@ -104,7 +104,7 @@ def with_echo(act: Callable[[Echo, Provider, Calls], Awaitable[None]]) -> None:
         echo = Echo(world)
         calls = Calls(
             "echo",
-            verbs_of(echo.provider),
+            methods_of(echo.provider),
             clock=world.clock,
             randomness=world.randomness,
             settings=CallSettings(breaker=NEVER_BREAKS, deadline_s=30, retries=3),
@@ -153,7 +153,7 @@ def test_a_provider_keeps_its_type_and_what_it_lacks_and_is_listened_to_directly
         bare: Any = echo
         small = Provider(type="kubernetes", catalogue=bare)
         assert proxied(small, calls).capabilities == ("catalogue",)
-        assert (proxied(small, calls).type, verbs_of(small)) == ("kubernetes", ("flavors",))
+        assert (proxied(small, calls).type, methods_of(small)) == ("kubernetes", ("flavors",))
 
     with_echo(act)
 

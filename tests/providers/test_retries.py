@@ -30,7 +30,7 @@ async def test_a_safe_call_is_made_again_after_a_growing_pause(cloud: Cloud) -> 
     assert len(cloud.asked) == 4
     paused_s = cloud.world.clock.monotonic() - 4
     assert 0.1 + 0.2 + 0.4 <= paused_s <= 0.2 + 0.4 + 0.8
-    assert cloud.sample("retries_total", verb="look") == 3
+    assert cloud.sample("retries_total", method="look") == 3
 
 
 async def test_a_safe_call_is_not_made_again_for_ever(cloud: Cloud) -> None:
@@ -58,7 +58,7 @@ async def test_a_call_that_was_refused_is_not_made_again(cloud: Cloud) -> None:
     with pytest.raises(CallRejected, match="Too many calls are waiting"):
         await cloud.look("b")
     assert cloud.world.clock.monotonic() == pytest.approx(0.01), "it is told at once"
-    assert cloud.sample("retries_total", verb="look") == 0
+    assert cloud.sample("retries_total", method="look") == 0
     await under_way
 
 
@@ -73,7 +73,7 @@ async def test_retries_stay_within_the_budget(cloud: Cloud) -> None:
     for _ in range(200):
         with pytest.raises(ServerUnreachable):
             await cloud.look("a", takes_s=0, error=ILL)
-    retries = cloud.sample("retries_total", verb="look")
+    retries = cloud.sample("retries_total", method="look")
     seconds = cloud.world.clock.monotonic()
     assert 20 <= retries <= 0.1 * 200 + 0.1 * seconds + 10
     assert len(cloud.asked) == 200 + retries
@@ -101,7 +101,7 @@ async def test_an_ill_provider_is_left_alone_and_probed_after_a_while(cloud: Clo
     assert await probe == "b is there"
     assert await cloud.make("c") == "c is there"
     assert cloud.sample("breaker", state="closed") == 1
-    assert cloud.sample("calls_total", verb="look", outcome="broken") == 2
+    assert cloud.sample("calls_total", method="look", outcome="broken") == 2
 
 
 @options(settings=QUICK)
@@ -153,14 +153,14 @@ def test_those_who_waited_when_the_breaker_opened_are_refused() -> None:
 async def test_the_times_of_calls_that_took_as_long_as_they_may_can_be_told_apart(cloud: Cloud) -> None:
     for takes_s in (15, 29, 100):
         await cloud.make("a", takes_s=takes_s, deadline_s=200)
-    within = [cloud.sample("call_seconds_bucket", verb="make", le=le) for le in ("10.0", "20.0", "30.0", "120.0")]
+    within = [cloud.sample("call_seconds_bucket", method="make", le=le) for le in ("10.0", "20.0", "30.0", "120.0")]
     assert within == [0, 1, 2, 3]
 
 
 @options(seeds=1)
 async def test_every_label_value_is_there_from_the_start(cloud: Cloud) -> None:
-    outcomes = ("done", "failed", "ill", "unknown", "busy", "full", "broken", "stopping", "late")
-    assert {cloud.sample("calls_total", verb=v, outcome=o) for v in ("make", "look") for o in outcomes} == {0}
-    assert {cloud.sample("retries_total", verb=verb) for verb in ("make", "look")} == {0}
-    assert {cloud.sample("call_seconds_count", verb=verb) for verb in ("make", "look")} == {0}
+    outcomes = ("done", "failed", "unhealthy", "unknown", "busy", "full", "broken", "stopping", "not_sent")
+    assert {cloud.sample("calls_total", method=v, outcome=o) for v in ("make", "look") for o in outcomes} == {0}
+    assert {cloud.sample("retries_total", method=verb) for verb in ("make", "look")} == {0}
+    assert {cloud.sample("call_seconds_count", method=verb) for verb in ("make", "look")} == {0}
     assert [cloud.sample("breaker", state=state) for state in ("closed", "open", "half_open")] == [1, 0, 0]

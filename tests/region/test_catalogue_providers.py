@@ -104,7 +104,7 @@ async def test_all_who_work_in_a_region_share_its_calls_and_what_it_said(world: 
     clouds = clouds_over(world, store, {REGION: flavors.provider})
     one, other = await clouds.get(REGION), await clouds.get_visible(ANN, REGION)
     assert one.calls is other.calls
-    assert one.absences is other.absences
+    assert one.absence is other.absence
     assert await one.flavors() == await other.flavors()
     assert flavors.asked == ["flavors"]
 

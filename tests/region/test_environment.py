@@ -16,7 +16,7 @@ async def _is_empty(region: RegionEnvironment) -> bool:
     assert provider.servers is not None
     assert provider.networks is not None
     rows = [part async for part in provider.tenancies.tenancies()]
-    servers = [part async for part in provider.servers.sightings()]
+    servers = [part async for part in provider.servers.server_versions()]
     networks = [part async for part in provider.networks.networks()]
     return not any(part for parts in (rows, servers, networks) for part in parts)
 

@@ -232,12 +232,12 @@ async def test_only_so_many_are_fetched_at_once(region_images: ImagesEnvironment
 
 
 RATES = {
-    "cloud.error_done.create_image": 0.5,
+    "cloud.error_after_write.create_image": 0.5,
     "cloud.error.create_image": 0.3,
-    "cloud.timeout_done.remove_image": 0.3,
+    "cloud.timeout_after_write.remove_image": 0.3,
     "cloud.error.remove_image": 0.3,
     "cloud.stale.find_image": 0.3,
-    "cloud.not_found_yet.image": 0.3,
+    "cloud.not_visible_yet.image": 0.3,
 }
 
 

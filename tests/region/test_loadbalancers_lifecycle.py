@@ -129,7 +129,7 @@ async def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that
 def test_one_that_asked_before_that_was_refused_never_takes_an_address_that_is_reserved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("remuda.region.loadbalancers.service.read_vip", lambda asked, _: IPv4Address(asked))
+    monkeypatch.setattr("remuda.region.loadbalancers.service.parse_vip", lambda asked, _: IPv4Address(asked))
 
     async def scenario(region_storage: StorageEnvironment) -> None:
         balancer = await region_storage.make_balancer(

@@ -17,11 +17,11 @@ from tests.kit.region.resource_api import REGION, clouds_over
 
 RATES = {
     "cloud.stale": 0.2,
-    "cloud.doubled_rows": 0.2,
-    "cloud.not_found_yet": 0.1,
+    "cloud.duplicate_rows": 0.2,
+    "cloud.not_visible_yet": 0.1,
     "cloud.error": 0.05,
-    "cloud.error_done": 0.05,
-    "cloud.timeout_done": 0.05,
+    "cloud.error_after_write": 0.05,
+    "cloud.timeout_after_write": 0.05,
     "cloud.rate_limited": 0.05,
 }
 

@@ -58,7 +58,7 @@ async def test_a_lost_store_makes_orphans_of_everything_and_nothing_is_removed(t
             await store.close()
         assert {each.spec.provider_name for each in found if each.spec.subject == "server"} == set(kept)
         assert {each.spec.object_id for each in found if each.spec.subject == "server"} == set(servers)
-        assert {each.spec.why for each in found} == {"ObjectUnknown"}
+        assert {each.spec.cause for each in found} == {"ObjectUnknown"}
         assert sorted({each.spec.subject for each in found}) == ["network", "port", "server", "tenancy"]
 
 
@@ -114,7 +114,7 @@ async def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks
         )
     )
     assert await monitored.look() == []
-    assert await monitored.look() == [("port", "ObjectLetGo"), ("server", "ObjectLetGo")]
+    assert await monitored.look() == [("port", "ObjectDeleted"), ("server", "ObjectDeleted")]
     assert monitored.sample("orphans", subject="port") == 1
     await monitored.look(times=3)
     assert await monitored.orphans() == []
@@ -136,7 +136,9 @@ async def test_many_orphans_at_once_are_kept_for_an_operator(region: RegionEnvir
     await monitored.look(times=4)
     left = [each async for part in provider.ports.ports() for each in part]
     assert len(left) == 5
-    assert [(each.spec.subject, each.spec.why) for each in await monitored.orphans()] == [("port", "ObjectLetGo")] * 5
+    assert [(each.spec.subject, each.spec.cause) for each in await monitored.orphans()] == [
+        ("port", "ObjectDeleted")
+    ] * 5
     assert (await monitored.operator.post("/api/v2/recovery/removals/release")).status == 202
     await monitored.look(times=3)
     assert await monitored.orphans() == []

@@ -12,7 +12,7 @@ from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import CloudServers, CloudServerVersion
 from remuda.region.kinds import KINDS
-from remuda.region.kinds.orphans import SightingDigest
+from remuda.region.kinds.orphans import PollDigest
 from remuda.region.monitor.poller import Digests, DigestStore, Poller, PollerPorts
 from remuda.region.servers.status import ServerObserver
 from remuda.store.contract import Store
@@ -31,7 +31,7 @@ class Provider:
     versions: dict[str, str] = field(default_factory=dict)
     fails_after: int | None = None
 
-    async def sightings(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
+    async def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         for count, (name, version) in enumerate(list(self.versions.items())):
             if count == self.fails_after:
                 raise Unavailable("It does not answer: wait.")
@@ -222,13 +222,13 @@ async def test_a_server_of_ours_that_went_while_nobody_looked_is_told_to_its_con
 async def test_nothing_is_written_where_nothing_has_changed(region_monitor: PollingEnvironment) -> None:
     async with region_monitor.polling() as poll:
         await region_monitor.polled(poll)
-    assert (await region_monitor.store.list_names(SightingDigest)).items == [], "there was nothing to remember"
+    assert (await region_monitor.store.list_names(PollDigest)).items == [], "there was nothing to remember"
     region_monitor.provider.made("abc")
     for _ in range(2):
         async with region_monitor.polling() as poll:
             for _ in range(3):
                 await region_monitor.polled(poll)
-        found = await region_monitor.store.get(SightingDigest, REGION)
+        found = await region_monitor.store.get(PollDigest, REGION)
     assert int(found.version) == 1, "it was written once, when all had been looked at"
 
 

@@ -101,7 +101,7 @@ async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes
     await region.until_gone(f"/api/v2/servers/{second}")
     await region.clock.sleep(1)
     assert monitored.sample("servers", phase="running") == 1
-    assert monitored.sample("server_gone_seconds_count") == 1
+    assert monitored.sample("server_deletion_seconds_count") == 1
     await region.clock.sleep(301)
     assert monitored.sample("orphans", subject="server") == 0
     assert (monitored.sample("flavor_free", flavor="sim-small-1") or 0) > 0
@@ -188,7 +188,7 @@ def test_a_server_that_became_another_by_itself_says_so_until_it_is_as_it_was() 
     "status",
     [
         {"rebuild": Rebuild(target_image_id="bsd", state="Initiated")},
-        {"replacement": ReplacementStatus(counter=1, done=0)},
+        {"replacement": ReplacementStatus(started=1, completed=0)},
     ],
 )
 def test_what_we_change_ourselves_is_no_drift(status: dict[str, Any]) -> None:

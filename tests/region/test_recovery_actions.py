@@ -96,7 +96,7 @@ async def test_what_cannot_be_removed_is_abandoned_from_the_leaf_to_the_root(reg
     assert (await region.store.list(Network)).items == []
     assert (await region.store.list(Identity)).items == []
     listed = expect(await monitored.operator.get(ORPHANS), 200)
-    assert sorted((each["subject"], each["why"], each["reason"]) for each in listed) == [
+    assert sorted((each["subject"], each["cause"], each["reason"]) for each in listed) == [
         ("network", "ObjectAbandoned", REASON["reason"]),
         ("tenancy", "ObjectAbandoned", REASON["reason"]),
     ]
@@ -209,7 +209,7 @@ async def test_what_is_on_a_network_is_abandoned_with_an_orphan_in_its_place(
     await driver.start()
     await region.until_gone(f"/api/v2/{kind}/{name}")
     (kept,) = await monitored.orphans()
-    assert (kept.spec.object_id, kept.spec.why) == (name, "ObjectAbandoned")
+    assert (kept.spec.object_id, kept.spec.cause) == (name, "ObjectAbandoned")
     assert await monitored.look(times=3) == [(kept.spec.subject, "ObjectAbandoned")]
     path = f"{ORPHANS}/{kept.name}/forget"
     assert (await monitored.operator.post(path, {"remove": True})).status == 202

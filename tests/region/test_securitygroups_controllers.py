@@ -158,5 +158,5 @@ def test_over_an_ill_cloud_a_group_comes_and_goes_all_the_same() -> None:
         assert [len(each) for each in (await region_networks.at_cloud()).values()] == [1, 1, 0]
         assert not (await region_networks.store.list(SecurityGroup)).items
 
-    rates = {"cloud.error": 0.1, "cloud.error_done": 0.1, "cloud.stale": 0.2, "cloud.not_found_yet": 0.2}
+    rates = {"cloud.error": 0.1, "cloud.error_after_write": 0.1, "cloud.stale": 0.2, "cloud.not_visible_yet": 0.2}
     run_networks(scenario, at_work=True, seeds=20, rates=rates)

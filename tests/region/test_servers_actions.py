@@ -192,7 +192,7 @@ async def test_a_verb_is_not_done_while_the_cloud_does_not_answer(region_servers
     reply = await client.post(f"{path}/stop")
     assert (reply.status, reply.json["error"]) == (503, "unavailable")
     assert await _power(region_servers, path) == "Running"
-    region_servers.at_fault("timeout_done", "stop_server")
+    region_servers.at_fault("timeout_after_write", "stop_server")
     assert (await client.post(f"{path}/stop")).status == 503, "nobody knows what became of it"
     assert (await client.post(f"{path}/stop")).status == 400, "nor is it sent twice"
     await region_servers.rest()

@@ -119,7 +119,7 @@ async def test_what_has_begun_is_not_taken_back(region_servers: ServersEnvironme
     await region_servers.rest()
     (before,) = region_servers.at_cloud()
     assert await _is_asked_for(region_servers, server) == 202
-    while (await region_servers.stored(server)).status.replacement.counter == 0:
+    while (await region_servers.stored(server)).status.replacement.started == 0:
         await region_servers.world.clock.sleep(0.05)
     assert await _is_asked_for(region_servers, server, STANDARD) == 202
     await region_servers.rest()
@@ -170,7 +170,7 @@ async def _begun_and_asking(region_servers: ServersEnvironment) -> tuple[Server,
     for name in names:
         assert await _is_asked_for(region_servers, name) == 202
         found = await region_servers.stored(name)
-        turn = ReplacementStatus(counter=1 if name == names[0] else 0)
+        turn = ReplacementStatus(started=1 if name == names[0] else 0)
         status = replace(found.status, flavor_id=STANDARD, replacement=turn)
         await region_servers.store.update_status(replace(found, status=status))
     return await region_servers.stored(names[0]), await region_servers.stored(names[1])
@@ -192,7 +192,7 @@ async def test_who_takes_its_place_while_the_cloud_is_asked_has_taken_the_one_th
     begun, asking = await _begun_and_asking(region_servers)
 
     async def end() -> None:
-        turn = ReplacementStatus(counter=1, done=1)
+        turn = ReplacementStatus(started=1, completed=1)
         await region_servers.store.update_status(replace(begun, status=replace(begun.status, replacement=turn)))
 
     cloud: Any = _Told(end)

@@ -224,7 +224,7 @@ async def test_a_server_in_a_group_that_is_to_go_goes_on_with_it_if_it_is_there(
         await region_servers.store.get(SecurityGroup, group)
 
 
-@pytest.mark.parametrize("fault", ["timeout_done", "error_done", "error", "rate_limited", "slow"])
+@pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write", "error", "rate_limited", "slow"])
 @options(at_work=True)
 async def test_a_lost_answer_makes_no_second_server(region_servers: ServersEnvironment, fault: str) -> None:
     network = await region_servers.make_network()

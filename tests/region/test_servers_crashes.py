@@ -131,7 +131,7 @@ async def _check_there(region_servers: ServersEnvironment, network: str, deed: D
     assert made.handle.name == port.server == await region_servers.name_of(server.name, number)
     assert (made.state, made.image) == ("running", server.spec.image.id)
     assert port.spec.address == address.spec.ip == server.status.private_ip
-    assert server.status.replacement == ReplacementStatus(counter=number, done=number)
+    assert server.status.replacement == ReplacementStatus(started=number, completed=number)
     assert (server.status.rebuild, server.status.applied_image_id) == (None, server.spec.image.id)
     assert (await region_servers.read(server.name))["metadata"]["provisioningStatus"] == "provisioned"
     if deed is rebuild:

@@ -49,7 +49,7 @@ async def test_c02_what_comes_after_it_was_seen_gone_makes_way_for_what_takes_it
     await region_servers.rest()
     region_servers.at_fault("error", "create_server")
     await region_servers.replace(server, imageId=DEBIAN)
-    cleared = ReplacementStatus(counter=1, done=0, cleared=1)
+    cleared = ReplacementStatus(started=1, completed=0, predecessors_deleted=1)
     while (await region_servers.stored(server)).status.replacement != cleared:
         await region_servers.world.clock.sleep(0.01)
     await _come_late(region_servers, server)

@@ -46,7 +46,7 @@ async def test_what_was_asked_for_and_not_answered_is_waited_for_before_it_is_ca
     region_servers: ServersEnvironment, verb: str
 ) -> None:
     network = await region_servers.make_network()
-    region_servers.at_fault("timeout_done", verb)
+    region_servers.at_fault("timeout_after_write", verb)
     server = await region_servers.make_server(network)
     await region_servers.world.clock.sleep(5)
     await region_servers.delete(server)

@@ -38,7 +38,7 @@ async def test_a_replacement_keeps_port_addresses_and_mac(region: RegionEnvironm
     assert shown_of(after) == shown_of(before)
     stored = await region.store.get(Server, server)
     assert stored.status.flavor_id == small
-    names = [one.handle.name async for part in region.north.provider.servers.sightings() for one in part]  # type: ignore[union-attr]  # it has them
+    names = [one.handle.name async for part in region.north.provider.servers.server_versions() for one in part]  # type: ignore[union-attr]  # it has them
     assert names == [await _at_cloud(region, server, 1)]
 
 
@@ -53,7 +53,7 @@ async def test_a_server_that_vanished_is_made_again_with_the_same_addresses(regi
         return status.provider_id not in {"", first} and status.phase == "Running"
 
     await region.identity.eventually("another server runs in its place", is_another)
-    assert (await _settled(region, server))["status"] == before["status"] | {"timesMadeAgain": 1}
+    assert (await _settled(region, server))["status"] == before["status"] | {"recreations": 1}
 
 
 async def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone(region: RegionEnvironment) -> None:

@@ -137,7 +137,7 @@ async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers
     await region_servers.look_again()
 
 
-@pytest.mark.parametrize("fault", ["timeout_done", "error_done"])
+@pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write"])
 @pytest.mark.parametrize("is_instant", [True, False])
 def test_a_lost_answer_does_not_rebuild_twice(fault: str, *, is_instant: bool) -> None:
     async def scenario(region_servers: ServersEnvironment) -> None:

@@ -13,8 +13,8 @@ async def _running(region_servers: ServersEnvironment) -> str:
 
 
 async def _remade(region_servers: ServersEnvironment, server: str) -> int:
-    count: int = (await region_servers.read(server))["status"].get("timesMadeAgain", 0)
-    assert count == (await region_servers.stored(server)).status.remade
+    count: int = (await region_servers.read(server))["status"].get("recreations", 0)
+    assert count == (await region_servers.stored(server)).status.recreations
     return count
 
 
@@ -26,7 +26,7 @@ async def test_each_time_is_counted_also_if_whoever_made_it_did_not_hear_that_it
     server = await _running(region_servers)
     for time in (1, 2):
         if not is_answered:
-            region_servers.at_fault("timeout_done", "create_server")
+            region_servers.at_fault("timeout_after_write", "create_server")
         region_servers.cloud.operator.vanish(server)
         for driver in region_servers.drivers:
             await driver.resync()

@@ -109,5 +109,5 @@ async def test_a_replacement_that_is_repeated_under_its_key_is_made_once_even_af
     again = await client.post(path, body, idempotency_key="once")
     assert (again.status, again.headers["idempotency-replayed"]) == (202, "true")
     await region_servers.rest()
-    assert (await region_servers.stored(server)).status.replacement.done == 2
+    assert (await region_servers.stored(server)).status.replacement.completed == 2
     assert refusal(await client.post(path, {**body, "imageId": DEBIAN}, idempotency_key="once"))[0] == 422

@@ -28,7 +28,7 @@ async def _one(region_servers: ServersEnvironment, server: str, number: int) -> 
     assert len(await region_servers.ports()) == len(await region_servers.addresses()) == 1
     assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "provisioned"
     stored = await region_servers.stored(server)
-    assert stored.status.replacement == ReplacementStatus(counter=number, done=number)
+    assert stored.status.replacement == ReplacementStatus(started=number, completed=number)
 
 
 @options(at_work=True)
@@ -53,7 +53,7 @@ async def test_a_replacement_keeps_port_addresses_and_mac_and_has_nothing_else_o
     assert shown_of(await region_servers.read(server)) == shown_of(before)
     stored = (await region_servers.stored(server)).status
     assert (stored.provider_id, stored.flavor_id, stored.image_id) == (now.id, SMALL, DEBIAN)
-    assert (await region_servers.timeline(server)).count("Made") == 2
+    assert (await region_servers.timeline(server)).count("Created") == 2
     await region_servers.look_again()
 
 
@@ -75,7 +75,7 @@ async def test_replaced_again_before_the_first_replacement_is_there_it_is_the_la
     await region_servers.look_again()
 
 
-@pytest.mark.parametrize("fault", ["timeout_done", "error_done"])
+@pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write"])
 @pytest.mark.parametrize("verb", ["remove_server", "create_server"])
 @options(at_work=True)
 async def test_a_lost_answer_makes_no_second_replacement(
@@ -98,11 +98,13 @@ async def test_replaced_again_while_nobody_knows_what_became_of_the_first_it_is_
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
-    region_servers.at_fault("timeout_done", "create_server")
+    region_servers.at_fault("timeout_after_write", "create_server")
     await region_servers.replace(server, imageId=DEBIAN)
     await region_servers.world.clock.sleep(10)
     assert [each.handle.name for each in region_servers.at_cloud()] == [await region_servers.name_of(server, 1)]
-    assert (await region_servers.stored(server)).status.replacement == ReplacementStatus(counter=1, done=0, cleared=1)
+    assert (await region_servers.stored(server)).status.replacement == ReplacementStatus(
+        started=1, completed=0, predecessors_deleted=1
+    )
     await region_servers.replace(server, imageId=ROCKY)
     await region_servers.rest()
     await region_servers.rest()
@@ -116,7 +118,7 @@ async def test_the_old_image_chosen_while_nobody_knows_what_became_of_a_replacem
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
-    region_servers.at_fault("timeout_done", "create_server")
+    region_servers.at_fault("timeout_after_write", "create_server")
     await region_servers.replace(server, imageId=DEBIAN)
     await region_servers.world.clock.sleep(10)
     await region_servers.put(server, update())

@@ -78,7 +78,9 @@ async def _given_up(region_servers: ServersEnvironment) -> str:
     assert (await region_servers.available(server)).message == "the server could not be started: no machine starts"
     assert (await region_servers.stored(server)).status.provider_create_failures == 3
     told = await region_servers.timeline(server)
-    assert [each for each in told if each in {"CreateFailed", "GivenUp"}] == ["CreateFailed"] * 2 + ["GivenUp"]
+    assert [each for each in told if each in {"CreateFailed", "AttemptsExhausted"}] == ["CreateFailed"] * 2 + [
+        "AttemptsExhausted"
+    ]
     await region_servers.look_again()
     return server
 
@@ -107,7 +109,7 @@ async def test_what_was_given_up_on_can_be_given_up(region_servers: ServersEnvir
     await region_servers.nothing_is_left()
 
 
-@pytest.mark.parametrize("fault", ["timeout_done", "error_done", "error"])
+@pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write", "error"])
 @options(at_work=True, is_instant=False)
 async def test_each_failure_counts_once_whatever_answers_are_lost(
     region_servers: ServersEnvironment, fault: str
@@ -141,7 +143,7 @@ def test_an_old_read_of_what_failed_is_not_taken_for_another_failure(seen_at_onc
 async def test_a_failure_counts_though_the_answer_to_its_making_was_lost(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     for nth in range(3):
-        region_servers.at_fault("error_done", "create_server", after=nth)
+        region_servers.at_fault("error_after_write", "create_server", after=nth)
     assert await _meanwhile(region_servers, 400) == 3
     assert (await region_servers.stored(server)).status.provider_create_failures == 3
 
@@ -167,7 +169,7 @@ async def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said(
     offered = storage.catalogue.flavors
     object.__setattr__(storage.catalogue, "flavors", ())
     await region_servers.world.clock.sleep(5)
-    assert (await region_servers.available(server)).reason == "ProviderRefused"
+    assert (await region_servers.available(server)).reason == "ProviderRejected"
     object.__setattr__(storage.catalogue, "flavors", offered)
     await region_servers.world.clock.sleep(600)
     assert await _status(region_servers, server) == ("provisioned", "healthy")

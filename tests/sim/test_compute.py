@@ -18,11 +18,11 @@ from tests.kit.sim_region.customers import Drivers, Holders, Networkers
 from tests.kit.sim_region.faults import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
 from tests.kit.sim_region.images import Imagers
 from tests.kit.sim_region.operators import Operators, Services, help_out
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.slices import Coverage, slice_name, sliced
 from tests.kit.store.checks import looking_into
-from tests.kit.watchdog import check_log
 
 SLICES = sliced(160, length=40)
 ACTS = 10

@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.kit.sim_compute.crash_points import CHANGES, INSTANCE, InstanceBench
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.runner import World, simulate
-from tests.kit.watchdog import check_log
 
 STRIDE = 1 if "REMUDA_SEEDS" in os.environ else 3
 LONG_DONE = 3

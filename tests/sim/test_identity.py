@@ -21,10 +21,10 @@ from tests.kit.sim_identity.checker import IdentityChecker
 from tests.kit.sim_identity.history import IdentityHistory
 from tests.kit.sim_identity.planted_bugs import PLANTED
 from tests.kit.sim_identity.system import IdentitySystem
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.store.checks import looking_into
-from tests.kit.watchdog import check_log
 
 SEEDS = 12
 """The widest system has the others."""

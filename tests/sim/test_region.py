@@ -16,11 +16,11 @@ from tests.kit.sim_region.lifecycles import Keepers
 from tests.kit.sim_region.operators import Operators, Services, help_out
 from tests.kit.sim_region.planted_bugs import PLANTED
 from tests.kit.sim_region.system import RegionSystem
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.slices import Coverage, slice_name, sliced
 from tests.kit.store.checks import looking_into
-from tests.kit.watchdog import check_log
 
 SLICES = sliced(24, length=24)
 ACTS = 8

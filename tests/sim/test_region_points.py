@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 
 from remuda.providers.simulated.faults import FAULTS, Fault
 from tests.kit.sim_region.crash_points import Bench
+from tests.kit.simulation.checks import check_log
 from tests.kit.simulation.runner import World, simulate
-from tests.kit.watchdog import check_log
 
 KINDS = ("network", "group", "balancer", "server", "authority", "storage")
 ROOTS = {"network", "authority"}

@@ -1,29 +1,28 @@
-"""The ``remuda`` command.
+"""Command-line interface ``remuda``.
 
-Start-up is kept light: this package imports nothing heavy, the version is answered without the command-line library,
-and every command imports what it needs when it runs. An error of ours ends the command with its one sentence and exit
-code 1, or with the code that the error has of its own; what cannot be understood is code 2, and Ctrl-C, where no
-command hears it itself, the shell's own 130. Anything else is a defect and keeps its traceback.
+Start-up is light: this package imports nothing heavy, the version is printed without the command-line library, and each
+command imports what it needs. An error of ours ends the command with its message and exit code 1, or the error's own
+code. A usage error is exit code 2, and Ctrl-C 130, as in a shell. Any other exception is a defect and keeps its
+traceback.
 """
 
 import io
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from typing import Any
 
 from remuda.kernel.errors import RemudaError
 
-__all__ = ["main"]
-
-_FAILED, _MISUNDERSTOOD, _INTERRUPTED = 1, 2, 130
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, by default the process's own, and return the exit code."""
+    """Run a command line, by default that of the process, and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _let_every_letter_be_written()
-    if (garbled := _garbled(words)) is not None:
-        return _misunderstood(f"The argument {garbled} is no text in UTF-8: type it again, or look what wrote it.")
+    _escape_unencodable_output()
+    if (invalid := _invalid_text(words)) is not None:
+        return _usage_error(f"The argument {invalid} is not valid UTF-8: correct it, or check what produced it.")
     try:
         return _version() if words == ["--version"] else _command(words)
     except RemudaError as error:
@@ -33,16 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
 
 
-def _let_every_letter_be_written() -> None:
-    """Have letters that a stream cannot write be written as escapes."""
+def _escape_unencodable_output() -> None:
+    """Print characters that a stream cannot encode as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            with suppress(OSError):  # where it was put in the place of another, it may not know its position
+            with suppress(OSError):  # a replaced stream may not know its position
                 stream.reconfigure(errors="backslashreplace")
 
 
-def _garbled(words: Sequence[str]) -> str | None:
-    """Return the first word that is no text, as it can be shown: bytes that mean no letter are surrogates in it."""
+def _invalid_text(words: Sequence[str]) -> str | None:
+    """Return the first word that is not valid text, with escapes. Python has surrogates for its invalid bytes."""
     for word in words:
         raw = word.encode(errors="surrogateescape")
         if word != (shown := raw.decode(errors="backslashreplace")):
@@ -50,31 +49,37 @@ def _garbled(words: Sequence[str]) -> str | None:
     return None
 
 
-def _misunderstood(sentence: str) -> int:
-    print(sentence, file=sys.stderr)  # noqa: T201  a command line prints
-    return _MISUNDERSTOOD
+def _usage_error(message: str) -> int:
+    print(message, file=sys.stderr)  # noqa: T201  a command line prints
+    return _USAGE
 
 
 def _version() -> int:
-    from remuda.cli.output import say  # noqa: PLC0415  start-up stays light
+    from remuda.cli.output import echo  # noqa: PLC0415  start-up stays light
     from remuda.version import describe  # noqa: PLC0415  same
 
-    say(str(describe()))
+    echo(str(describe()))
     return 0
 
 
 def _command(words: list[str]) -> int:
+    from inspect import iscoroutine  # noqa: PLC0415  start-up stays light
+
     from cyclopts import App, CycloptsError  # noqa: PLC0415  importing cyclopts takes longer than printing the version
 
-    from remuda.cli.app import build_app, explain  # noqa: PLC0415  same
-    from remuda.cli.output import shown  # noqa: PLC0415  same
+    from remuda.cli.app import build_app, usage_message  # noqa: PLC0415  same
+    from remuda.cli.output import library_output  # noqa: PLC0415  same
 
-    code: int | None = None
+    result: Any = None
     try:
         command, bound, _ = build_app(words).parse_args(words, exit_on_error=False, print_error=False)
         is_of_cyclopts = isinstance(getattr(command, "__self__", None), App)
-        with shown() if is_of_cyclopts else nullcontext():
-            code = command(*bound.args, **bound.kwargs)
+        with library_output() if is_of_cyclopts else nullcontext():
+            result = command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
-        return _misunderstood(explain(error))
-    return code or 0
+        return _usage_error(usage_message(error))
+    if iscoroutine(result):
+        import asyncio  # noqa: PLC0415  help is printed without it
+
+        result = asyncio.run(result)
+    return result or 0

@@ -1,208 +1,225 @@
-"""The tree of commands.
+"""Command tree, help and usage errors.
 
-A command is a function in a module of its own beside this one, registered by its import path: cyclopts imports the
-module when the command is called, and not before. A list of commands therefore cannot read the functions' docstrings,
-so each registration brings a line of help along. It would take the docstring's place in the help of the command itself,
-so a command that is called goes without.
-
-The commands of people who use a Remuda: each noun with what can be done to it, and a line about each.
-
-What cannot be understood on the command line, told in our way: plainly, and with where to look.
+A command is a function in a module of `commands`, registered by its import path, so that cyclopts imports the module
+only when the command is called. Lists of commands show the first line of the function's docstring, which is read from
+the source without importing it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+import ast
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from remuda.version import describe
 
-Commands = Sequence[tuple[str, str]]
+if TYPE_CHECKING:
+    from cyclopts.help import HelpEntry, HelpPanel
+    from rich.console import Console, ConsoleOptions
 
-ALONE: Final[Commands] = [
-    ("login:login", "Log in, so that all other commands know where to ask, and as whom."),
-    ("login:logout", "End a login, and forget it here."),
-]
-"""Those without a noun: where the function is, and its line."""
-
-NOUNS: Final[Mapping[str, tuple[str, Commands]]] = {
-    "context": (
-        "See the logins that there are, and choose.",
-        [
-            ("context:list", "List the logins."),
-            ("context:use", "Use another login from now on."),
-            ("context:set", "Work in another organization or project from now on."),
-        ],
-    ),
+USER_COMMANDS: Final[Sequence[str]] = ("login:login", "login:logout")
+"""Commands of users without a noun, as MODULE:FUNCTION in `commands`."""
+USER_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "context": ("Manage login contexts.", ("context:list", "context:use", "context:set")),
     "instance": (
-        "Make, change and use instances.",
-        [
-            ("instance:list_", "List the instances of the project."),
-            ("instance:show", "Show an instance."),
-            ("instance:create", "Make an instance."),
-            ("instance:plan", "Show what a change would do and cost, and do nothing."),
-            ("instance:update", "Change an instance."),
-            ("instance:delete", "Give up an instance."),
-            ("instance_actions:start", "Start an instance that is stopped."),
-            ("instance_actions:stop", "Stop an instance."),
-            ("instance_actions:reboot", "Reboot an instance."),
-            ("instance_actions:console", "Print the address at which a browser sees its screen."),
-            ("instance_actions:output", "Print what it wrote to its console."),
-            ("instance_actions:ssh_key", "Print the private key that opens it."),
-            ("instance_actions:snapshot", "Make an image of it."),
-            ("instance_actions:timeline", "Show what happened to it, and what caused it."),
-            ("instance_actions:explain", "Say why it is as it is."),
-        ],
+        "Manage instances.",
+        (
+            *(f"instance:{each}" for each in ("list_", "show", "create", "plan", "update", "delete")),
+            *(f"instance_actions:{each}" for each in ("start", "stop", "reboot", "console", "output", "ssh_key")),
+            *(f"instance_actions:{each}" for each in ("snapshot", "timeline", "explain")),
+        ),
     ),
-    "network": (
-        "Make and change networks.",
-        [
-            ("network:list", "List the networks of the project."),
-            ("network:show", "Show a network."),
-            ("network:create", "Make a network."),
-            ("network:update", "Change a network."),
-            ("network:delete", "Give up a network."),
-        ],
-    ),
+    "network": ("Manage networks.", [f"network:{each}" for each in ("list", "show", "create", "update", "delete")]),
     "security-group": (
-        "Say what may pass to and from instances.",
-        [
-            ("security_group:list", "List the security groups of the project."),
-            ("security_group:show", "Show a security group."),
-            ("security_group:create", "Make a security group."),
-            ("security_group:update", "Change what it lets pass."),
-            ("security_group:delete", "Give up a security group."),
-        ],
+        "Manage security groups, which filter traffic of instances.",
+        [f"security_group:{each}" for each in ("list", "show", "create", "update", "delete")],
     ),
     "ssh-ca": (
-        "Say whose SSH certificates open instances.",
-        [
-            ("ssh_ca:list", "List the SSH certificate authorities of the project."),
-            ("ssh_ca:show", "Show an SSH certificate authority."),
-            ("ssh_ca:create", "Make one known."),
-            ("ssh_ca:delete", "Forget one."),
-        ],
+        "Manage SSH certificate authorities, whose certificates instances accept.",
+        [f"ssh_ca:{each}" for each in ("list", "show", "create", "delete")],
     ),
-    "image": (
-        "See what instances can be made of, and add to it.",
-        [
-            ("image:list", "List the images that there are."),
-            ("image:show", "Show an image."),
-            ("image:import_", "Have an image fetched from elsewhere."),
-            ("image:delete", "Give up an image."),
-        ],
-    ),
-    "flavor": (
-        "See how large instances can be.",
-        [("flavor:list", "List the flavors that there are."), ("flavor:show", "Show a flavor.")],
-    ),
-    "region": (
-        "See where networks and instances can be.",
-        [("region:list", "List the regions that there are."), ("region:show", "Show a region.")],
-    ),
-    "quota": (
-        "See how much there may be, and say it.",
-        [
-            ("quota:show", "Show how much there may be, and how much of that is used."),
-            ("quota:set", "Change how much there may be."),
-        ],
+    "image": ("Manage images.", [f"image:{each}" for each in ("list", "show", "import_", "delete")]),
+    "flavor": ("List flavors, the sizes of instances.", ("flavor:list", "flavor:show")),
+    "region": ("List regions.", ("region:list", "region:show")),
+    "quota": ("Show and change quota.", ("quota:show", "quota:set")),
+}
+"""Commands of users by their noun, with the help of the noun."""
+OPERATOR_COMMANDS: Final[Sequence[str]] = (
+    "up:up",
+    "doctor:doctor",
+    "backup:backup",
+    "backup:restore",
+    "export:crds",
+    "export:openapi",
+)
+"""Commands of operators without a noun."""
+OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "config": ("Show and check the configuration.", ("config:show", "config:check")),
+    "token": ("Issue tokens on the machine itself.", ("token:issue",)),
+    "sim": (
+        "List and disrupt servers of simulated clouds.",
+        [f"sim:{each}" for each in ("list", "stop", "fail", "migrate", "vanish")],
     ),
 }
-"""The others, by their noun: about the noun, and its commands."""
+"""Commands of operators by their noun."""
+_HELP = """\
+Use and operate Remuda, a multi-tenant compute cloud.
+
+Example::
+
+    remuda up --data ./data
+    remuda login --credentials ./data/credentials.json
+    remuda instance list
+
+Run remuda COMMAND --help for the options of a command. Exit codes: 0 success, 1 failure, 2 usage error, 124 timeout of
+--wait, 130 interrupted.
+"""
+_USERS, _OPERATORS = Group("User commands", sort_key=1), Group("Operator commands", sort_key=2)
+_ARGUMENTS, _OPTIONS = Group("Arguments", sort_key=1), Group("Options", sort_key=2)
+_COMMANDS = Group("Commands")
+_GLOBAL = Group("Global options", sort_key=10)
+_FOLDER = Path(__file__).parent / "commands"
 
 
-_HELP = (
-    "Use, run and look after a Remuda, a compute cloud for many tenants.\n\n"
-    "Every command explains itself with --help. "
-    "A command that fails says in one sentence what happened and what to do, and ends with exit code 1; "
-    "one that was not understood ends with 2."
-)
-_USE, _RUN = Group("Commands to use it", sort_key=1), Group("Commands to run it", sort_key=2)
-_BELOW = Group("Commands")
-
-
-def build_app(words: Collection[str] = ()) -> App:
-    """Put the commands together for what was typed."""
+def build_app(words: Sequence[str] = ()) -> App:
+    """Return the command tree for a command line. It has no more commands and texts than that needs."""
     app = App(
         name="remuda",
         help=_HELP,
-        help_format="rst",
+        help_format="plaintext",
+        help_formatter=PlainHelp(),
         version=lambda: str(describe()),
         default_parameter=Parameter(negative_iterable=()),
-        group_commands=_RUN,
+        group_arguments=_ARGUMENTS,
+        group_parameters=_OPTIONS,
+        group_commands=_COMMANDS,
     )
-    _use(app, words)
-    _add(app, words, "remuda.cli.commands.up:up", "Run everything in one process, on one file.")
-    _add(app, words, "remuda.cli.commands.doctor:doctor", "Look whether everything on this machine is as it should be.")
-    _add(app, words, "remuda.cli.commands.backup:backup", "Write a copy of the store to a file.")
-    _add(app, words, "remuda.cli.commands.backup:restore", "Put a copy of the store in its place.")
-    _add(
-        app,
-        words,
-        "remuda.cli.commands.export:crds",
-        "Print the custom resource definitions for a Kubernetes API server.",
-    )
-    _add(app, words, "remuda.cli.commands.export:openapi", "Print the OpenAPI document of a service.")
-    app.command(_config(words))
-    app.command(_token(words))
-    app.command(_sim(words))
+    for option, text in (("--help", "Print this help and exit."), ("--version", "Print the version and exit.")):
+        app[option].group, app[option].help = (_GLOBAL,), text
+    for commands, nouns, group in (
+        (USER_COMMANDS, USER_NOUNS, _USERS),
+        (OPERATOR_COMMANDS, OPERATOR_NOUNS, _OPERATORS),
+    ):
+        for function in commands:
+            _add(app, words, function, group)
+        for noun, (summary, functions) in nouns.items():
+            below = App(name=noun, help=summary, group=group, group_commands=_COMMANDS)
+            for function in functions if noun in words or not words else ():
+                _add(below, words, function)
+            app.command(below)
     return app
 
 
-def _use(app: App, words: Collection[str]) -> None:
-    """Add what users do, apart from what whoever runs it does."""
-    for function, line in ALONE:
-        _add(app, words, f"remuda.cli.commands.{function}", line, group=_USE)
-    for noun, (about, commands) in NOUNS.items():
-        below = _below(noun, about, _USE)
-        for function, line in commands:
-            _add(below, words, f"remuda.cli.commands.{function}", line)
-        app.command(below)
+def _add(app: App, words: Sequence[str], function: str, group: Group | None = None) -> None:
+    """Register a function under its name. The help of the command that is called is its whole docstring."""
+    name = command_name(function)
+    summary = None if name in words else _summary(function) if _prints_help(words) else ""
+    app.command(f"remuda.cli.commands.{function}", name=name, help=summary, group=group)
 
 
-def _config(words: Collection[str]) -> App:
-    app = _below("config", "Show the configuration, or check it.")
-    _add(app, words, "remuda.cli.commands.config:show", "Print the configuration and where each value comes from.")
-    _add(app, words, "remuda.cli.commands.config:check", "Say everything that is wrong with the configuration.")
-    return app
+def _prints_help(words: Sequence[str]) -> bool:
+    return len(words) <= 1 or "--help" in words or "-h" in words
 
 
-def _token(words: Collection[str]) -> App:
-    app = _below("token", "Tokens for operators on the machine itself.")
-    _add(app, words, "remuda.cli.commands.token:issue", "Print a short-lived token in a user's name.")
-    return app
+def command_name(function: str) -> str:
+    """Return the name of the command of a function."""
+    return function.rpartition(":")[2].strip("_").replace("_", "-")
 
 
-def _sim(words: Collection[str]) -> App:
-    app = _below("sim", "See what simulated clouds have, and do to it what nobody asked for.")
-    _add(app, words, "remuda.cli.commands.sim:list", "Print the servers that the simulated clouds have.")
-    _add(app, words, "remuda.cli.commands.sim:stop", "Cut the power of a server.")
-    _add(app, words, "remuda.cli.commands.sim:fail", "Break a server.")
-    _add(app, words, "remuda.cli.commands.sim:migrate", "Have a server run on another host.")
-    _add(app, words, "remuda.cli.commands.sim:vanish", "Have a server be gone, as if it had never been.")
-    return app
+def _summary(function: str) -> str:
+    module, _, name = function.partition(":")
+    return _summaries(module)[name]
 
 
-def _below(name: str, about: str, group: Group = _RUN) -> App:
-    return App(name=name, help=about, group=group, group_commands=_BELOW)
+@cache
+def _summaries(module: str) -> Mapping[str, str]:
+    """Return the first docstring lines of a module's functions, without importing it."""
+    tree = ast.parse((_FOLDER / f"{module}.py").read_text())
+    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {each.name: (ast.get_docstring(each) or "").partition("\n")[0] for each in functions}
 
 
-def _add(app: App, words: Collection[str], function: str, line: str, *, group: Group | None = None) -> None:
-    """Add the command that is called what the function is."""
-    name = function.rpartition(":")[2].strip("_").replace("_", "-")
-    app.command(function, name=name, help=None if name in words else line, group=group)
+class PlainHelp:
+    """Help in plain text, as other command-line tools print it: no boxes, aligned and wrapped to the terminal."""
+
+    def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002  as called
+        """Print the usage line."""
+        if usage:
+            text = " ".join(_plain(usage).removeprefix("Usage:").split())
+            _print(console, textwrap.wrap(f"Usage: {text}", console.width, subsequent_indent="  "))
+
+    def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002  as called
+        """Print the paragraphs of a description. Indented ones are printed as they are."""
+        for paragraph in _plain(description).strip().split("\n\n"):
+            lines = textwrap.dedent(paragraph).splitlines()
+            if paragraph.startswith(" "):
+                _print(console, [f"  {line}" for line in lines])
+            elif paragraph == "Example::":
+                _print(console, ["", "Example:"])
+            else:
+                _print(console, ["", *textwrap.wrap(" ".join(lines), console.width)])
+
+    def __call__(self, console: "Console", options: "ConsoleOptions", panel: "HelpPanel") -> None:  # noqa: ARG002  as called
+        """Print a list of commands, arguments or options."""
+        rows = [(_label(entry), " ".join(_about(entry))) for entry in panel.entries]
+        if not rows:
+            return
+        width = min(max(len(label) for label, _ in rows), _LABEL_WIDTH)
+        lines = ["", f"{panel.title}:"]
+        for label, about in rows:
+            first, *rest = textwrap.wrap(about, max(console.width - width - 4, _LABEL_WIDTH)) or [""]
+            if len(label) > width:
+                lines += [f"  {label}", f"{'':<{width + 4}}{first}"]
+            else:
+                lines.append(f"  {label:<{width}}  {first}".rstrip())
+            lines += [f"{'':<{width + 4}}{line}" for line in rest]
+        _print(console, lines)
 
 
-def explain(error: CycloptsError) -> str:
-    """Return what is wrong with the words that were typed, and which command explains what there is."""
+_LABEL_WIDTH = 28
+
+
+def _plain(text: Any) -> str:
+    """Return the plain text of what cyclopts passes to a formatter."""
+    inner = getattr(text, "primary_renderable", text)
+    return str(getattr(inner, "plain", inner or ""))
+
+
+def _print(console: "Console", lines: Sequence[str]) -> None:
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _label(entry: "HelpEntry") -> str:
+    if entry.positional_label:
+        return entry.positional_label
+    positive = ", ".join([*entry.positive_shorts, *entry.positive_names])
+    return ", ".join([f"{positive} {entry.metavar}" if entry.metavar else positive, *entry.negative_names])
+
+
+def _about(entry: "HelpEntry") -> Iterator[str]:
+    yield _plain(entry.description).strip()
+    if entry.choices:
+        yield f"One of {', '.join(entry.choices)}."
+    if entry.default is not None:
+        yield f"Default: {entry.default}."
+    if entry.required and not entry.positional_label:
+        yield "Required."
+
+
+def usage_message(error: CycloptsError) -> str:
+    """Return the message of a usage error, with the command that shows the usage."""
     command = " ".join(["remuda", *(error.command_chain or ())])
-    return f"{_what(error)} {command} --help says what there is."
+    return f"{_problem(error)} See {command} --help."
 
 
-def _what(error: CycloptsError) -> str:
+def _problem(error: CycloptsError) -> str:
     if isinstance(error, MissingArgumentError) and error.argument is not None:
-        return f"{error.argument.name} needs a value."
+        return f"{error.argument.name} requires a value."
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        return f"There is no use for {error.unused_tokens[0]!r} here."
+        return f"Unexpected argument {error.unused_tokens[0]!r}."
     return " ".join(str(error).split())

@@ -1,232 +1,298 @@
-"""What can be done to every noun: list it, watch it, show one, make one, change one, give one up.
+"""List, show, create, update and delete resources of any type.
 
-Names where tables would have ids: people know what they called things.
-
-What instances hold: if it cannot be given up for that, the instances are named.
+Tables show names instead of ids. A deletion that is rejected because instances use the resource names them.
 """
 
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
 
-from remuda.cli.client.session import Query, changes
-from remuda.cli.lookup import Asked, looks_like_id, resolve
-from remuda.cli.options import About, Waiting
+from remuda.cli.client.session import Query
+from remuda.cli.lookup import NamedResource, ScopedSession, find_resource, is_id
+from remuda.cli.options import WaitOptions
 from remuda.cli.output import (
     Columns,
     Format,
+    ResourceT,
     as_rows,
     dump,
+    echo,
+    echo_error,
     is_terminal,
     json_text,
-    note,
-    say,
-    show,
     show_many,
     show_one,
+    write,
 )
-from remuda.cli.progress import status_of, until, until_gone
-from remuda.cli.resources import INSTANCE, NETWORK, REGION, SECURITY_GROUP, SSH_CA, Noun
+from remuda.cli.progress import status_of, wait_until, wait_until_deleted
+from remuda.cli.resources import INSTANCE, NETWORK, REGION, SECURITY_GROUP, SSH_CA, ResourceType
 from remuda.kernel.errors import Forbidden, RemudaError, Unusable
+from remuda.kernel.secrets import reveal
 
-
-def named(columns: Columns, names: Mapping[str, str]) -> Columns:
-    """Return columns that show names; where none is known, and of the thing itself, the id."""
-    return {heading: cell if heading == "ID" else _named(cell, names) for heading, cell in columns.items()}
-
-
-def names_of(asked: Asked, noun: Noun, things: Sequence[Any], columns: Columns) -> dict[str, str]:
-    """Return the names of what these columns of these things name by id, without those that cannot be read."""
-    unknown = {
-        word
-        for heading, cell in columns.items()
-        for thing in things
-        for word in cell(thing).split(", ")
-        if heading != "ID" and looks_like_id(word)
-    }
-    names: dict[str, str] = {}
-    for each in noun.refers:
-        if unknown - names.keys():
-            names |= _names(asked, each)
-    return names
-
-
-def _named(cell: Callable[[Any], str], names: Mapping[str, str]) -> Callable[[Any], str]:
-    return lambda thing: ", ".join(names.get(word, word) for word in cell(thing).split(", "))
-
-
-def _names(asked: Asked, noun: Noun) -> dict[str, str]:
-    try:
-        found = asked.session.get_all(noun.service, noun.path, None if noun is REGION else asked.place.query)
-    except RemudaError:
-        return {}
-    return {each["metadata"]["id"]: each["metadata"]["name"] for each in found}
-
-
-_WIDTHS = {"ID": 36, "STATUS": 14, "POWER": 10, "PRIVATE IP": 15, "PUBLIC IP": 15, "PREFIX": 18, "MADE": 16}
-"""Of the columns of a table that is written row by row."""
+_WIDTHS = {"ID": 36, "STATUS": 14, "POWER": 10, "PRIVATE IP": 15, "PUBLIC IP": 15, "PREFIX": 18, "CREATED": 16}
+"""Widths of the columns of a table that is written row by row."""
 _OTHER_WIDTH = 20
+_MAX_NAMES = 5
+_IN_USE = "is in use"
+_USED_BY: Final[Mapping[str, Callable[[Any], Iterable[str | None]]]] = {
+    NETWORK.name: lambda instance: [instance.status.network_id],
+    SECURITY_GROUP.name: lambda instance: instance.spec.networking.security_groups if instance.spec.networking else (),
+    SSH_CA.name: lambda instance: [instance.spec.ssh_certificate_authority_id],
+}
+"""Ids of the resources that an instance uses, by their type."""
 
 
-def find(asked: Asked, noun: Noun, wanted: str, more: Query | None = None) -> Any:
-    """Return the thing of this name or id."""
-    query = None if looks_like_id(wanted) else {**asked.place.query, **(more or {})}
-    return resolve(asked.session, noun.service, noun.path, wanted, noun.word, query)
+async def find(
+    api: ScopedSession, resource_type: ResourceType[ResourceT], name: str, more: Query | None = None
+) -> ResourceT:
+    """Return the resource with this name or id."""
+    return await _find(api, resource_type, resource_type.read_type, name, more)
 
 
-def id_of(thing: Any) -> str:
-    """Return its id."""
-    return str(thing["metadata"]["id"])
+async def find_named(
+    api: ScopedSession, resource_type: ResourceType[Any], name: str, more: Query | None = None
+) -> NamedResource:
+    """Return the id and name of the resource with this name or id."""
+    return await _find(api, resource_type, NamedResource, name, more)
 
 
-def list_all(asked: Asked, noun: Noun, output: Format, *, watch: bool = False, more: Query | None = None) -> None:
-    """Show all things of a project, or what becomes of them."""
-    query = {**asked.place.query, **(more or {})}
-    if watch:
-        _watch(asked, noun, query, output)
-        return
-    things = asked.session.get_all(noun.service, noun.path, query)
-    names = names_of(asked, noun, things, noun.columns) if output == "table" else {}
-    show_many(things, named(noun.columns, names), output, empty=f"There is no {noun.word} here.")
+async def find_id(api: ScopedSession, resource_type: ResourceType[Any], name: str, more: Query | None = None) -> str:
+    """Return the id of the resource with this name or id."""
+    return (await find_named(api, resource_type, name, more)).metadata.id
 
 
-def show_found(asked: Asked, noun: Noun, thing: Any, output: Format, more: Mapping[str, str] | None = None) -> None:
-    """Show one thing; `more` are further names of what it names by id."""
-    names = names_of(asked, noun, [thing], noun.details) if output == "table" else {}
-    show_one(thing, named(noun.details, {**names, **(more or {})}), output)
-
-
-def make_one(asked: Asked, noun: Noun, body: Any, *, waiting: Waiting) -> Any:
-    """Make something, and return it as it is, or once it is there."""
-    return settled(asked, noun, asked.session.ask("POST", noun.service, noun.path, body), waiting=waiting)
-
-
-def change_one(
-    asked: Asked, noun: Noun, wanted: str, about: About, change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> Any:
-    """Have something be as `change` makes it of what it is; if somebody else changes it meanwhile, nothing is done."""
-    path = f"{noun.path}/{id_of(find(asked, noun, wanted))}"
-    found, state = asked.session.read(noun.service, path)
-    body = {"metadata": about.metadata(found["metadata"]), "spec": change(dict(found["spec"]))}
-    return asked.session.ask("PUT", noun.service, path, body, match=state)
-
-
-def settled(asked: Asked, noun: Noun, thing: Any, *, waiting: Waiting) -> Any:
-    """Return a thing as it is, or once it is as it was asked to be."""
-    if not waiting.wait:
-        return thing
-    path = f"{noun.path}/{id_of(thing)}"
-    return until(
-        lambda: asked.session.get(noun.service, path),
-        lambda now: now["metadata"]["provisioningStatus"] == "provisioned",
-        lambda now: now["metadata"]["provisioningStatus"] == "error",
-        limit_s=waiting.limit_s,
-        look=noun.look(thing["metadata"]["name"]),
-        remedy=noun.remedy.format(name=thing["metadata"]["name"]),
+async def _find(
+    api: ScopedSession,
+    resource_type: ResourceType[Any],
+    item_type: type[ResourceT],
+    name: str,
+    more: Query | None,
+) -> ResourceT:
+    scope = {} if resource_type is REGION else api.scope.query
+    query = None if is_id(name) else {**scope, **(more or {})}
+    return await find_resource(
+        api.session, resource_type.service, resource_type.path, item_type, name, resource_type.name, query
     )
 
 
-def delete_one(asked: Asked, noun: Noun, wanted: str, *, yes: bool, waiting: Waiting, lost: str = "") -> None:
-    """Give something up, once somebody has agreed; if it is another by then, of the same name, nothing is done."""
-    path = f"{noun.path}/{id_of(find(asked, noun, wanted))}"
-    thing, state = asked.session.read(noun.service, path)
-    name = thing["metadata"]["name"]
-    agreed(f"The {noun.word} {name} will be deleted{lost}, and cannot be had back.", yes=yes)
-    asked.session.ask("DELETE", noun.service, path, match=state)
-    if waiting.wait:
-        until_gone(
-            lambda: asked.session.read(noun.service, path),
-            lambda now: _is_another(now, (thing, state)),
-            limit_s=waiting.limit_s,
-            look=noun.look(name),
+async def list_resources(
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    output: Format,
+    *,
+    watch: bool = False,
+    more: Query | None = None,
+) -> None:
+    """Print the resources of the project, or their changes."""
+    query = {**api.scope.query, **(more or {})}
+    if watch:
+        await _watch(api, resource_type, query, output)
+        return
+    items = await api.session.list_all(resource_type.service, resource_type.path, resource_type.read_type, query)
+    names = await _names_of(api, resource_type, items, resource_type.columns) if output == "table" else {}
+    empty = f"No {resource_type.name} found."
+    show_many(items, _named(resource_type.columns, names), output, empty=empty)
+
+
+async def show_resource(
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    item: ResourceT,
+    output: Format,
+    more: Mapping[str, str] | None = None,
+) -> None:
+    """Print one resource; `more` are further names by id."""
+    names = await _names_of(api, resource_type, [item], resource_type.details) if output == "table" else {}
+    show_one(item, _named(resource_type.details, {**names, **(more or {})}), output)
+
+
+async def create_resource(
+    api: ScopedSession, resource_type: ResourceType[ResourceT], body: Any, *, wait: WaitOptions
+) -> ResourceT:
+    """Create a resource, and return it at once or when it is provisioned."""
+    created = await api.session.send(
+        "POST", resource_type.service, resource_type.path, body, response_type=resource_type.read_type
+    )
+    return await wait_provisioned(api, resource_type, created, wait=wait)
+
+
+async def update_resource(
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    name: str,
+    body: Callable[[ResourceT], Any],
+) -> ResourceT:
+    """Send the body for the present resource, unless another client has changed the resource since it was read."""
+    path = f"{resource_type.path}/{await find_id(api, resource_type, name)}"
+    found, etag = await api.session.get_with_etag(resource_type.service, path, resource_type.read_type)
+    return await api.session.send(
+        "PUT", resource_type.service, path, body(found), response_type=resource_type.read_type, if_match=etag
+    )
+
+
+async def wait_provisioned(
+    api: ScopedSession, resource_type: ResourceType[ResourceT], item: ResourceT, *, wait: WaitOptions
+) -> ResourceT:
+    """Return a resource as it is, or when it is provisioned."""
+    if not wait.wait:
+        return item
+    path, name = f"{resource_type.path}/{item.metadata.id}", item.metadata.name
+    return await wait_until(
+        lambda: api.session.get(resource_type.service, path, resource_type.read_type),
+        lambda now: bool(now.metadata.provisioning_status == "provisioned"),
+        lambda now: bool(now.metadata.provisioning_status == "error"),
+        limit_s=wait.limit_s,
+        command=resource_type.show_command(name),
+        remedy=resource_type.remedy.format(name=name),
+    )
+
+
+async def delete_resource(
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    name: str,
+    *,
+    yes: bool,
+    wait: WaitOptions,
+    lost: str = "",
+) -> None:
+    """Delete a resource after confirmation, unless it was changed or replaced meanwhile."""
+    path = f"{resource_type.path}/{await find_id(api, resource_type, name)}"
+    item, etag = await api.session.get_with_etag(resource_type.service, path, resource_type.read_type)
+    title = f"The {resource_type.name} {item.metadata.name}"
+    confirm(f"{title} will be deleted{lost}. This cannot be undone.", yes=yes)
+    await api.session.send("DELETE", resource_type.service, path, response_type=type(None), if_match=etag)
+    if wait.wait:
+        await wait_until_deleted(
+            lambda: api.session.get_with_etag(resource_type.service, path, resource_type.read_type),
+            lambda now: _is_other(now, (item, etag)),
+            limit_s=wait.limit_s,
+            command=resource_type.show_command(item.metadata.name),
             progress=lambda now: status_of(now[0]),
         )
-    say(f"The {noun.word} {name} {'is gone' if waiting.wait else 'is being deleted'}.")
+    echo(f"{title} {'was deleted' if wait.wait else 'is being deleted'}.")
 
 
-def agreed(what: str, *, yes: bool, ask: Callable[[str], str] | None = None) -> None:
-    """Say what is about to happen, and go on only if somebody agrees."""
+def confirm(question: str, *, yes: bool, ask: Callable[[str], str] | None = None) -> None:
+    """Ask the user to confirm, and raise Unusable unless the answer is yes."""
     if yes:
         return
     if ask is None and not is_terminal(sys.stdin):
-        raise Unusable(f"{what} Nobody is there to ask: say --yes if that is meant.")
-    answer = (ask or _asked)(f"{what} Go on? [y/N] ")
+        raise Unusable(f"{question} Confirmation needs a terminal: add --yes to confirm.")
+    answer = (ask or _prompt)(f"{question} Continue? [y/N] ")
     if answer.strip().lower() not in {"y", "yes"}:
         raise Unusable("Nothing was done.")
 
 
-def _asked(question: str) -> str:
-    """Ask whoever sits there. Who hangs up has said nothing."""
-    note(question, end="")
-    return sys.stdin.readline()
+def _prompt(question: str) -> str:
+    """Read a line from the terminal. Ctrl-C interrupts it, although an event loop runs."""
+    echo_error(question, end="")
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return sys.stdin.readline()
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
-def _is_another(now: tuple[Any, str], deleted: tuple[Any, str]) -> bool:
-    """Tell whether a thing, with its state, was made after one was deleted: of the same name, it has the same id."""
-    (thing, state), (before, state_before) = now, deleted
-    if thing["metadata"]["creationTime"] != before["metadata"]["creationTime"]:
+def _is_other(now: tuple[ResourceT, str], deleted: tuple[ResourceT, str]) -> bool:
+    """Tell whether a resource was created after the deletion. One with the same name has the same id."""
+    (item, etag), (previous, previous_etag) = now, deleted
+    if item.metadata.creation_time != previous.metadata.creation_time:
         return True
-    return state != state_before and not thing["metadata"].get("deletionTime")  # both were made within a second
+    return etag != previous_etag and not item.metadata.deletion_time  # both were created within a second
 
 
-def _watch(asked: Asked, noun: Noun, query: Query, output: Format) -> None:
-    """Show each thing that is there, and then each change, until somebody has seen enough."""
-    widths = [8, *(_WIDTHS.get(heading, _OTHER_WIDTH) for heading in noun.columns)]
-    columns, names = noun.columns, dict[str, str]()
+def _named(columns: Columns[ResourceT], names: Mapping[str, str]) -> Columns[ResourceT]:
+    """Return columns that show names instead of ids, where they are known."""
+    return {heading: cell if heading == "ID" else _with_names(cell, names) for heading, cell in columns.items()}
+
+
+def _with_names(cell: Callable[[ResourceT], str], names: Mapping[str, str]) -> Callable[[ResourceT], str]:
+    return lambda item: ", ".join(names.get(word, word) for word in cell(item).split(", "))
+
+
+async def _names_of(
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    items: Sequence[ResourceT],
+    columns: Columns[ResourceT],
+) -> dict[str, str]:
+    """Return the names of the resources that these columns refer to by id, as far as they can be read."""
+    unknown = {
+        word
+        for heading, cell in columns.items()
+        for item in items
+        for word in cell(item).split(", ")
+        if heading != "ID" and is_id(word)
+    }
+    names: dict[str, str] = {}
+    for each in resource_type.references:
+        if unknown - names.keys():
+            names |= await _names(api, each)
+    return names
+
+
+async def _names(api: ScopedSession, resource_type: ResourceType[Any]) -> dict[str, str]:
+    query = None if resource_type is REGION else api.scope.query
+    try:
+        found = await api.session.list_all(resource_type.service, resource_type.path, NamedResource, query)
+    except RemudaError:
+        return {}
+    return {each.metadata.id: each.metadata.name for each in found}
+
+
+async def _watch(api: ScopedSession, resource_type: ResourceType[ResourceT], query: Query, output: Format) -> None:
+    """Print the present resources, and then every change, until interrupted."""
+    widths = [8, *(_WIDTHS.get(heading, _OTHER_WIDTH) for heading in resource_type.columns)]
+    columns, names = resource_type.columns, dict[str, str]()
     if output == "table":
-        show(as_rows([["CHANGE", *columns]], widths))
-    for change, thing in changes(asked.session, noun.service, noun.path, query):
-        if output == "table":
-            names |= names_of(asked, noun, [thing], named(columns, names))
-            show(as_rows([[change, *(cell(thing) for cell in named(columns, names).values())]], widths))
-        elif output == "name":
-            say(f"{change} {thing['metadata']['name']}")
-        else:
-            show(_document({"type": change, "object": thing}, output))
+        write(as_rows([["CHANGE", *columns]], widths))
+    changes = api.session.watch(resource_type.service, resource_type.path, resource_type.read_type, query)
+    async with aclosing(changes):
+        async for change, item in changes:
+            if output == "table":
+                names |= await _names_of(api, resource_type, [item], _named(columns, names))
+                row = [change, *(cell(item) for cell in _named(columns, names).values())]
+                write(as_rows([row], widths))
+            elif output == "name":
+                echo(f"{change} {item.metadata.name}")
+            else:
+                write(_document({"type": change, "object": item}, output))
 
 
 def _document(value: Any, output: Format) -> str:
-    """Return a change as one document of a stream of them: a line of JSON, or a part of YAML."""
+    """Return a change as one document of a stream: a line of JSON, or a YAML document."""
     if output == "yaml":
         return f"---\n{dump(value, output)}"
-    return json_text(msgspec.json.encode(value)) + "\n"
+    return json_text(msgspec.json.encode(value, enc_hook=reveal)) + "\n"
 
 
-_SHOWN = 5
-_REFUSED = "is in use"
-_HELD: Final[Mapping[str, Callable[[Any], Sequence[str]]]] = {
-    NETWORK.word: lambda instance: [instance["status"]["networkId"]],
-    SECURITY_GROUP.word: lambda instance: (instance["spec"].get("networking") or {}).get("securityGroups", ()),
-    SSH_CA.word: lambda instance: [instance["spec"].get("sshCertificateAuthorityId", "")],
-}
-"""The ids of what an instance holds, by what sort of thing that is."""
-
-
-@contextmanager
-def naming_holders(asked: Asked, noun: Noun, wanted: str) -> Iterator[None]:
-    """Have the refusal to give something up say which instances hold it, as far as they can be seen."""
+@asynccontextmanager
+async def naming_users(api: ScopedSession, resource_type: ResourceType[Any], name: str) -> AsyncIterator[None]:
+    """Add the instances that use a resource to the error that rejects its deletion."""
     try:
         yield
-    except Forbidden as refused:
-        if _REFUSED in refused.message and (names := _holders(asked, noun, wanted)):
-            refused.message = refused.message.replace(_REFUSED, f"{_REFUSED} by {_told(names)}", 1)
+    except Forbidden as error:
+        if _IN_USE in error.message and (names := await _users(api, resource_type, name)):
+            error.message = error.message.replace(_IN_USE, f"{_IN_USE} by {_joined(names)}", 1)
         raise
 
 
-def _holders(asked: Asked, noun: Noun, wanted: str) -> list[str]:
+async def _users(api: ScopedSession, resource_type: ResourceType[Any], name: str) -> list[str]:
     try:
-        held = id_of(find(asked, noun, wanted))
-        instances = asked.session.get_all(INSTANCE.service, INSTANCE.path, asked.place.query)
+        used = await find_id(api, resource_type, name)
+        instances = await api.session.list_all(INSTANCE.service, INSTANCE.path, INSTANCE.read_type, api.scope.query)
     except RemudaError:
         return []
-    return sorted(each["metadata"]["name"] for each in instances if held in _HELD[noun.word](each))
+    return sorted(each.metadata.name for each in instances if used in _USED_BY[resource_type.name](each))
 
 
-def _told(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"the instance {names[0]}"
-    shown, left = ", ".join(names[:_SHOWN]), len(names) - _SHOWN
+    shown, left = ", ".join(names[:_MAX_NAMES]), len(names) - _MAX_NAMES
     return f"{len(names)} instances ({shown}{f' and {left} more' if left > 0 else ''})"

@@ -1,159 +1,167 @@
-"""As whom a command asks, and where: the login, and the organization and project it works in.
-
-Names or ids: people type either, and mean one thing.
-"""
+"""Lookup of resources by name or id, and the login, organization and project that a command works in."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
+import msgspec
 from cyclopts import Group, Parameter
 
-from remuda.cli.client.contexts import Context, ContextsFile, Named, default_path
+from remuda.cli.client.contexts import ContextsFile, LoginContext, NamedId, default_path
 from remuda.cli.client.session import Query, Service, Session
+from remuda.cli.output import ResourceT
 from remuda.kernel.errors import Malformed, NotFound, Unusable
 
-_LENGTH = 36
+_ID_LENGTH = 36
 _DASHES = (8, 13, 18, 23)
-_SHOWN = 8
+_MAX_NAMES = 8
 
 
-def looks_like_id(text: str) -> bool:
-    """Tell whether somebody typed an id."""
-    return len(text) == _LENGTH and all(text[at] == "-" for at in _DASHES)
+class NamedResource(msgspec.Struct, frozen=True):
+    """The part of any resource that a lookup by name needs."""
+
+    metadata: NamedId
 
 
-def among(things: Sequence[Any], wanted: str, noun: str) -> Any:
-    """Return the one of these things that has this id or name."""
-    for each in things:
-        if each["metadata"]["id"] == wanted:
+def is_id(text: str) -> bool:
+    """Tell whether a text has the form of an id."""
+    return len(text) == _ID_LENGTH and all(text[at] == "-" for at in _DASHES)
+
+
+def match_one(items: Sequence[ResourceT], name: str, type_name: str) -> ResourceT:
+    """Return the item with this id or name, or raise Unusable."""
+    for each in items:
+        if each.metadata.id == name:
             return each
-    found = [each for each in things if each["metadata"]["name"] == wanted]
+    found = [each for each in items if each.metadata.name == name]
     if not found:
-        raise Unusable(f"There is no {noun} {wanted}: {_others(things)}.")
+        raise Unusable(f"The {type_name} {name} does not exist: {_choices(items, type_name)}.")
     if len(found) > 1:
-        ids = ", ".join(each["metadata"]["id"] for each in found)
-        raise Unusable(f"The name {wanted} is that of {len(found)} {_plural(noun)}: say which by its id, of {ids}.")
+        ids = ", ".join(each.metadata.id for each in found)
+        raise Unusable(f"The name {name} matches {len(found)} {_plural(type_name)}: give the id, one of {ids}.")
     return found[0]
 
 
-def resolve(session: Session, service: Service, path: str, wanted: str, noun: str, query: Query | None = None) -> Any:
-    """Return the thing below a path that has this id or name."""
-    if looks_like_id(wanted):
+async def find_resource(
+    session: Session,
+    service: Service,
+    path: str,
+    item_type: type[ResourceT],
+    name: str,
+    type_name: str,
+    query: Query | None = None,
+) -> ResourceT:
+    """Return the resource below a path with this id or name."""
+    if is_id(name):
         try:
-            return session.get(service, f"{path}/{wanted}")
+            return await session.get(service, f"{path}/{name}", item_type)
         except (NotFound, Malformed):
-            raise Unusable(f"There is no {noun} {wanted}: check the id, and as whom you ask.") from None
-    return among(session.get_all(service, path, query), wanted, noun)
+            message = f"The {type_name} {name} does not exist: check the id, and the login with remuda context list."
+            raise Unusable(message) from None
+    return match_one(await session.list_all(service, path, item_type, query), name, type_name)
 
 
 def _plural(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
-def _others(things: Sequence[Any]) -> str:
-    names = sorted({each["metadata"]["name"] for each in things})
+def _choices(items: Sequence[ResourceT], type_name: str) -> str:
+    names = sorted({each.metadata.name for each in items})
     if not names:
-        return "there is none at all yet"
-    left = len(names) - _SHOWN
-    return f"choose from {', '.join(names[:_SHOWN])}" + (f" and {left} more" if left > 0 else "")
+        return f"there are no {_plural(type_name)} yet"
+    left = len(names) - _MAX_NAMES
+    return f"choose from {', '.join(names[:_MAX_NAMES])}" + (f" and {left} more" if left > 0 else "")
 
 
-_GROUP = Group("As whom, and where", sort_key=9)
+_GROUP = Group("Login and project", sort_key=9)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where somebody works, by ids; empty is nowhere in particular."""
+class ProjectScope:
+    """Organization and project of a command, by id; empty if none is chosen."""
 
     organization: str
     project: str
 
     @property
     def query(self) -> dict[str, str]:
-        """The same, for the query of a list."""
-        asked = {"organizationID": self.organization, "projectID": self.project}
-        return {name: value for name, value in asked.items() if value}
+        """Query parameters that limit a list to this scope."""
+        parameters = {"organizationID": self.organization, "projectID": self.project}
+        return {name: value for name, value in parameters.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A session, and where somebody works."""
+class ScopedSession:
+    """A session, and the organization and project that its command works in."""
 
     session: Session
-    place: Place
+    scope: ProjectScope
 
-    def needs_project(self) -> Place:
-        """Return where something is made, or refuse if nobody has said."""
-        self.needs_organization()
-        if not self.place.project:
-            raise Unusable("No project is chosen: say which with --project, or for good with remuda context set.")
-        return self.place
+    def require_project(self) -> ProjectScope:
+        """Return the scope, or raise Unusable if no project is chosen."""
+        self.require_organization()
+        if not self.scope.project:
+            raise Unusable("No project is chosen: give --project, or choose one with remuda context set.")
+        return self.scope
 
-    def needs_organization(self) -> str:
-        """Return the organization, or refuse if nobody has said."""
-        if not self.place.organization:
-            raise Unusable(
-                "No organization is chosen: say which with --organization, or for good with remuda context set."
-            )
-        return self.place.organization
+    def require_organization(self) -> str:
+        """Return the organization, or raise Unusable if none is chosen."""
+        if not self.scope.organization:
+            raise Unusable("No organization is chosen: give --organization, or choose one with remuda context set.")
+        return self.scope.organization
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Where:
-    """As whom, and where."""
+class ScopeOptions:
+    """Options that choose the login, the organization and the project."""
 
     context: Annotated[
-        str | None, Parameter(group=_GROUP, help="The login to use, instead of the current one; see remuda context.")
+        str | None, Parameter(group=_GROUP, help="Use this login context instead of the current one.")
     ] = None
     organization: Annotated[
-        str | None, Parameter(group=_GROUP, help="Another organization than the login's, by name or id.")
+        str | None, Parameter(group=_GROUP, help="Use this organization, by name or id, instead of the context's.")
     ] = None
-    project: Annotated[str | None, Parameter(group=_GROUP, help="Another project than the login's, by name or id.")] = (
-        None
-    )
+    project: Annotated[
+        str | None, Parameter(group=_GROUP, help="Use this project, by name or id, instead of the context's.")
+    ] = None
 
-    @contextmanager
-    def open(self) -> Iterator[Asked]:
-        """Open a session for the time of a block."""
-        file = logins()
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[ScopedSession]:
+        """Open a session for the duration of a block."""
+        file = contexts_file()
         name, context = file.read().find(self.context)
-        with Session(name, context, file) as session:
-            yield Asked(session, self._place(session, context))
+        async with Session(name, context, file) as session:
+            yield ScopedSession(session, await self._scope(session, context))
 
-    def _place(self, session: Session, context: Context) -> Place:
+    async def _scope(self, session: Session, context: LoginContext) -> ProjectScope:
         organization, project = context.organization, context.project
         if self.organization is not None:
-            organization, project = organization_called(session, self.organization), None
+            organization, project = await find_organization(session, self.organization), None
         if self.project is not None:
-            if organization is None:
-                raise Unusable("No organization is chosen: say with --organization whose project that is.")
-            project = project_called(session, organization, self.project)
-        return Place(*("" if each is None else each.id for each in (organization, project)))
+            project = await find_project(session, organization, self.project)
+        return ProjectScope(*("" if each is None else each.id for each in (organization, project)))
 
 
-HERE = Where()
-"""As the login says."""
+DEFAULT_SCOPE = ScopeOptions()
+"""The scope of the current login context."""
 
 
-def logins() -> ContextsFile:
-    """Return the file with all logins."""
+def contexts_file() -> ContextsFile:
     return ContextsFile(default_path(os.environ))
 
 
-def organization_called(session: Session, wanted: str) -> Named:
-    """Return the organization that has this id or name."""
-    return _named(among(session.get("identity", "/api/v1/organizations"), wanted, "organization"))
+async def find_organization(session: Session, name: str) -> NamedId:
+    """Return the organization with this id or name."""
+    found = await session.get("identity", "/api/v1/organizations", list[NamedResource])
+    return match_one(found, name, "organization").metadata
 
 
-def project_called(session: Session, organization: Named, wanted: str) -> Named:
-    """Return the project of an organization that has this id or name."""
+async def find_project(session: Session, organization: NamedId | None, name: str) -> NamedId:
+    """Return the project of an organization with this id or name."""
+    if organization is None:
+        raise Unusable("No organization is chosen: give the organization of the project with --organization.")
     path = f"/api/v1/organizations/{organization.id}/projects"
-    return _named(among(session.get("identity", path), wanted, "project"))
-
-
-def _named(thing: dict[str, dict[str, str]]) -> Named:
-    return Named(id=thing["metadata"]["id"], name=thing["metadata"]["name"])
+    return match_one(await session.get("identity", path, list[NamedResource]), name, "project").metadata

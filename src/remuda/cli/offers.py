@@ -1,103 +1,116 @@
-"""What regions offer, flavors and images: shown, and found by name or id in one region or in all of them.
-
-Waiting for images.
-"""
+"""Flavors and images that regions offer: list, show and find them in one region or in all."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Generic
 
-from remuda.cli.crud import id_of
-from remuda.cli.lookup import Asked, among, resolve
-from remuda.cli.options import Waiting
-from remuda.cli.output import Columns, Format, show_many, show_one
-from remuda.cli.progress import until
-from remuda.cli.resources import IMAGE, REGION, Noun
+from remuda.cli.crud import find_named
+from remuda.cli.lookup import NamedResource, ScopedSession, match_one
+from remuda.cli.options import WaitOptions
+from remuda.cli.output import Columns, Format, ResourceT, show_many, show_one
+from remuda.cli.progress import wait_until
+from remuda.cli.resources import IMAGE, REGION, ResourceType
 from remuda.kernel.errors import Unusable
+
+if TYPE_CHECKING:
+    from remuda.resources.schema import ImageRead
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """Something that a region offers."""
+class Offer(Generic[ResourceT]):
+    """A flavor or image of a region."""
 
-    thing: Any
+    item: ResourceT
     region: str
     region_name: str
 
 
-def region_called(asked: Asked, wanted: str) -> Any:
-    """Return the region of this name or id."""
-    return resolve(asked.session, REGION.service, REGION.path, wanted, REGION.word)
+async def list_in_region(api: ScopedSession, resource_type: ResourceType[ResourceT], region: str) -> list[ResourceT]:
+    """Return what a region offers; of images, also those of the organization."""
+    query = {"organizationID": api.scope.organization or None} if resource_type.name == IMAGE.name else None
+    path = resource_type.path.format(regionID=region)
+    return await api.session.get(resource_type.service, path, list[resource_type.read_type], query)  # type: ignore[name-defined]
 
 
-def offers(asked: Asked, noun: Noun, region: str) -> list[Any]:
-    """Return what a region offers; of images, also those of one's own organization."""
-    query = {"organizationID": asked.place.organization or None} if noun is IMAGE else None
-    found: list[Any] = asked.session.get(noun.service, noun.path.format(region=region), query)
-    return found
-
-
-def offered(asked: Asked, noun: Noun, region: str, wanted: str) -> str:
-    """Return the id of something that a region offers, by its name or id."""
-    found = offers(asked, noun, region)
+async def find_in_region(api: ScopedSession, resource_type: ResourceType[ResourceT], region: str, name: str) -> str:
+    """Return the id of a flavor or image of a region, by name or id."""
+    found = await list_in_region(api, resource_type, region)
     usable = [each for each in found if not _is_for_clusters(each)]
-    thing = among(usable if wanted not in {each["metadata"]["name"] for each in found} else found, wanted, noun.word)
-    if _is_for_clusters(thing):
-        raise Unusable(f"The image {wanted} is for the nodes of clusters: choose one without Kubernetes on it.")
-    return id_of(thing)
+    is_named = name in {each.metadata.name for each in found}
+    item = match_one(found if is_named else usable, name, resource_type.name)
+    if _is_for_clusters(item):
+        raise Unusable(f"The image {name} is for cluster nodes: choose one without Kubernetes.")
+    return str(item.metadata.id)
 
 
-def _is_for_clusters(thing: Any) -> bool:
-    """Tell whether instances cannot be made of an image: it has a Kubernetes on it."""
-    return "kubernetes" in (thing["spec"].get("softwareVersions") or {})
+def _is_for_clusters(item: object) -> bool:
+    """Tell whether an image is for cluster nodes, so that no instance can be created from it."""
+    return "kubernetes" in getattr(getattr(item, "spec", None), "software_versions", {})
 
 
-def find_offer(asked: Asked, noun: Noun, wanted: str, region: str | None) -> Offer:
-    """Return something by its name or id, in a region or in the only one that has it."""
-    found = _all(asked, noun, region)
-    matching = [each for each in found if wanted in {id_of(each.thing), each.thing["metadata"]["name"]}]
-    if len(places := sorted({each.region_name for each in matching})) > 1:
-        raise Unusable(f"The {noun.word} {wanted} is in {' and '.join(places)}: say which with --region.")
-    thing = among([each.thing for each in matching or found], wanted, noun.word)
-    return next(each for each in matching if each.thing is thing)
+async def find_offer(
+    api: ScopedSession, resource_type: ResourceType[ResourceT], name: str, region: str | None
+) -> Offer[ResourceT]:
+    """Return a flavor or image by name or id, in a region or in the only one that has it."""
+    found = await _all(api, resource_type, region)
+    matching = [each for each in found if name in {each.item.metadata.id, each.item.metadata.name}]
+    if len(regions := sorted({each.region_name for each in matching})) > 1:
+        raise Unusable(f"The {resource_type.name} {name} exists in {' and '.join(regions)}: choose one with --region.")
+    item = match_one([each.item for each in matching or found], name, resource_type.name)
+    return next(each for each in matching if each.item is item)
 
 
-def list_offers(asked: Asked, noun: Noun, region: str | None, output: Format) -> None:
-    """Show all that a region offers, or all regions do."""
-    found = _all(asked, noun, region)
-    where = {id(each.thing): each.region_name for each in found}
-    show_many([each.thing for each in found], _placed(noun.columns, where), output, empty=f"There is no {noun.word}.")
+async def list_offers(
+    api: ScopedSession, resource_type: ResourceType[ResourceT], region: str | None, output: Format
+) -> None:
+    """Print the flavors or images of a region, or of all regions."""
+    found = await _all(api, resource_type, region)
+    columns = _with_region(resource_type.columns, {id(each.item): each.region_name for each in found})
+    show_many([each.item for each in found], columns, output, empty=f"No {resource_type.name} found.")
 
 
-def show_offer(asked: Asked, noun: Noun, wanted: str, region: str | None, output: Format) -> None:
-    """Show one thing that a region offers."""
-    found = find_offer(asked, noun, wanted, region)
-    show_one(found.thing, _placed(noun.details, {id(found.thing): found.region_name}), output)
+async def show_offer(
+    api: ScopedSession, resource_type: ResourceType[ResourceT], name: str, region: str | None, output: Format
+) -> None:
+    """Print one flavor or image."""
+    found = await find_offer(api, resource_type, name, region)
+    show_one(found.item, _with_region(resource_type.details, {id(found.item): found.region_name}), output)
 
 
-def _all(asked: Asked, noun: Noun, region: str | None) -> list[Offer]:
-    found = asked.session.get_all(REGION.service, REGION.path) if region is None else [region_called(asked, region)]
+async def _all(
+    api: ScopedSession, resource_type: ResourceType[ResourceT], region: str | None
+) -> list[Offer[ResourceT]]:
+    if region is None:
+        regions = await api.session.list_all(REGION.service, REGION.path, NamedResource)
+    else:
+        regions = [await find_named(api, REGION, region)]
     return [
-        Offer(thing, id_of(each), each["metadata"]["name"])
-        for each in sorted(found, key=lambda each: str(each["metadata"]["name"]))
-        for thing in offers(asked, noun, id_of(each))
+        Offer(item, each.metadata.id, each.metadata.name)
+        for each in sorted(regions, key=lambda each: each.metadata.name)
+        for item in await list_in_region(api, resource_type, each.metadata.id)
     ]
 
 
-def _placed(columns: Columns, where: Mapping[int, str]) -> Columns:
-    """Return columns with that of the region after the first; `where` each thing is, by its identity in memory."""
+def _with_region(columns: Columns[ResourceT], regions: Mapping[int, str]) -> Columns[ResourceT]:
+    """Return columns with the region after the first one; `regions` by the item's identity in memory."""
     first, *rest = columns.items()
-    return dict([first, ("REGION", lambda thing: where[id(thing)]), *rest])
+    return dict([first, ("REGION", lambda item: regions[id(item)]), *rest])
 
 
-def until_ready(asked: Asked, region: str, image: Any, waiting: Waiting) -> Any:
-    """Wait until instances can be made of an image, and return it; raise if they never will be."""
-    return until(
-        lambda: among(offers(asked, IMAGE, region), id_of(image), IMAGE.word),
-        lambda now: now["status"]["state"] == "ready",
-        lambda now: now["status"]["state"] == "failed",
-        limit_s=waiting.limit_s,
-        look=IMAGE.look(image["metadata"]["name"]),
-        progress=lambda now: f"{now['metadata']['name']} is {now['status']['state']}",
+async def wait_ready(api: ScopedSession, region: str, image: "ImageRead", wait: WaitOptions) -> "ImageRead":
+    """Return an image as it is, or when instances can be created from it; raise if the image has failed."""
+    if not wait.wait:
+        return image
+
+    async def read() -> "ImageRead":
+        return match_one(await list_in_region(api, IMAGE, region), image.metadata.id, IMAGE.name)
+
+    return await wait_until(
+        read,
+        lambda now: now.status.state == "ready",
+        lambda now: now.status.state == "failed",
+        limit_s=wait.limit_s,
+        command=IMAGE.show_command(image.metadata.name),
+        progress=lambda now: f"{now.metadata.name} is {now.status.state}",
         remedy="delete it, and try again",
     )

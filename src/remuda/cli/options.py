@@ -1,16 +1,9 @@
-"""Options that many commands have: each is explained once, with its type.
-
-Files that people name in options.
-
-Addresses as they are typed: what is none is refused before anybody is asked.
-
-The words of the API are those that its clients know, and name no option.
-"""
+"""Options that many commands share, each declared once with its type and help, and checks of typed values."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -19,124 +12,129 @@ from remuda.config.durations import parse_duration
 from remuda.kernel.errors import Invalid
 from remuda.resources.ipv4 import find_address, find_prefix, hinted
 
-_LONGEST_S = 600.0
+if TYPE_CHECKING:
+    from remuda.resources.schema import MetadataWrite
 
-Output = Annotated[Format, Parameter(name=["--output", "-o"], help="How to show it.")]
-"""The option for it."""
+_DEFAULT_TIMEOUT_S = 600.0
+
+Output = Annotated[Format, Parameter(name=["--output", "-o"], help="Print the result in this format.")]
 Watch = Annotated[
-    bool, Parameter(name=["--watch", "-w"], negative=(), show_default=False, help="Go on, and show each change.")
+    bool, Parameter(name=["--watch", "-w"], negative=(), show_default=False, help="Print changes until interrupted.")
 ]
-"""Whether to go on."""
 Yes = Annotated[
-    bool, Parameter(name=["--yes", "-y"], negative=(), show_default=False, help="Do not ask whether that is meant.")
+    bool, Parameter(name=["--yes", "-y"], negative=(), show_default=False, help="Do not ask for confirmation.")
 ]
-"""Whether somebody has agreed already."""
-
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
-"""Something that is so only if it is said."""
+"""An option without a value."""
 Many = Annotated[tuple[str, ...], Parameter(show_default=False)]
-"""Something that can be said again and again, or not at all."""
+"""An option that can be repeated."""
+DataOption = Annotated[Path | None, Parameter(help="Use this data directory, as remuda up does.")]
+ConfigOption = Annotated[Path | None, Parameter(help="Read the configuration from this TOML file, as remuda up does.")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class About:
-    """What is said about something, which changes nothing of what it does."""
+class MetadataOptions:
+    """Options for the metadata of a resource."""
 
-    description: Annotated[str | None, Parameter(help="What to say about it.")] = None
+    description: Annotated[str | None, Parameter(help="Set the description.")] = None
     tag: Annotated[
         tuple[str, ...] | None,
-        Parameter(help="A tag, as name=value; say it again for another one. Those it has are replaced.", negative=()),
+        Parameter(help="Set a tag, as name=value. Repeat it for more tags; existing tags are replaced.", negative=()),
     ] = None
 
-    def metadata(self, before: dict[str, Any]) -> dict[str, Any]:
-        """Return the metadata to send of something that is called as `before` says, and described as that or anew."""
-        sent: dict[str, Any] = {key: before[key] for key in ("name", "description", "tags") if key in before}
+    def metadata(self, name: str, previous: Any = None) -> "MetadataWrite":
+        """Return the metadata of a request: the options given, and for an update the rest of the previous metadata."""
+        from msgspec import UNSET  # noqa: PLC0415  options are also read for help
+
+        from remuda.resources.schema import MetadataWrite, TagWire  # noqa: PLC0415  same
+
+        description = UNSET if previous is None else previous.description
+        tags = () if previous is None else previous.tags
         if self.description is not None:
-            sent["description"] = self.description
+            description = self.description
         if self.tag is not None:
-            sent["tags"] = [_tag(text) for text in self.tag]
-        return sent
+            tags = tuple(TagWire(name=name, value=value) for name, value in map(_split_tag, self.tag))
+        return MetadataWrite(name=name, description=description, tags=tags)
 
 
-ABOUT = About()
-"""Nothing is said."""
+NO_METADATA = MetadataOptions()
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """Whether to wait, and for how long."""
+class WaitOptions:
+    """Options for waiting until an operation is complete."""
 
     wait: Annotated[
         bool,
-        Parameter(negative=(), show_default=False, help="Wait until it is done, and show meanwhile how far it is."),
+        Parameter(negative=(), show_default=False, help="Wait until the operation is complete, and show its progress."),
     ] = False
     timeout: Annotated[
         str | None,
-        Parameter(help="With --wait: stop waiting after this time, such as 30s or 1h30m. It is 10m unless said."),
+        Parameter(help="With --wait, stop waiting after this time, such as 30s or 1h30m. The default is 10m."),
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse a time that is none before anything is done."""
+        """Reject an invalid time before anything is sent."""
         if self.timeout is None:
             return
         if not self.wait:
-            raise Invalid("--timeout", "is of no use without --wait", remedy="say both")
+            raise Invalid("--timeout", "has no effect without --wait", remedy="add --wait")
         if not parse_duration(self.timeout):
-            raise Invalid("--timeout", f"{self.timeout} is no time", remedy="give it as 30s, 5m or 1h30m")
+            raise Invalid("--timeout", f"{self.timeout} is not a duration", remedy="give one such as 30s, 5m or 1h30m")
 
     @property
     def limit_s(self) -> float:
-        """For how many seconds to wait."""
+        """The time limit in seconds."""
         given = None if self.timeout is None else parse_duration(self.timeout)
-        return _LONGEST_S if given is None else given.total_seconds()
+        return _DEFAULT_TIMEOUT_S if given is None else given.total_seconds()
 
 
-AT_ONCE = Waiting()
-"""Nobody waits."""
+NO_WAIT = WaitOptions()
 
 
-def within(option: str, number: int, most: int) -> int:
-    """Return a number that the API takes, or say in the words of the command that it is none."""
-    if not 1 <= number <= most:
-        raise Invalid(option, f"{number} is not possible", remedy=f"give a number from 1 to {most}")
+def checked_number(option: str, number: int, maximum: int) -> int:
+    """Return a number from 1 to the maximum, or raise Invalid."""
+    if not 1 <= number <= maximum:
+        raise Invalid(option, f"{number} is out of range", remedy=f"give a number from 1 to {maximum}")
     return number
 
 
-def _tag(text: str) -> dict[str, str]:
+def _split_tag(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise Invalid("--tag", f"{text} is no tag", remedy="give it as name=value")
-    return {"name": name, "value": value}
+        raise Invalid("--tag", f"{text} is not a tag", remedy="give it as name=value")
+    return name, value
 
 
-def bytes_of(path: Path, option: str) -> bytes:
-    """Return what is in a file."""
+def read_bytes(path: Path, option: str) -> bytes:
+    """Return the content of the file that an option names."""
     try:
         return path.read_bytes()
     except OSError as error:
         cause = error.strerror or str(error)
-        raise Invalid(option, f"{path} cannot be read ({cause})", remedy="name a file that is there") from None
+        raise Invalid(option, f"{path} cannot be read ({cause})", remedy="name a file that exists") from None
 
 
-def text_of(path: Path, option: str) -> str:
-    """Return the text in a file."""
+def read_text(path: Path, option: str) -> str:
+    """Return the text of the file that an option names."""
     try:
-        return bytes_of(path, option).decode()
+        return read_bytes(path, option).decode()
     except UnicodeDecodeError:
-        raise Invalid(option, f"{path} is no text", remedy="name the right file") from None
+        raise Invalid(option, f"{path} is not a text file", remedy="name the right file") from None
 
 
 def checked_prefix(option: str, text: str) -> IPv4Network:
-    """Return a prefix, or refuse what is none."""
+    """Return an IPv4 prefix, or raise Invalid."""
     prefix = find_prefix(text)
     if prefix is None:
-        raise Invalid(option, hinted(f"{text} is no IPv4 prefix", text), remedy="write one such as 10.0.0.0/24")
+        remedy = "give one such as 10.0.0.0/24"
+        raise Invalid(option, hinted(f"{text} is not an IPv4 prefix", text), remedy=remedy)
     return prefix
 
 
 def check_address(option: str, text: str) -> None:
-    """Refuse what is no address."""
+    """Raise Invalid if a text is not an IPv4 address."""
     if find_address(text) is None:
-        raise Invalid(option, hinted(f"{text} is no IPv4 address", text), remedy="write one such as 10.0.0.1")
+        raise Invalid(option, hinted(f"{text} is not an IPv4 address", text), remedy="give one such as 10.0.0.1")

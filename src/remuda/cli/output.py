@@ -1,10 +1,6 @@
-"""What a command prints. Where stdout cannot be written to, it is one sentence like every other failure.
+"""Output of commands: tables for people, and JSON, YAML or names for programs.
 
-How commands show what they found: tables for people, JSON, YAML and names for everybody else.
-
-Tables that a person likes: aligned, without lines, and as wide as they have to be.
-
-What was found, in the format that was asked for.
+A table is aligned and has no lines. If stdout cannot be written to, the command fails with one sentence.
 """
 
 import json
@@ -14,13 +10,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, Protocol, TextIO, TypeVar
 from unicodedata import combining, east_asian_width
 
 from remuda.kernel.errors import Unusable
 
 Format = Literal["table", "json", "yaml", "name"]
-"""How something is shown."""
+"""Output format."""
 
 _ERASE_LINE = "\r\x1b[2K"
 _WITHOUT_CURSOR = {"dumb", "unknown"}
@@ -28,27 +24,27 @@ _WITHOUT_CURSOR = {"dumb", "unknown"}
 _USUAL_COLUMNS = 80
 
 
-def say(text: str, *, end: str = "\n") -> None:
-    """Print what somebody has to hear, now."""
+def echo(text: str, *, end: str = "\n") -> None:
+    """Print a line on stdout."""
     try:
         print(text, end=end, flush=True)  # noqa: T201  a command line prints
     except OSError as error:
         raise _unwritable(error) from None
 
 
-def show(text: str) -> None:
-    """Print a document as it is. Whoever stops reading it (`| head`) has what they wanted."""
+def write(text: str) -> None:
+    """Print a document as it is. A reader that stops early (`| head`) is no error."""
     try:
         print(text, end="", flush=True)  # noqa: T201  same
     except BrokenPipeError:
-        _write_no_more()
+        _discard_stdout()
     except OSError as error:
         raise _unwritable(error) from None
 
 
 @contextmanager
-def shown() -> Iterator[None]:
-    """Have what cyclopts prints, help and versions, end as what `show` does."""
+def library_output() -> Iterator[None]:
+    """Treat errors of what cyclopts prints, help and versions, as `write` does."""
     try:
         yield
     except SystemExit:
@@ -57,33 +53,33 @@ def shown() -> Iterator[None]:
         raise _unwritable(error) from None
 
 
-def note(text: str, *, end: str = "\n") -> None:
-    """Print on stderr what is for whoever sits there, and not for whoever reads stdout."""
+def echo_error(text: str, *, end: str = "\n") -> None:
+    """Print on stderr what is for the user at the terminal, and not for the reader of stdout."""
     print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201  same
 
 
 @contextmanager
 def status_line() -> Iterator[Callable[[str], None]]:
-    """Give a function that shows a line on stderr: over the last one on a terminal, otherwise each line that is new."""
+    """Yield a function that shows a line on stderr: over the last one on a terminal, elsewhere each new line."""
     last, is_overwritten = "", is_terminal(sys.stderr) and os.environ.get("TERM") not in _WITHOUT_CURSOR
 
     def update(line: str) -> None:
         nonlocal last
         if is_overwritten:
-            note(_ERASE_LINE + _fitted(f"{line} …"), end="")
+            echo_error(_ERASE_LINE + _truncated(f"{line} …"), end="")
         elif line != last:
-            note(line)
+            echo_error(line)
         last = line
 
     try:
         yield update
     finally:
         if is_overwritten:
-            note(_ERASE_LINE, end="")
+            echo_error(_ERASE_LINE, end="")
 
 
-def _fitted(line: str) -> str:
-    """Return as much of a line as one row of the terminal holds: a longer line would not be erased as a whole."""
+def _truncated(line: str) -> str:
+    """Return as much of a line as one row of the terminal holds: the rest of a longer line would not be erased."""
     encoding = sys.stderr.encoding or "ascii"
     written = _one_line(line).encode(encoding, "backslashreplace").decode(encoding)
     columns = 0
@@ -97,34 +93,33 @@ def _fitted(line: str) -> str:
     return written
 
 
-def room() -> int | None:
-    """Return how many letters fit into a line, where somebody reads along; a program gets lines as they are."""
+def terminal_width() -> int | None:
+    """Return the width of the terminal; None if stdout is none, because programs get lines as they are."""
     return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Tell whether somebody sits at the other end; of a stream that was closed before we began, there is none."""
+    """Tell whether a stream is a terminal. A stream that was closed before the start is None."""
     return stream is not None and stream.isatty()
 
 
 def writes_unicode() -> bool:
-    """Tell whether stdout can take every letter that there is."""
+    """Tell whether stdout can encode every character."""
     return sys.stdout is None or sys.stdout.encoding.lower().startswith("utf")
 
 
 def _unwritable(error: OSError) -> Unusable:
-    _write_no_more()
+    _discard_stdout()
     cause = error.strerror or str(error)
-    return Unusable(f"The terminal cannot be written to ({cause}): let stdout go where it can be read.")
+    return Unusable(f"The output cannot be written ({cause}): redirect stdout to where it can.")
 
 
-def _write_no_more() -> None:
-    """Let what is left go nowhere, or Python complains when it ends."""
+def _discard_stdout() -> None:
+    """Send the rest to nowhere, because Python complains about it at exit otherwise."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def as_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as text."""
     lines = [tuple(headings), *(tuple(map(_one_line, row)) for row in rows)]
     return as_rows(lines, [max(map(len, column)) for column in zip(*lines, strict=True)])
 
@@ -137,81 +132,95 @@ def as_rows(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
 
 
 def as_facts(facts: Mapping[str, str]) -> str:
-    """Return a line for each fact that there is, with its heading before it."""
+    """Return a line for each fact that has a value, with its heading."""
     known = [(_titled(heading), _one_line(value)) for heading, value in facts.items() if value]
     return as_rows(known, [max((len(heading) for heading, _ in known), default=0), 0])
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
-    """Print a table, or what to say where there is nothing to put into it."""
-    show(as_table(headings, rows) if rows else f"{empty}\n")
+    """Print a table, or the text for an empty one."""
+    write(as_table(headings, rows) if rows else f"{empty}\n")
 
 
 def _one_line(text: str) -> str:
-    """Return what somebody else wrote as it can stand in a line: nothing in it moves the cursor."""
+    """Return a text in one line, without characters that move the cursor."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _titled(heading: str) -> str:
-    """Return a heading as the beginning of a line: what stands for words stays as it is."""
+    """Return a heading in lower case with an initial capital. Acronyms stay as they are."""
     first, *rest = heading.split(" ")
     if first == "CPUS":
         first = "CPUs"
-    return " ".join([first if first in _INITIALS else first.capitalize(), *(_lower(word) for word in rest)])
+    return " ".join([first if first in _ACRONYMS else first.capitalize(), *(_lower(word) for word in rest)])
 
 
 def _lower(word: str) -> str:
-    return word if word in _INITIALS else word.lower()
+    return word if word in _ACRONYMS else word.lower()
 
 
-_INITIALS = {"CA", "CPUs", "DNS", "GPU", "ID", "IP", "MAC", "SSH"}
+_ACRONYMS = {"CA", "CPUs", "DNS", "GPU", "ID", "IP", "MAC", "SSH"}
 
 
-Columns = Mapping[str, Callable[[Any], str]]
-"""The columns of a table by their headings, each with what it shows of a thing."""
+class HasMetadata(Protocol):
+    """A resource as the API returns it."""
+
+    @property
+    def metadata(self) -> Any:
+        """Its metadata, with id and name."""
+        ...
+
+
+ItemT = TypeVar("ItemT")
+ResourceT = TypeVar("ResourceT", bound=HasMetadata)
+Columns = Mapping[str, Callable[[ItemT], str]]
+"""Columns of a table by their headings, each with the function that returns its cell."""
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-def show_many(things: Sequence[Any], columns: Columns, output: Format, *, empty: str) -> None:
-    """Show several things, in the order of their names."""
-    ordered = sorted(things, key=_name)
+def show_many(items: Sequence[ResourceT], columns: Columns[ResourceT], output: Format, *, empty: str) -> None:
+    """Print several resources, ordered by name."""
+    ordered = sorted(items, key=_name)
     if output == "name":
-        show("".join(f"{_name(each)}\n" for each in ordered))
+        write("".join(f"{_name(each)}\n" for each in ordered))
     elif output != "table":
-        show(dump(ordered, output))
+        write(dump(ordered, output))
     elif not ordered:
-        show(f"{empty}\n")
+        write(f"{empty}\n")
     else:
-        show(as_table([*columns], [[cell(each) for cell in columns.values()] for each in ordered]))
+        write(as_table([*columns], [[cell(each) for cell in columns.values()] for each in ordered]))
 
 
-def show_one(thing: Any, columns: Columns, output: Format) -> None:
-    """Show one thing: for people, a line for each fact that there is."""
+def show_one(item: ResourceT, columns: Columns[ResourceT], output: Format) -> None:
+    """Print one resource; for people, a line for each fact."""
     if output == "name":
-        show(f"{_name(thing)}\n")
+        write(f"{_name(item)}\n")
     elif output != "table":
-        show(dump(thing, output))
+        write(dump(item, output))
     else:
-        show(as_facts({heading: cell(thing) for heading, cell in columns.items()}))
+        write(as_facts({heading: cell(item) for heading, cell in columns.items()}))
 
 
-def dump(things: Any, output: Format) -> str:
-    """Return things as JSON or YAML."""
+def dump(value: Any, output: Format) -> str:
+    """Return schema structs, or plain values, as JSON or YAML."""
+    import msgspec  # noqa: PLC0415  the version is printed without it
+
+    from remuda.kernel.secrets import reveal  # noqa: PLC0415  same
+
     if output == "yaml":
         import yaml  # noqa: PLC0415  only needed here
 
-        return str(yaml.safe_dump(things, sort_keys=False, allow_unicode=writes_unicode()))
-    import msgspec  # noqa: PLC0415  the version is printed without it
-
-    return json_text(msgspec.json.format(msgspec.json.encode(things), indent=2)) + "\n"
+        plain = msgspec.to_builtins(value, enc_hook=reveal)
+        return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=writes_unicode()))
+    return json_text(msgspec.json.format(msgspec.json.encode(value, enc_hook=reveal), indent=2)) + "\n"
 
 
 def json_text(document: bytes) -> str:
-    """Return a document of JSON as stdout takes it: if that has not every letter, with escapes that mean the same."""
+    """Return a JSON document as stdout can encode it, with escapes for other characters."""
     text = document.decode()
     return text if writes_unicode() else _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
-def _name(thing: Any) -> str:
-    return str(thing["metadata"]["name"])
+def _name(item: HasMetadata) -> str:
+    return str(item.metadata.name)

@@ -1,127 +1,129 @@
-"""Waiting for something to become what was asked for, and saying meanwhile how far it is."""
+"""Progress of an operation: wait until it is complete, and show its status meanwhile."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from remuda.cli.client.transport import pause
-from remuda.cli.output import note, status_line
+from remuda.cli.output import echo_error, status_line
 from remuda.config.durations import duration_text
+from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
-Progress = Callable[[Any], str]
-"""Says how far something is."""
+ItemT = TypeVar("ItemT")
 
-_OLD = {"provisioned"}
-"""What is still said of something that is already on its way elsewhere."""
-_SHORTEST_S, _LONGEST_S, _SLOWER = 0.1, 1.0, 1.3
-"""Between two looks: at first what is quick is seen at once, later nobody is asked more often than is of use."""
+_FIRST_INTERVAL_S, _LONGEST_INTERVAL_S, _FACTOR = 0.1, 1.0, 1.3
+"""Between two reads: short at first, because most operations are quick."""
+_CLOCK = SystemClock()
+
+
+async def sleep(seconds: float) -> None:
+    """Wait between two reads."""
+    await _CLOCK.sleep(seconds)
 
 
 class OutOfTime(Unusable):
-    """Raised when what was waited for takes longer than somebody wants to wait. It goes on all the same."""
+    """Raised when the operation is not complete after the time limit. It continues."""
 
     code = "wait_timed_out"
     exit_code = 124
-    """The same that timeout(1) ends with, so that scripts can tell this from what has failed."""
+    """As timeout(1) has it, so that scripts can tell this from a failure."""
 
-    def __init__(self, limit_s: float, so_far: str, look: str) -> None:
+    def __init__(self, limit_s: float, status: str, command: str) -> None:
         limit = duration_text(timedelta(seconds=limit_s))
         super().__init__(
-            f"It is not done after {limit}, and goes on without being waited for ({so_far}): {look} says how far it "
-            "is, or wait longer with --timeout."
+            f"The operation is not complete after {limit} and continues ({status}): {command} shows its status, or "
+            "wait longer with --timeout."
         )
 
 
-class OutOfSight(Unusable):
-    """Raised when nobody has said how far it is by the time that somebody wants to wait. It goes on all the same."""
+class StatusUnknown(Unusable):
+    """Raised when the server did not respond at the end of the time limit. The operation continues."""
 
     code = "wait_unreachable"
     exit_code = OutOfTime.exit_code
 
-    def __init__(self, trouble: str, look: str) -> None:
-        super().__init__(f"{_left(look)} {trouble}")
+    def __init__(self, cause: str, command: str) -> None:
+        super().__init__(f"{_continues(command)} {cause}")
 
 
-def status_of(thing: Any) -> str:
-    """Say how far something is, in the words of the API."""
-    metadata = thing["metadata"]
-    status = metadata["provisioningStatus"]
-    message = (metadata.get("provisioningStatusDetail") or {}).get("message", "")
-    return f"{metadata['name']} is {status}" + ("" if message in {"", status, *_OLD} else f": {message}")
+def status_of(item: Any) -> str:
+    """Return the provisioning status of a resource, with its message."""
+    metadata = item.metadata
+    status, detail = metadata.provisioning_status, metadata.provisioning_status_detail
+    message = "" if detail is None else detail.message
+    return f"{metadata.name} is {status}" + ("" if message in {"", status, "provisioned"} else f": {message}")
 
 
-def until(
-    read: Callable[[], Any],
-    is_done: Callable[[Any], bool],
-    has_failed: Callable[[Any], bool],
+async def wait_until(
+    read: Callable[[], Awaitable[ItemT]],
+    is_complete: Callable[[ItemT], bool],
+    has_failed: Callable[[ItemT], bool],
     *,
     limit_s: float,
-    look: str,
-    progress: Progress = status_of,
+    command: str,
+    progress: Callable[[ItemT], str] = status_of,
     remedy: str = "show it for more",
-) -> Any:
-    """Wait until something is done, and return it; raise if it has failed, or takes longer than that.
+) -> ItemT:
+    """Wait until an item is complete and return it; raise if it failed or the time is up.
 
-    A server that does not answer is asked again: it may be starting. `look` is the command that says how far it is.
+    A server that does not respond is asked again, because it may be starting. `command` shows the item's status.
     """
-    with _said_if_interrupted(look), status_line() as tell:
-        for is_last in _looks(limit_s):
+    with _reported_when_interrupted(command), status_line() as report:
+        async for is_last in _polls(limit_s):
             try:
-                thing = read()
-            except (Unavailable, TooMany) as trouble:
+                item = await read()
+            except (Unavailable, TooMany) as error:
                 if is_last:
-                    raise OutOfSight(trouble.message, look) from None
-                tell(trouble.message)
+                    raise StatusUnknown(error.message, command) from None
+                report(error.message)
                 continue
-            if is_done(thing):
-                return thing
-            if has_failed(thing):
-                raise Unusable(f"{progress(thing).rstrip('.')}: {remedy}.")
+            if is_complete(item):
+                return item
+            if has_failed(item):
+                raise Unusable(f"{progress(item).rstrip('.')}: {remedy}.")
             if is_last:
-                raise OutOfTime(limit_s, progress(thing), look)
-            tell(progress(thing))
-    raise AssertionError("the last look returns or raises")
+                raise OutOfTime(limit_s, progress(item), command)
+            report(progress(item))
+    raise AssertionError("the last poll returns or raises")
 
 
-def until_gone(
-    read: Callable[[], Any],
-    is_another: Callable[[Any], bool],
+async def wait_until_deleted(
+    read: Callable[[], Awaitable[ItemT]],
+    is_other: Callable[[ItemT], bool],
     *,
     limit_s: float,
-    look: str,
-    progress: Progress = status_of,
+    command: str,
+    progress: Callable[[ItemT], str] = status_of,
 ) -> None:
-    """Wait until something is gone, or another is in its place; raise if that takes longer."""
+    """Wait until an item does not exist, or another one has its id; raise if the time is up."""
     try:
-        until(read, is_another, lambda _: False, limit_s=limit_s, look=look, progress=progress)
+        await wait_until(read, is_other, lambda _: False, limit_s=limit_s, command=command, progress=progress)
     except NotFound:
         return
 
 
-def _looks(limit_s: float) -> Iterator[bool]:
-    """Yield whenever it is time to look, and whether that is for the last time."""
-    from remuda.kernel.clock import SystemClock  # noqa: PLC0415  who does not wait need not import asyncio
-
-    clock, pause_s = SystemClock(), _SHORTEST_S
-    end = clock.monotonic() + limit_s
-    while (now := clock.monotonic()) < end:
+async def _polls(limit_s: float) -> AsyncIterator[bool]:
+    """Yield when it is time to read, and whether that is the last time."""
+    interval_s = _FIRST_INTERVAL_S
+    deadline = _CLOCK.monotonic() + limit_s
+    while (now := _CLOCK.monotonic()) < deadline:
         yield False
-        pause(min(pause_s, end - now))
-        pause_s = min(pause_s * _SLOWER, _LONGEST_S)
+        await sleep(min(interval_s, deadline - now))
+        interval_s = min(interval_s * _FACTOR, _LONGEST_INTERVAL_S)
     yield True
 
 
-def _left(look: str) -> str:
-    return f"It was asked for, and goes on without being waited for: {look} says how far it is."
+def _continues(command: str) -> str:
+    return f"The operation was requested and continues: {command} shows its status."
 
 
 @contextmanager
-def _said_if_interrupted(look: str) -> Iterator[None]:
-    """Say that what was asked for goes on, where somebody stops waiting."""
+def _reported_when_interrupted(command: str) -> Iterator[None]:
+    """Say that the operation continues when the user stops waiting."""
     try:
         yield
-    except KeyboardInterrupt:
-        note(_left(look))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        echo_error(_continues(command))
         raise

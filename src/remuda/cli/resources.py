@@ -1,283 +1,252 @@
-"""What commands speak of: where each noun is in the API, and what a table shows of it.
+"""Resource types of the CLI: path and schema of each resource in the API, and the columns that tables show.
 
-Rules of security groups as people write them: which way, what, which ports, and from or to where.
-
-`ingress tcp 22 0.0.0.0/0` lets SSH in from anywhere, `egress any` everything out. Ports and prefix may be left out.
+Schema types are named and imported when they are used, so that a command imports only its own. A test compares paths
+and types with the route tables.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from msgspec import UNSET
 
 from remuda.cli.client.session import Service
-from remuda.cli.output import Columns
-from remuda.kernel.errors import Invalid
-from remuda.resources.ipv4 import find_prefix, hinted
+from remuda.cli.output import Columns, ResourceT
 
-_DIRECTIONS = ("ingress", "egress")
-_PROTOCOLS = ("any", "icmp", "tcp", "udp", "vrrp")
-_WITH_PORTS = ("tcp", "udp")
-_LAST_PORT = 65535
-_PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
-
-
-def parse_rule(text: str, option: str = "--allow") -> dict[str, Any]:
-    """Return a rule as the API has it."""
-    direction, protocol, *rest = [*text.split(), "", ""][: max(2, len(text.split()))]
-    if direction not in _DIRECTIONS:
-        raise _wrong(option, text, "begins with neither ingress nor egress")
-    if protocol not in _PROTOCOLS:
-        raise _wrong(option, text, f"names none of the protocols {', '.join(_PROTOCOLS)}")
-    rule: dict[str, Any] = {"direction": direction, "protocol": protocol}
-    if rest and (ports := _PORTS.fullmatch(rest[0])):
-        rest = rest[1:]
-        rule["port"] = int(ports[1])
-        if ports[2]:
-            rule["portMax"] = int(ports[2])
-    if rest and ("." in rest[0] or "/" in rest[0]):
-        rule["prefix"] = rest.pop(0)
-    if rest:
-        raise _wrong(option, text, f"ends with {rest[0]}, which is neither ports nor a prefix")
-    if problem := _problem(rule):
-        raise _wrong(option, text, problem)
-    return rule
-
-
-def rule_text(rule: Mapping[str, Any]) -> str:
-    """Return a rule as people write it."""
-    ports = str(rule.get("port") or "") + (f"-{rule['portMax']}" if rule.get("portMax") else "")
-    return " ".join(filter(None, (rule["direction"], rule["protocol"], ports, rule.get("prefix") or "")))
-
-
-def _problem(rule: Mapping[str, Any]) -> str:
-    """Return what the API would refuse in words that its clients know, or nothing."""
-    ports = [rule[name] for name in ("port", "portMax") if name in rule]
-    if ports and rule["protocol"] not in _WITH_PORTS:
-        return f"names ports, which only {' and '.join(_WITH_PORTS)} have"
-    if any(not 1 <= port <= _LAST_PORT for port in ports):
-        return f"names a port that is not from 1 to {_LAST_PORT}"
-    if len(ports) > 1 and ports[0] >= ports[1]:
-        return f"names the ports {ports[0]}-{ports[1]}, of which the first is not the lower one"
-    if "prefix" in rule and find_prefix(rule["prefix"]) is None:
-        return hinted(f"names {rule['prefix']}, which is no IPv4 prefix", rule["prefix"])
-    return ""
-
-
-def _wrong(option: str, text: str, problem: str) -> Invalid:
-    return Invalid(option, f"{text!r} {problem}", remedy='write it as "ingress tcp 22 0.0.0.0/0"')
+if TYPE_CHECKING:
+    from remuda.compute.instances.schema import InstanceRead
+    from remuda.region.authorities.schema import AuthorityRead
+    from remuda.region.networks.schema import NetworkRead
+    from remuda.region.securitygroups.schema import GroupRead, RuleWire
+    from remuda.resources.schema import FlavorRead, ImageRead, MetadataRead, RegionRead, StaticMetadataRead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noun:
-    """A sort of thing."""
+class ResourceType(Generic[ResourceT]):
+    """A type of resource: its path and schema in the API, and what tables show of it."""
 
-    word: str
+    name: str
     service: Service
     path: str
-    columns: Columns
-    more: Columns = field(default_factory=dict)
-    """What is shown of one alone besides."""
+    """Path of its list."""
+    read: str
+    """Schema type of the resource in a response, as MODULE:TYPE."""
+    create: str = ""
+    """Schema type of the body that creates one; empty if the CLI cannot."""
+    update: str = ""
+    """Schema type of the body that updates one; empty if the CLI cannot."""
+    columns: Columns[ResourceT]
+    """Columns of a list."""
+    more: Columns[ResourceT] = field(default_factory=dict)
+    """Facts that only the view of one resource shows."""
     remedy: str = "show it for more"
     """What to do about one that has failed."""
-    refers: Sequence["Noun"] = ()
-    """What its columns name by id."""
+    references: Sequence["ResourceType[Any]"] = ()
+    """Types of the resources that its columns refer to by id."""
 
     @property
-    def details(self) -> Columns:
-        """What is shown of one alone."""
+    def details(self) -> Columns[ResourceT]:
+        """All facts of one resource."""
         return {**self.columns, **self.more}
 
-    def look(self, name: str) -> str:
-        """Return the command that shows one."""
-        return f"remuda {self.word.replace(' ', '-')} show {name}"
+    @property
+    def read_type(self) -> type[ResourceT]:
+        return cast("type[ResourceT]", schema_type(self.read))
+
+    def show_command(self, name: str) -> str:
+        """Return the command that shows a resource."""
+        return f"remuda {self.name.replace(' ', '-')} show {name}"
 
 
-def _at(thing: Any, *keys: str) -> str:
-    for key in keys:
-        thing = thing.get(key) if isinstance(thing, Mapping) else None
-    if thing is None:
+def schema_type(path: str) -> Any:
+    """Return the schema type at MODULE:TYPE."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _text(value: Any) -> str:
+    """Return a value as a cell of a table."""
+    if value is None or value is UNSET:
         return ""
-    if isinstance(thing, bool):
-        return "yes" if thing else "no"
-    if isinstance(thing, Sequence) and not isinstance(thing, str):
-        return ", ".join(map(str, thing))
-    return str(thing)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
-def _name(thing: Any) -> str:
-    return _at(thing, "metadata", "name")
+def _message(metadata: "MetadataRead") -> str:
+    detail = metadata.provisioning_status_detail
+    return "" if detail is None or detail.message == metadata.provisioning_status else detail.message
 
 
-def _id(thing: Any) -> str:
-    return _at(thing, "metadata", "id")
-
-
-def _status(thing: Any) -> str:
-    return _at(thing, "metadata", "provisioningStatus")
-
-
-def _why(thing: Any) -> str:
-    message = _at(thing, "metadata", "provisioningStatusDetail", "message")
-    return "" if message == _status(thing) else message
-
-
-def _health(thing: Any) -> str:
-    status, message = (_at(thing, "metadata", *keys) for keys in (["healthStatus"], ["healthStatusDetail", "message"]))
+def _health(metadata: "MetadataRead") -> str:
+    status, detail = metadata.health_status, metadata.health_status_detail
+    message = "" if detail is None else detail.message
     if status == "healthy":
         return status
     return "" if status == "unknown" else f"{status}: {message}" if message not in {"", status} else status
 
 
-def _made(thing: Any) -> str:
-    text = _at(thing, "metadata", "creationTime")
-    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M}" if text else ""
+def _created(metadata: "MetadataRead | StaticMetadataRead") -> str:
+    return f"{metadata.creation_time:%Y-%m-%d %H:%M}"
 
 
-def _tags(thing: Any) -> str:
-    return ", ".join(f"{tag['name']}={tag['value']}" for tag in thing["metadata"].get("tags", ()))
+def _tags(metadata: "MetadataRead | StaticMetadataRead") -> str:
+    return ", ".join(f"{tag.name}={tag.value}" for tag in metadata.tags)
 
 
-_ABOUT: Columns = {
-    "DESCRIPTION": lambda thing: _at(thing, "metadata", "description"),
-    "TAGS": _tags,
-    "WHY": _why,
-    "HEALTH": _health,
-    "MADE BY": lambda thing: _at(thing, "metadata", "createdBy"),
+_METADATA: Columns[Any] = {
+    "DESCRIPTION": lambda item: _text(item.metadata.description),
+    "TAGS": lambda item: _tags(item.metadata),
+    "MESSAGE": lambda item: _message(item.metadata),
+    "HEALTH": lambda item: _health(item.metadata),
+    "CREATED BY": lambda item: item.metadata.created_by,
 }
+_NAME: Columns[Any] = {"NAME": lambda item: item.metadata.name}
+_STATUS: Columns[Any] = {**_NAME, "STATUS": lambda item: item.metadata.provisioning_status}
+_ID: Columns[Any] = {"ID": lambda item: item.metadata.id}
+_CREATED: Columns[Any] = {"CREATED": lambda item: _created(item.metadata), **_ID}
 
 
-def _protection(thing: Any) -> str:
-    found = thing["spec"].get("protection") or {}
-    words = {"deletion": "from deletion", "plan": "from changes without a plan"}
-    return ", ".join(words[name] for name in words if found.get(name))
+def _protection(instance: "InstanceRead") -> str:
+    found = instance.spec.protection
+    if found is None:
+        return ""
+    return ", ".join(["from deletion"] * found.deletion + ["from updates without a plan"] * found.plan)
 
 
-REGION = Noun(
-    word="region",
+def rule_text(rule: "RuleWire") -> str:
+    """Return a rule as the option --allow takes it."""
+    ports = str(rule.port or "") + (f"-{rule.port_max}" if rule.port_max else "")
+    return " ".join(filter(None, (rule.direction, rule.protocol, ports, rule.prefix or "")))
+
+
+REGION: "ResourceType[RegionRead]" = ResourceType(
+    name="region",
     service="region",
     path="/api/v2/regions",
-    columns={"NAME": _name, "TYPE": lambda thing: _at(thing, "spec", "type"), "ID": _id},
-    more={"CAPABILITIES": lambda thing: _at(thing, "spec", "features", "capabilities")},
+    read="remuda.resources.schema:RegionRead",
+    columns={**_NAME, "TYPE": lambda region: region.spec.type, **_ID},
+    more={"CAPABILITIES": lambda region: _text(region.spec.features.capabilities)},
 )
-"""Regions."""
-NETWORK = Noun(
-    word="network",
+NETWORK: "ResourceType[NetworkRead]" = ResourceType(
+    name="network",
     service="region",
     path="/api/v2/networks",
+    read="remuda.region.networks.schema:NetworkRead",
+    create="remuda.region.networks.schema:NetworkCreate",
+    update="remuda.region.networks.schema:NetworkUpdate",
     columns={
-        "NAME": _name,
-        "STATUS": _status,
-        "PREFIX": lambda thing: _at(thing, "status", "prefix"),
-        "REGION": lambda thing: _at(thing, "status", "regionId"),
-        "MADE": _made,
-        "ID": _id,
+        **_STATUS,
+        "PREFIX": lambda network: network.status.prefix,
+        "REGION": lambda network: network.status.region_id,
+        **_CREATED,
     },
-    more={"DNS": lambda thing: _at(thing, "spec", "dnsNameservers"), **_ABOUT},
-    refers=(REGION,),
+    more={"DNS": lambda network: _text(network.spec.dns_nameservers), **_METADATA},
+    references=(REGION,),
 )
-"""Networks."""
-SECURITY_GROUP = Noun(
-    word="security group",
+SECURITY_GROUP: "ResourceType[GroupRead]" = ResourceType(
+    name="security group",
     service="region",
     path="/api/v2/securitygroups",
+    read="remuda.region.securitygroups.schema:GroupRead",
+    create="remuda.region.securitygroups.schema:GroupCreate",
+    update="remuda.region.securitygroups.schema:GroupUpdate",
     columns={
-        "NAME": _name,
-        "STATUS": _status,
-        "RULES": lambda thing: str(len(thing["spec"].get("rules", ()))),
-        "NETWORK": lambda thing: _at(thing, "status", "networkId"),
-        "MADE": _made,
-        "ID": _id,
+        **_STATUS,
+        "RULES": lambda group: str(len(group.spec.rules)),
+        "NETWORK": lambda group: group.status.network_id,
+        **_CREATED,
     },
-    more={"ALLOWS": lambda thing: "; ".join(map(rule_text, thing["spec"].get("rules", ()))), **_ABOUT},
-    refers=(NETWORK,),
+    more={"ALLOWS": lambda group: "; ".join(map(rule_text, group.spec.rules)), **_METADATA},
+    references=(NETWORK,),
 )
-"""Security groups."""
-SSH_CA = Noun(
-    word="SSH certificate authority",
+SSH_CA: "ResourceType[AuthorityRead]" = ResourceType(
+    name="SSH certificate authority",
     service="region",
     path="/api/v2/sshcertificateauthorities",
-    columns={"NAME": _name, "STATUS": _status, "MADE": _made, "ID": _id},
-    more={"PUBLIC KEY": lambda thing: _at(thing, "spec", "publicKey"), **_ABOUT},
+    read="remuda.region.authorities.schema:AuthorityRead",
+    create="remuda.region.authorities.schema:AuthorityCreate",
+    columns={**_STATUS, **_CREATED},
+    more={"PUBLIC KEY": lambda authority: authority.spec.public_key, **_METADATA},
 )
-"""SSH certificate authorities."""
-INSTANCE = Noun(
-    word="instance",
+INSTANCE: "ResourceType[InstanceRead]" = ResourceType(
+    name="instance",
     service="compute",
     path="/api/v2/instances",
+    read="remuda.compute.instances.schema:InstanceRead",
+    create="remuda.compute.instances.schema:InstanceCreate",
+    update="remuda.compute.instances.schema:InstanceUpdate",
     columns={
-        "NAME": _name,
-        "STATUS": _status,
-        "POWER": lambda thing: _at(thing, "status", "powerState"),
-        "PRIVATE IP": lambda thing: _at(thing, "status", "privateIP"),
-        "PUBLIC IP": lambda thing: _at(thing, "status", "publicIP"),
-        "NETWORK": lambda thing: _at(thing, "status", "networkId"),
-        "MADE": _made,
-        "ID": _id,
+        **_STATUS,
+        "POWER": lambda instance: _text(instance.status.power_state),
+        "PRIVATE IP": lambda instance: instance.status.private_ip,
+        "PUBLIC IP": lambda instance: instance.status.public_ip,
+        "NETWORK": lambda instance: instance.status.network_id,
+        **_CREATED,
     },
     more={
-        "MAC": lambda thing: _at(thing, "status", "macAddress"),
-        "FLAVOR": lambda thing: _at(thing, "spec", "flavorId"),
-        "IMAGE": lambda thing: _at(thing, "spec", "imageId"),
-        "REGION": lambda thing: _at(thing, "status", "regionId"),
-        "SECURITY GROUPS": lambda thing: _at(thing, "spec", "networking", "securityGroups"),
-        "SSH CA": lambda thing: _at(thing, "spec", "sshCertificateAuthorityId"),
-        "MAY ALSO SEND FROM": lambda thing: _at(thing, "spec", "networking", "allowedSourceAddresses"),
+        "MAC": lambda instance: instance.status.mac_address,
+        "FLAVOR": lambda instance: instance.spec.flavor_id,
+        "IMAGE": lambda instance: instance.spec.image_id,
+        "REGION": lambda instance: instance.status.region_id,
+        "SECURITY GROUPS": lambda instance: _text(
+            instance.spec.networking and instance.spec.networking.security_groups
+        ),
+        "SSH CA": lambda instance: _text(instance.spec.ssh_certificate_authority_id),
+        "SOURCE PREFIXES": lambda instance: _text(
+            instance.spec.networking and instance.spec.networking.allowed_source_addresses
+        ),
         "PROTECTED": _protection,
-        **_ABOUT,
+        **_METADATA,
     },
-    remedy="remuda instance explain {name} says what can be done",
-    refers=(NETWORK, REGION, SECURITY_GROUP, SSH_CA),
+    remedy="remuda instance explain {name} shows the cause and the remedy",
+    references=(NETWORK, REGION, SECURITY_GROUP, SSH_CA),
 )
-"""Instances."""
 
 
-def _gpu(thing: Any) -> str:
-    gpu = thing["spec"].get("gpu")
-    return "" if gpu is None else f"{gpu['physicalCount']} x {gpu['model']}"
+def _gpu(flavor: "FlavorRead") -> str:
+    gpu = flavor.spec.gpu
+    return "" if gpu is None else f"{gpu.physical_count} x {gpu.model}"
 
 
-def _software(thing: Any) -> str:
-    return ", ".join(f"{name} {version}" for name, version in (thing["spec"].get("softwareVersions") or {}).items())
-
-
-FLAVOR = Noun(
-    word="flavor",
+FLAVOR: "ResourceType[FlavorRead]" = ResourceType(
+    name="flavor",
     service="region",
-    path="/api/v2/regions/{region}/flavors",
+    path="/api/v2/regions/{regionID}/flavors",
+    read="remuda.resources.schema:FlavorRead",
     columns={
-        "NAME": _name,
-        "CPUS": lambda thing: _at(thing, "spec", "cpus"),
-        "MEMORY": lambda thing: f"{thing['spec']['memory']} GiB",
-        "DISK": lambda thing: f"{thing['spec']['disk']} GB",
+        **_NAME,
+        "CPUS": lambda flavor: str(flavor.spec.cpus),
+        "MEMORY": lambda flavor: f"{flavor.spec.memory} GiB",
+        "DISK": lambda flavor: f"{flavor.spec.disk} GB",
         "GPU": _gpu,
-        "FREE": lambda thing: _at(thing, "spec", "free"),
-        "ID": _id,
+        "FREE": lambda flavor: _text(flavor.spec.free),
+        **_ID,
     },
     more={
-        "ARCHITECTURE": lambda thing: _at(thing, "spec", "architecture"),
-        "BARE METAL": lambda thing: _at(thing, "spec", "baremetal"),
+        "ARCHITECTURE": lambda flavor: flavor.spec.architecture,
+        "BARE METAL": lambda flavor: _text(flavor.spec.baremetal),
     },
 )
-"""Flavors of a region."""
-IMAGE = Noun(
-    word="image",
+IMAGE: "ResourceType[ImageRead]" = ResourceType(
+    name="image",
     service="region",
-    path="/api/v2/regions/{region}/images",
+    path="/api/v2/regions/{regionID}/images",
+    read="remuda.resources.schema:ImageRead",
     columns={
-        "NAME": _name,
-        "STATE": lambda thing: _at(thing, "status", "state"),
-        "SYSTEM": lambda thing: f"{thing['spec']['os']['distro']} {thing['spec']['os']['version']}",
-        "SIZE": lambda thing: f"{thing['spec']['sizeGiB']} GiB",
-        "MADE": _made,
-        "ID": _id,
+        **_NAME,
+        "STATE": lambda image: image.status.state,
+        "SYSTEM": lambda image: f"{image.spec.os.distro} {image.spec.os.version}",
+        "SIZE": lambda image: f"{image.spec.size_gib} GiB",
+        **_CREATED,
     },
     more={
-        "ARCHITECTURE": lambda thing: _at(thing, "spec", "architecture"),
-        "RUNS ON": lambda thing: _at(thing, "spec", "virtualization"),
-        "SOFTWARE": _software,
-        "TAGS": _tags,
+        "ARCHITECTURE": lambda image: image.spec.architecture,
+        "RUNS ON": lambda image: image.spec.virtualization,
+        "SOFTWARE": lambda image: ", ".join(
+            f"{name} {version}" for name, version in image.spec.software_versions.items()
+        ),
+        "TAGS": lambda image: _tags(image.metadata),
     },
 )
-"""Images of a region."""

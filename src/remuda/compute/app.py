@@ -11,10 +11,10 @@ from remuda.compute.history.service import History
 from remuda.compute.instances import controller as instance_controller
 from remuda.compute.instances import routes as instances
 from remuda.compute.instances import sagas as instance_sagas
-from remuda.compute.instances.actions import Verbs
-from remuda.compute.instances.convergence import leftover_breaker
-from remuda.compute.instances.server_lookup import Matches
-from remuda.compute.instances.server_watch import Following
+from remuda.compute.instances.actions import Actions
+from remuda.compute.instances.convergence import cleanup_guard
+from remuda.compute.instances.server_lookup import ServerLookup
+from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
 from remuda.compute.monitor.monitor import monitor_of
@@ -51,7 +51,7 @@ class ComputeServices:
     catalogue: Catalogue
     instances: Instances
     updates: Updates
-    actions: Verbs
+    actions: Actions
     policies: Policies
     history: History
     recovery: ComputeRecovery
@@ -78,13 +78,13 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         ports, operations = self.ports, self.operations
         store, clock, identity, region, log = ports.store, ports.clock, ports.identity, ports.region, ports.log
         instances = Instances(store=store, clock=clock, identity=identity, region=region, operations=operations)
-        matches = Matches.over(region, ports.metrics)
-        guards = leftover_breaker(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)
+        matches = ServerLookup.over(region, ports.metrics)
+        guards = cleanup_guard(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)
         return ComputeServices(
             catalogue=Catalogue(region=region, settings=ports.settings, version=release()),
             instances=instances,
             updates=Updates(instances),
-            actions=Verbs(instances=instances, region=region, matches=matches, log=log),
+            actions=Actions(instances=instances, region=region, lookup=matches, log=log),
             policies=Policies(store=store, identity=identity),
             history=History(
                 store=store, log=log, clock=clock, sealer=ports.sealer, region=region, operations=operations
@@ -93,12 +93,12 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         )
 
     def controllers(self) -> Sequence[Controller]:
-        return (instance_controller.driver(self.ports),)
+        return (instance_controller.build_controller(self.ports),)
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         instances = self.drivers["instances"]
         monitor = monitor_of(self.ports, instances.enqueue)
-        yield "server watch", Following(self.ports, instances, monitor.orphans.suspect).keep
+        yield "server watch", ServerWatch(self.ports, instances, monitor.orphans.suspect).run
         yield "instance watch", monitor.orphans.deleted.run
         yield "network consumer", NetworkConsumer(self.ports).run
         yield "project consumer", ProjectConsumer(self.ports).run

@@ -5,8 +5,8 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from remuda.clients.watch import Changed
-from remuda.compute.instances.server_watch import followed
-from remuda.compute.instances.service import end_instances_on
+from remuda.compute.instances.server_watch import watch_forever
+from remuda.compute.instances.service import delete_instances_on
 from remuda.compute.kinds import ProjectPolicy
 from remuda.compute.ports import ComputePorts, is_deleting
 from remuda.kernel.errors import Conflict, NotFound
@@ -31,12 +31,12 @@ class NetworkConsumer:
     async def run(self) -> None:
         """Watch networks until cancelled; after an error all networks are listed again."""
         ports = self.ports
-        messages = followed(ports.region.api.watch_networks, "networks", ports.clock, ports.randomness)
+        messages = watch_forever(ports.region.api.watch_networks, "networks", ports.clock, ports.randomness)
         async with aclosing(messages):
             async for message in messages:
                 if isinstance(message, Changed) and (message.type == "deleted" or is_deleting(message.item)):
                     network = message.item.metadata.id
-                    await end_instances_on(ports.store, network, ports.randomness, controller="networks")
+                    await delete_instances_on(ports.store, network, ports.randomness, controller="networks")
 
 
 class ProjectConsumer:
@@ -70,7 +70,7 @@ class ProjectConsumer:
 
     async def _watch(self) -> None:
         ports = self._ports
-        projects = followed(ports.identity.projects, "projects", ports.clock, ports.randomness)
+        projects = watch_forever(ports.identity.projects, "projects", ports.clock, ports.randomness)
         async with aclosing(projects):
             async for each in projects:
                 policy = await find(ports.store, ProjectPolicy, each.project.project) if each.is_deleting else None

@@ -139,16 +139,16 @@ class RegionConfig(Section):
         timedelta,
         Description("Poll interval of resources in progress, in a cloud that sends no events.", check_not_zero),
     ] = timedelta(seconds=2)
-    first_looks_per_s: Annotated[
+    initial_polls_per_second: Annotated[
         int, Description("Number of servers per second that are polled for the first time.", check_positive)
     ] = 3
-    judged_per_s: Annotated[
+    checks_per_second: Annotated[
         int, Description("Number of resources at a cloud per second that are checked for orphans.", check_positive)
     ] = 10
     addresses_low_percent: Annotated[
         int, Description("Share of free addresses below which a network is reported as nearly full.", check_percentage)
     ] = 10
-    look_again: Annotated[
+    absence_delay: Annotated[
         timedelta,
         Description(
             "Shortest time between the two reads that confirm the absence of a resource at a cloud.", check_not_zero
@@ -311,25 +311,25 @@ class IdentityConfig(Section):
             "`server.public_url` with /identity",
         ),
     ] = ""
-    access_token_life: Annotated[timedelta, Description("Lifetime of an access token.", check_not_zero)] = timedelta(
-        hours=1
+    access_token_lifetime: Annotated[timedelta, Description("Lifetime of an access token.", check_not_zero)] = (
+        timedelta(hours=1)
     )
-    refresh_token_life: Annotated[
+    refresh_token_lifetime: Annotated[
         timedelta, Description("Time after the login in which a session can be refreshed.", check_not_zero)
     ] = timedelta(days=90)
-    service_account_token_life: Annotated[
+    service_account_token_lifetime: Annotated[
         timedelta, Description("Lifetime of a service account's token.", check_not_zero)
     ] = timedelta(days=90)
-    code_life: Annotated[timedelta, Description("Lifetime of an authorization code.", check_not_zero)] = timedelta(
+    code_lifetime: Annotated[timedelta, Description("Lifetime of an authorization code.", check_not_zero)] = timedelta(
         minutes=1
     )
-    device_code_life: Annotated[timedelta, Description("Lifetime of a device code.", check_not_zero)] = timedelta(
+    device_code_lifetime: Annotated[timedelta, Description("Lifetime of a device code.", check_not_zero)] = timedelta(
         minutes=10
     )
-    passport_life: Annotated[timedelta, Description("Lifetime of an exchanged token.", check_not_zero)] = timedelta(
+    passport_lifetime: Annotated[timedelta, Description("Lifetime of an exchanged token.", check_not_zero)] = timedelta(
         minutes=1
     )
-    signing_key_life: Annotated[
+    signing_key_lifetime: Annotated[
         timedelta, Description("Time after which the signing key is replaced.", check_not_zero)
     ] = timedelta(days=90)
     platform_administrators: Annotated[
@@ -352,10 +352,10 @@ class IdentityConfig(Section):
         Mapping[str, IdentityProviderConfig],
         Description("External OpenID providers by name, where users can log in, or whose tokens are trusted."),
     ] = field(default_factory=dict)
-    intent_life: Annotated[
+    intent_lifetime: Annotated[
         timedelta, Description("Time after which a quota reservation that was not confirmed expires.", check_not_zero)
     ] = timedelta(minutes=10)
-    usage_kept: Annotated[timedelta, Description("Retention of the usage history.", check_not_zero)] = timedelta(
+    usage_retention: Annotated[timedelta, Description("Retention of the usage history.", check_not_zero)] = timedelta(
         days=400
     )
     logins_per_minute: Annotated[

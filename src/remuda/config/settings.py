@@ -61,8 +61,8 @@ _SAME = (
     "create_attempts",
     "poll_idle",
     "poll_busy",
-    "first_looks_per_s",
-    "judged_per_s",
+    "initial_polls_per_second",
+    "checks_per_second",
     "addresses_low_percent",
     "image_size_gib",
     "image_targets",
@@ -98,7 +98,7 @@ def region_settings(configuration: Configuration, *, url: str) -> RegionSettings
         url=f"{url}/region",
         identity_url=configuration.identity.issuer or f"{url}/identity",
         regions=tuple(_region(name, spec, section.private.get(name, ())) for name, spec in specs.items()),
-        look_again=_NO_DELAY if section.instant else section.look_again,
+        absence_delay=_NO_DELAY if section.instant else section.absence_delay,
         **{name: getattr(section, name) for name in _SAME},
     )
 

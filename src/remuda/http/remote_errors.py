@@ -53,6 +53,7 @@ def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, A
     """Yield what does travel."""
     yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
     yield "plan", told.plan or None
+    yield "error", told.error
     yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
     if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
         yield "retry_after_s", int(asked)

@@ -19,62 +19,22 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
+from typing import Any, Generic, Literal, TypeVar, get_origin
 
 import msgspec
 
 from remuda.access.principal import Context, Permission, Principal
 from remuda.http.responses import Collection, EtagView, OtherResponse, Rendered, Viewed
+from remuda.http.schema import ENCODED_TWICE, NOTHING, Id, ListQuery, Nothing, PageQuery, Parameters, Wire
 from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
+
+__all__ = ["ENCODED_TWICE", "NOTHING", "Id", "ListQuery", "Nothing", "PageQuery", "Parameters", "Wire"]
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 """The methods our APIs use; OPTIONS is answered by the kernel."""
 
 Scope = Literal["public", "authenticated", "everywhere", "organization", "project"]
 """Where the permission must be held: `public` asks for no credentials, `authenticated` for any that hold."""
-
-Id = Annotated[
-    str,
-    msgspec.Meta(
-        pattern="^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
-        extra_json_schema={"format": "uuid"},
-    ),
-]
-"""An id in a path or query: any UUID, so that a wrong one is told before anybody is authenticated."""
-
-
-ENCODED_TWICE = "A slash in it has to be percent-encoded twice, as %252F: whoever is on the way may decode it once."
-"""For the description of a path's parameter that may hold a slash: what is no client of ours encodes it once."""
-
-
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The base of everything that clients send and read. Fields we do not know are ignored."""
-
-
-class Parameters(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of path and query types: a field's name, or its `rename`, is the parameter's."""
-
-
-class Nothing(Parameters, frozen=True):
-    """No parameters, or no body."""
-
-
-NOTHING = Nothing()
-"""The one of its kind."""
-
-
-class PageQuery(Parameters, frozen=True, rename={"continue_": "continue"}):
-    """What every list understands that comes in pages; a list's own filters are added by a subclass."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many items to return at most.")] | None = None
-    continue_: Annotated[str, msgspec.Meta(description="Where the last page ended: its X-Continue.")] | None = None
-
-
-class ListQuery(PageQuery, frozen=True):
-    """What every list of stored objects understands: it can be watched, too."""
-
-    watch: Annotated[bool, msgspec.Meta(description="Stream changes as server-sent events.")] = False
-
 
 ServiceT = TypeVar("ServiceT")
 PathT = TypeVar("PathT", bound=Parameters)

@@ -1,27 +1,24 @@
 """HTTP client transport: requests with their attempts, streams, and the mapping of errors.
 
 A GET can be sent again, and so can a write, because it always carries an idempotency key. It is sent again when the
-server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight); see `kernel.exchange`.
+server was not reached, when its response was lost, or when the server asks for that (429, 503, in flight); see
+`kernel.exchange`. An error response is raised as the class that the server raised, with its message.
 
-What passes between a client and a server of ours: who calls, how a request is written, what an error means.
-
-A request is written from a route and its values, and an error comes back as the class it was raised as, with the
-sentence that the server told. What only the raiser knew is blank.
+The CLI uses this module too, so it does not import the route table or cryptography.
 """
 
 import ssl
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 import httpx2
 import msgspec
 
 from remuda.access.principal import Context, Principal
-from remuda.http.authentication import Claim, write_claim
 from remuda.http.remote_errors import error_from
-from remuda.http.routes import AnyRoute, Nothing, Parameters
+from remuda.http.schema import Nothing, Parameters
 from remuda.http.sse import EventReader, Received
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
@@ -30,6 +27,10 @@ from remuda.kernel.exchange import AttemptFailed, Exchange, NotNow, Retries
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret, hide, reveal
 from remuda.outbound.client import load, new_client, transport_errors
+
+if TYPE_CHECKING:
+    from remuda.http.authentication import Claim
+    from remuda.http.routes import AnyRoute
 
 ResponseT = TypeVar("ResponseT")
 
@@ -60,6 +61,8 @@ class ServiceCredentials:
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         """Return the principal that the service acts for, which pays and is audited, and whether it impersonates it."""
+        from remuda.http.authentication import Claim, write_claim  # noqa: PLC0415  it imports cryptography
+
         if context is None:
             return {"X-Principal": write_claim(Claim(actor=self._name, type="system"))}
         if context.impersonated is None:
@@ -67,8 +70,10 @@ class ServiceCredentials:
         return {"X-Principal": write_claim(claim_of(context.impersonated)), "X-Impersonate": "true"}
 
 
-def claim_of(principal: Principal) -> Claim:
+def claim_of(principal: Principal) -> "Claim":
     """Return the claim of a service that acts for this principal."""
+    from remuda.http.authentication import Claim  # noqa: PLC0415  it imports cryptography
+
     return Claim(
         actor=principal.actor_name,
         type=principal.type,
@@ -80,7 +85,7 @@ def claim_of(principal: Principal) -> Claim:
     )
 
 
-def target_of(route: AnyRoute, path: Parameters, query: Parameters) -> str:
+def target_of(route: "AnyRoute", path: Parameters, query: Parameters) -> str:
     """Return the path and query of a request."""
     target = route.path
     for name, value in _values(path):
@@ -222,7 +227,7 @@ class HttpTransport:
         await self._http.aclose()
 
     async def exchange(self, request: OutboundRequest) -> httpx2.Response:
-        """Send a request until it is answered, and return a success or raise the error that was told."""
+        """Send a request until it is answered, and return a success or raise the error of the response."""
 
         async def attempt() -> httpx2.Response:
             built = self._built(request)

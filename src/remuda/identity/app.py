@@ -316,7 +316,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         self.passwords = Passwords(
             store=store, clock=clock, randomness=randomness, aside=ports.aside, sessions=self.tokens.sessions
         )
-        self.ledger = Ledger(store, clock, randomness, intent_life=settings.intent_life)
+        self.ledger = Ledger(store, clock, randomness, intent_lifetime=settings.intent_lifetime)
         self._permissions = Permissions(store=store, settings=settings)
         self._user_ports = UserPorts(
             store=store, clock=clock, tokens=self.tokens.tokens, memberships=Memberships(store)
@@ -326,7 +326,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         )
         super().__init__(ports, self.authenticator, url=settings.issuer)
         self.monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
-        self._retention = UsageRetention(store, clock=clock, leader=ports.leader, retention=settings.usage_kept)
+        self._retention = UsageRetention(store, clock=clock, leader=ports.leader, retention=settings.usage_retention)
 
     def sagas(self) -> Sequence[AnyBound]:
         return bound(self._user_ports)

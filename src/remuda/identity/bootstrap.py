@@ -41,7 +41,7 @@ from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 
-_NAME = "first-start"
+_NAME = "bootstrap"
 _ACTOR = "remuda"
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 _GROUP_COUNT, _GROUP_LENGTH = 4, 5
@@ -170,7 +170,7 @@ class BootstrapRun:
 
         async def store_account(issued: Issued) -> None:
             by = _principal(organization.name)
-            new = rules.new_account(ids.service_account, organization, requested, issued, by, claim=None)
+            new = rules.new_account(ids.service_account, organization, requested, issued, by, lock=None)
             try:
                 await self.store.create(new)
             except AlreadyExists:

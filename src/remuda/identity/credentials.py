@@ -1,8 +1,7 @@
-"""`credentials.json`: what a script needs to ask this system for something, in one file that only its owner can read.
+"""Credentials file `credentials.json`: endpoints and token for scripts, readable only by its owner.
 
-A token and its hash in the store cannot change in one step, so the file is written in two: the new content lies beside
-it (`credentials.json.new`) before the store knows the token, and takes its place afterwards. Whoever finds it lying
-there after a crash can tell by the stored hash whether the step in between was taken.
+A token and its hash in the store cannot change in one step. So new content is staged in `credentials.json.new` before
+the store has the token, and published afterwards. After a crash, the stored hash tells whether staged content is valid.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ from remuda.kernel.secrets import Secret, hide, reveal
 
 
 class SmallServer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a script can make a small server of, if it wants any."""
+    """Region, flavor and image of an example instance for scripts."""
 
     region_id: str
     flavor_id: str
@@ -26,36 +25,35 @@ class SmallServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the file holds."""
+    """Content of the file."""
 
     endpoints: Mapping[str, str]
-    """The URL of each service, by its name."""
+    """URL of each service, by name."""
     token: Secret
-    """Of the service account that the first start made."""
+    """Token of the service account that the bootstrap created."""
     organization_id: str
     project_id: str
     region_id: str | None = None
-    """With the next two, what a small server can be made of; where no region has one, they are not there."""
+    """With the next two, an example instance; absent if no region has a suitable one."""
     flavor_id: str | None = None
     image_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialsFile:
-    """The file, by its path."""
+    """Credentials file at a path."""
 
     path: Path
 
     def read(self) -> Credentials | None:
-        """Return what scripts read, or None if there is no such file or it is something else now."""
+        """Return the content, or None if the file is missing or invalid."""
         return _read(self.path)
 
     def read_staged(self) -> Credentials | None:
-        """Return what was staged and not published."""
+        """Return staged content that was not published."""
         return _read(self._staged)
 
     def stage(self, credentials: Credentials) -> None:
-        """Write new content beside the file."""
         content = msgspec.json.format(msgspec.json.encode(credentials, enc_hook=reveal)) + b"\n"
         try:
             write_private(self._staged, content)
@@ -63,7 +61,7 @@ class CredentialsFile:
             raise self._unwritable(error) from None
 
     def publish(self) -> None:
-        """Let what was staged take the file's place."""
+        """Replace the file by the staged content."""
         try:
             move_over(self._staged, self.path)
         except OSError as error:

@@ -1,7 +1,7 @@
 """API paths and permission names of identity."""
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.routes import Id, Parameters
+from remuda.http.schema import Id, Parameters
 
 ORGANIZATIONS = "/api/v1/organizations"
 ORGANIZATION = f"{ORGANIZATIONS}/{{organizationID}}"

@@ -43,10 +43,10 @@ class OperatorRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Request for a token."""
 
     nonce: str
-    made: datetime
+    created: datetime
     subject: str
     """User, by e-mail address or id."""
-    life_s: int
+    lifetime_s: int
     operator: str
     """Login name of the operator."""
     reason: str = ""
@@ -57,9 +57,9 @@ def new_request(
 ) -> OperatorRequest:
     return OperatorRequest(
         nonce=randomness.token_bytes(16).hex(),
-        made=clock.now(),
+        created=clock.now(),
         subject=subject,
-        life_s=int(life.total_seconds()),
+        lifetime_s=int(life.total_seconds()),
         operator=operator,
         reason=reason,
     )
@@ -77,7 +77,7 @@ def open_request(sealed: Secret, sealer: Sealer, now: datetime) -> OperatorReque
         request = msgspec.json.decode(opened.reveal(), type=OperatorRequest)
     except (Unsealable, msgspec.MsgspecError):
         raise Unauthenticated(_NOT_OURS) from None
-    if not timedelta() <= now - request.made <= _VALID_FOR:
+    if not timedelta() <= now - request.created <= _VALID_FOR:
         raise Unauthenticated(_STALE)
     return request
 
@@ -125,7 +125,7 @@ class OperatorTokens:
 
     async def _issue(self, request: OperatorRequest, *, trace_id: str) -> OperatorTokenRead:
         user = await self._user(request.subject)
-        life = timedelta(seconds=request.life_s)
+        life = timedelta(seconds=request.lifetime_s)
         if not timedelta() < life <= MAX_LIFETIME:
             raise Invalid("the lifetime", "is not between a second and an hour", remedy="use one such as 15m")
         used = Record(stream=_USED, subject=f"operator/{request.nonce}", data=msgspec.Raw(b"{}"), once=True)
@@ -161,7 +161,7 @@ def _record(request: OperatorRequest, user: User, trace_id: str, organization: s
         status=_OK,
         trace_id=trace_id,
         organization=organization,
-        scope={"reason": request.reason, "lifetime": f"{request.life_s}s"},
+        scope={"reason": request.reason, "lifetime": f"{request.lifetime_s}s"},
     )
 
 

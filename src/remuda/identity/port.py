@@ -42,17 +42,17 @@ class IdentityApi(Protocol):
         allocation: str,
         body: AllocationWrite,
         *,
-        turn: int | None = None,
+        fencing_token: int | None = None,
     ) -> None: ...
 
     async def confirm_allocation(self, context: Context, organization: str, project: str, allocation: str) -> None: ...
 
     async def renew_allocation(
-        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+        self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> None: ...
 
     async def delete_allocation(
-        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+        self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> None: ...
 
     def watch_all_projects(self) -> AsyncGenerator[WatchMessage[ProjectRead]]: ...

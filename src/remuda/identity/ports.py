@@ -1,4 +1,4 @@
-"""What identity is given to work with."""
+"""Dependencies of identity."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Aside(Protocol):
-    """Runs what would hold the loop for too long somewhere else, such as in a thread."""
+    """Runs blocking work outside the event loop, such as in a thread."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Return what the work returns."""
+        """Return the result of the work."""
         ...
 
 
@@ -25,20 +25,20 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """An answer of somebody else's server."""
+    """Response of an external server."""
 
     status: int
     body: bytes
 
 
 Fetch = Callable[[str, str, dict[str, str], bytes | None], Awaitable[Fetched]]
-"""Asks somebody else's server: method, URL, headers, body. Raises Unavailable if it does not answer in time, or with
-more than we read."""
+"""Sends a request to an external server: method, URL, headers, body. Raises Unavailable if it does not respond in time,
+or with too much."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityPorts(ServicePorts):
-    """Everything outside identity that it touches."""
+    """Dependencies of identity."""
 
     fetch: Fetch
     aside: Aside = in_thread

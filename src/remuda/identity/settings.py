@@ -1,4 +1,4 @@
-"""What an operator can choose about identity."""
+"""Settings of identity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,23 +8,22 @@ from remuda.identity.kinds.oauth import BearerTrust, ProviderType
 from remuda.kernel.secrets import Secret
 
 LOCAL_ISSUER = "uni"
-"""What configuration calls our own issuer, as existing configurations do."""
+"""Name of our own issuer in configurations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleBinding:
-    """Roles that one user has everywhere. It then has nothing besides: memberships do not count."""
+    """Global roles of a user. Permissions from memberships then do not apply."""
 
     subject: str
-    """An e-mail address in lower case; `*` is everybody of an issuer that is not ours, and then only reads count."""
+    """E-mail address in lower case; `*` matches all users of an external issuer, and then grants reads only."""
     roles: tuple[str, ...]
-    """Names of roles."""
     issuer: str = LOCAL_ISSUER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBinding:
-    """Roles that everybody in a group of an external issuer has everywhere."""
+    """Global roles of the members of a group of an external issuer."""
 
     issuer: str
     group: str
@@ -33,26 +32,26 @@ class GroupBinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAccount:
-    """A service. It proves who it is by a client certificate with its name, or by what its key signed."""
+    """Service, authenticated by a client certificate with its name, or by an assertion signed with its key."""
 
     role: str
-    """The name of the role it has everywhere."""
+    """Name of its global role."""
     public_key: str = ""
-    """PEM; without one the service needs a certificate."""
+    """PEM key; without one the service needs a certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformProvider:
-    """Somebody else who knows people: everybody can log in there, or come with its tokens, as the operator chooses."""
+    """Global external provider: users log in there, or use its tokens, as configured."""
 
     issuer: str
-    """Its URL, letter by letter as its tokens have it."""
+    """URL, exactly as in its tokens."""
     type: ProviderType = "custom"
     client_id: str = ""
-    """What it knows us by; without one nobody logs in there."""
+    """Our client id there; without one users cannot log in there."""
     client_secret: Secret | None = None
     bearer_trust: BearerTrust | None = None
-    """How far its own tokens are believed; without it they are not."""
+    """Conditions under which its tokens are accepted; without it they are not."""
 
 
 _SERVICES: Mapping[str, SystemAccount] = {
@@ -65,30 +64,30 @@ _SERVICES: Mapping[str, SystemAccount] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentitySettings:
-    """Everything."""
+    """Settings of identity."""
 
     issuer: str = "http://127.0.0.1:8080/identity"
-    """Our own URL as clients reach it: every endpoint is below it, and tokens say that they are from here."""
-    access_token_life: timedelta = timedelta(hours=1)
-    refresh_token_life: timedelta = timedelta(days=90)
+    """URL of identity for clients, and issuer of its tokens."""
+    access_token_lifetime: timedelta = timedelta(hours=1)
+    refresh_token_lifetime: timedelta = timedelta(days=90)
     """From the login, however often a session is refreshed."""
-    service_account_token_life: timedelta = timedelta(days=90)
-    code_life: timedelta = timedelta(minutes=1)
-    device_code_life: timedelta = timedelta(minutes=10)
-    passport_life: timedelta = timedelta(seconds=60)
-    signing_key_life: timedelta = timedelta(days=90)
-    """After this a new key signs."""
+    service_account_token_lifetime: timedelta = timedelta(days=90)
+    code_lifetime: timedelta = timedelta(minutes=1)
+    device_code_lifetime: timedelta = timedelta(minutes=10)
+    passport_lifetime: timedelta = timedelta(seconds=60)
+    signing_key_lifetime: timedelta = timedelta(days=90)
+    """Age at which a key is replaced."""
     platform_administrators: tuple[str, ...] = ()
-    """Users, by e-mail address, who have the role platform-administrator everywhere."""
+    """E-mail addresses of users with the global role platform-administrator."""
     role_bindings: tuple[RoleBinding, ...] = ()
     group_bindings: tuple[GroupBinding, ...] = ()
     system_accounts: Mapping[str, SystemAccount] = field(default_factory=lambda: dict(_SERVICES))
-    """Services, by their names."""
+    """Services, by name."""
     providers: Mapping[str, PlatformProvider] = field(default_factory=dict)
-    """External providers of the whole system, by their names."""
-    intent_life: timedelta = timedelta(minutes=10)
-    """By then an allocation is confirmed, or it is taken back."""
-    usage_kept: timedelta = timedelta(days=400)
-    """How long it can be read what was used when."""
+    """Global external providers, by name."""
+    intent_lifetime: timedelta = timedelta(minutes=10)
+    """Time in which a reservation must be confirmed."""
+    usage_retention: timedelta = timedelta(days=400)
+    """Time for which released allocations are kept."""
     logins_per_minute: int = 10
-    """How often one address may try a password; one account, ten times as often."""
+    """Password attempts of an address; an account has ten times as many."""

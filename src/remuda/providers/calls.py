@@ -133,7 +133,7 @@ class _Sent:
     """A call in flight."""
 
     key: str
-    verb: str
+    method: str
     is_safe: bool
     epoch: int
     began: float
@@ -173,7 +173,7 @@ class Calls:
     async def call(
         self,
         key: str,
-        verb: str,
+        method: str,
         effect: Effect[ResultT],
         *,
         deadline_s: float | None = None,
@@ -182,24 +182,24 @@ class Calls:
     ) -> ResultT:
         """Return the provider's result, or raise its error.
 
-        `key` identifies the object of the call, `verb` is one of the declared methods. A `safe` call changes nothing at
-        the provider and is retried where that may help, unless it can be made only `once`.
+        `key` identifies the object of the call, `method` is a declared method. A `safe` call changes nothing at the
+        provider and is retried where that may help, unless it can be made only `once`.
         """
-        if verb not in self.methods:
-            raise ValueError(f"{verb} is not a declared method of {self.provider}")
+        if method not in self.methods:
+            raise ValueError(f"{method} is not a declared method of {self.provider}")
         limit_s = self._settings.deadline_s if deadline_s is None else deadline_s
         until = self._clock.monotonic() + limit_s
         self._budget.add_call()
         retries = 0
         while True:
             try:
-                return await self._send(key, verb, effect, until=until, limit_s=limit_s, is_safe=safe)
+                return await self._send(key, method, effect, until=until, limit_s=limit_s, is_safe=safe)
             except Exception as error:
                 pause_s = self._backoff.pause_s(retries + 1, self._randomness)
                 if not safe or once or not self._may_retry(error, retries, until - pause_s):
                     raise
             await self._clock.sleep(pause_s)
-            self._metrics.count_retry(verb)
+            self._metrics.count_retry(method)
             retries += 1
 
     def is_unknown(self, key: str) -> bool:
@@ -222,18 +222,18 @@ class Calls:
                 await asyncio.wait(left, timeout=_CANCEL_TIMEOUT_S)
 
     async def _send(
-        self, key: str, verb: str, effect: Effect[ResultT], *, until: float, limit_s: float, is_safe: bool
+        self, key: str, method: str, effect: Effect[ResultT], *, until: float, limit_s: float, is_safe: bool
     ) -> ResultT:
         try:
             epoch = await self._admit(key, until=until, is_safe=is_safe)
         except CallRejected as error:
-            self._metrics.count(verb, error.outcome)
+            self._metrics.count(method, error.outcome)
             raise
         except TimedOut:
-            self._metrics.count(verb, "late")
+            self._metrics.count(method, "not_sent")
             raise
-        sent = _Sent(key, verb, is_safe, epoch, self._clock.monotonic())
-        task = asyncio.create_task(self._perform(sent, effect), name=f"{self.provider} {verb} {key}")
+        sent = _Sent(key, method, is_safe, epoch, self._clock.monotonic())
+        task = asyncio.create_task(self._perform(sent, effect), name=f"{self.provider} {method} {key}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
@@ -247,7 +247,7 @@ class Calls:
         self._abandon(sent, task)
         is_silent = self._clock.monotonic() - sent.began >= self._settings.unresponsive_after_s
         (self._breaker.record_failure if is_silent else self._breaker.record_abandoned)(epoch)
-        raise TimedOut(limit_s) if is_safe else OutcomeUnknown(f"{verb} of {key} at {self.provider}")
+        raise TimedOut(limit_s) if is_safe else OutcomeUnknown(f"{method} of {key} at {self.provider}")
 
     async def _admit(self, key: str, *, until: float, is_safe: bool) -> int:
         """Mark the key busy and wait for a slot; return the breaker's epoch."""
@@ -286,10 +286,10 @@ class Calls:
         try:
             return await effect()
         except asyncio.CancelledError:
-            outcome = "ill"
-            raise OutcomeUnknown(f"{sent.verb} of {sent.key} at {self.provider}") from None
+            outcome = "unhealthy"
+            raise OutcomeUnknown(f"{sent.method} of {sent.key} at {self.provider}") from None
         except Exception as error:
-            outcome = "ill" if self._is_unhealthy(error) else "failed"
+            outcome = "unhealthy" if self._is_unhealthy(error) else "failed"
             raise
         finally:
             self._end(sent, outcome)
@@ -297,10 +297,10 @@ class Calls:
     def _end(self, sent: _Sent, outcome: Outcome) -> None:
         self._slots.release()
         self._metrics.in_flight.dec()
-        self._metrics.observe_duration(sent.verb, self._clock.monotonic() - sent.began)
+        self._metrics.observe_duration(sent.method, self._clock.monotonic() - sent.began)
         if not sent.is_abandoned:
-            self._metrics.count(sent.verb, outcome)
-            (self._breaker.record_failure if outcome == "ill" else self._breaker.record_success)(sent.epoch)
+            self._metrics.count(sent.method, outcome)
+            (self._breaker.record_failure if outcome == "unhealthy" else self._breaker.record_success)(sent.epoch)
         if not sent.is_safe:
             self._keys.end(sent.key)
 
@@ -309,7 +309,7 @@ class Calls:
         if task.done():
             return
         sent.is_abandoned = True
-        self._metrics.count(sent.verb, "unknown")
+        self._metrics.count(sent.method, "unknown")
         task.add_done_callback(_retrieve_exception)
         if not sent.is_safe:
             self._keys.abandon(sent.key)

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from remuda.providers.circuit_breaker import BREAKER_STATES, BreakerState
 
-Outcome = Literal["done", "failed", "ill", "unknown", "busy", "full", "broken", "stopping", "late"]
+Outcome = Literal["done", "failed", "unhealthy", "unknown", "busy", "full", "broken", "stopping", "not_sent"]
 """Outcome of a call: completed; failed by itself; failed because the provider is unhealthy; past its deadline or
 abandoned by its caller; rejected because its key is busy, the queue is full, the breaker is open or the process stops;
 past its deadline before it was sent."""
@@ -36,15 +36,15 @@ class CallMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.calls = Counter(
-            "remuda_provider_calls", "Calls by outcome.", ["provider", "verb", "outcome"], registry=registry
+            "remuda_provider_calls", "Calls by outcome.", ["provider", "method", "outcome"], registry=registry
         )
         self.retries = Counter(
-            "remuda_provider_retries", "Calls that were retried.", ["provider", "verb"], registry=registry
+            "remuda_provider_retries", "Calls that were retried.", ["provider", "method"], registry=registry
         )
         self.seconds = Histogram(
             "remuda_provider_call_seconds",
             "Duration of calls.",
-            ["provider", "verb"],
+            ["provider", "method"],
             buckets=_BUCKETS_S,
             registry=registry,
         )
@@ -57,31 +57,31 @@ class CallMetrics:
             "remuda_provider_breaker", "1 for the breaker's state.", ["provider", "state"], registry=registry
         )
 
-    def of(self, provider: str, verbs: Iterable[str]) -> "ProviderMetrics":
-        return ProviderMetrics(self, provider, tuple(verbs))
+    def of(self, provider: str, methods: Iterable[str]) -> "ProviderMetrics":
+        return ProviderMetrics(self, provider, tuple(methods))
 
 
 class ProviderMetrics:
     """Metrics of one provider."""
 
-    def __init__(self, metrics: CallMetrics, provider: str, verbs: tuple[str, ...]) -> None:
-        self._calls = {(v, o): metrics.calls.labels(provider, v, o) for v in verbs for o in _OUTCOMES}
-        self._retries = {verb: metrics.retries.labels(provider, verb) for verb in verbs}
-        self._seconds = {verb: metrics.seconds.labels(provider, verb) for verb in verbs}
+    def __init__(self, metrics: CallMetrics, provider: str, methods: tuple[str, ...]) -> None:
+        self._calls = {(v, o): metrics.calls.labels(provider, v, o) for v in methods for o in _OUTCOMES}
+        self._retries = {method: metrics.retries.labels(provider, method) for method in methods}
+        self._seconds = {method: metrics.seconds.labels(provider, method) for method in methods}
         self._breaker = {state: metrics.breaker.labels(provider, state) for state in BREAKER_STATES}
         self.in_flight = metrics.in_flight.labels(provider)
         self.waiting = metrics.waiting.labels(provider)
         self.unknown = metrics.unknown.labels(provider)
 
-    def count(self, verb: str, outcome: Outcome) -> None:
-        self._calls[verb, outcome].inc()
+    def count(self, method: str, outcome: Outcome) -> None:
+        self._calls[method, outcome].inc()
 
-    def count_retry(self, verb: str) -> None:
-        self._retries[verb].inc()
+    def count_retry(self, method: str) -> None:
+        self._retries[method].inc()
 
-    def observe_duration(self, verb: str, seconds: float) -> None:
+    def observe_duration(self, method: str, seconds: float) -> None:
         """Record the duration of a call, measured until it really ended."""
-        self._seconds[verb].observe(seconds)
+        self._seconds[method].observe(seconds)
 
     def export_breaker(self, breaker: Callable[[], BreakerState]) -> None:
         """Export the breaker's state as of each scrape, because it becomes half-open by the passing of time alone."""

@@ -141,7 +141,7 @@ CALLS: Mapping[str, tuple[Rule, ...]] = {
         Write("stop_server", _handle),
         Write("reboot_server", _handle),
         Write("rebuild_server", _handle),
-        Listing("sightings"),
+        Listing("server_versions"),
     ),
     "consoles": (Read("open_console", _handle), Read("console_output", _handle)),
     "snapshots": (Write("snapshot_server", _snapshot),),
@@ -160,7 +160,7 @@ class CapabilityProxy:
             setattr(self, rule.method, rule.bind(capability, calls))
 
 
-def verbs_of(provider: Provider) -> tuple[str, ...]:
+def methods_of(provider: Provider) -> tuple[str, ...]:
     """Return the methods of a provider's capabilities, which its `Calls` has to be declared with."""
     return tuple(rule.method for name in provider.capabilities for rule in CALLS[name])
 
@@ -176,7 +176,7 @@ def proxied(provider: Provider, calls: Calls) -> Provider:
     return replace(provider, **proxies)
 
 
-async def _listed(calls: Calls, verb: str, begin: Callable[[], AsyncIterator[Part]]) -> AsyncGenerator[Part, None]:
+async def _listed(calls: Calls, method: str, begin: Callable[[], AsyncIterator[Part]]) -> AsyncGenerator[Part, None]:
     """Yield the parts of a listing. Raises as soon as a part is missing; the next listing starts over."""
     parts = begin()
 
@@ -189,10 +189,10 @@ async def _listed(calls: Calls, verb: str, begin: Callable[[], AsyncIterator[Par
         return await anext(parts, None)
 
     try:
-        part = await calls.call(_everything(), verb, first, safe=True)
+        part = await calls.call(_everything(), method, first, safe=True)
         while part is not None:
             yield part
-            part = await calls.call(_everything(), verb, next_part, safe=True, once=True)
+            part = await calls.call(_everything(), method, next_part, safe=True, once=True)
     finally:
         await _close(parts)
 

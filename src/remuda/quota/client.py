@@ -76,15 +76,15 @@ class QuotaClient:
     async def change(self, charge: Charge) -> None:
         address = await self._address(charge)
         try:
-            await self.identity.change_allocation(*address, _allocation(charge), turn=charge.fencing_token)
+            await self.identity.change_allocation(*address, _allocation(charge), fencing_token=charge.fencing_token)
         except PreconditionFailed:
             raise StaleTokenError("Allocation", address[-1]) from None
 
     async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Release an allocation. A permanent release has a fencing token of its own, the last."""
-        turn = charge.fencing_token + 1 if permanently else None
+        fencing_token = charge.fencing_token + 1 if permanently else None
         with suppress(NotFound):
-            await self.identity.delete_allocation(*await self._address(charge), turn=turn)
+            await self.identity.delete_allocation(*await self._address(charge), fencing_token=fencing_token)
 
     async def find_allocation(self, charge: Charge) -> AllocatedQuota | None:
         try:
@@ -128,7 +128,7 @@ class QuotaClient:
     async def _renew(self, charge: Charge) -> None:
         address = await self._address(charge)
         try:
-            await self.identity.renew_allocation(*address, turn=charge.fencing_token)
+            await self.identity.renew_allocation(*address, fencing_token=charge.fencing_token)
         except PreconditionFailed:
             raise StaleTokenError("Allocation", address[-1]) from None
 
@@ -155,5 +155,5 @@ def _allocated(allocation: AllocationRead) -> AllocatedQuota:
         kind=spec.kind,
         id=spec.id,
         amounts=frozenset(Amount(each.kind, each.committed) for each in spec.allocations if each.committed),
-        is_confirmed=allocation.status.life == "confirmed",
+        is_confirmed=allocation.status.state == "confirmed",
     )

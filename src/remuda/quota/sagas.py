@@ -34,7 +34,7 @@ from remuda.quota.lock import (
 )
 from remuda.quota.ports import Amount, Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError
 from remuda.quota.reservation import reserve
-from remuda.reconcile.sources import Keys, Source, through
+from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -83,12 +83,12 @@ def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
     return subject
 
 
-def operation_source(keys: Keys[Operation]) -> Source[Operation]:
+def operation_source(keys: KeyMapper[Operation]) -> Source[Operation]:
     """Return a watch source of operations, which enqueues these keys whenever the phase of one changes."""
     return Source(Operation, when=lambda operation: operation.phase, keys=keys)
 
 
-def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> Keys[Operation]:
+def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> KeyMapper[Operation]:
     """Map an operation about an object of one kind to the objects of another kind that it has created."""
     created = through(store, kind, "operation", lambda operation: operation.name)
     return lambda operation: created(operation) if operation.spec.subject_kind == about.qualified else ()

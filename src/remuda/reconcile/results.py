@@ -13,16 +13,18 @@ nothing.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import structlog
 
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.kinds import Registry
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource
+
+if TYPE_CHECKING:
+    import structlog
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,10 @@ class ReconcileContext:
         self._registry = registry
 
     @cached_property
-    def log(self) -> structlog.typing.FilteringBoundLogger:
+    def log(self) -> "structlog.typing.FilteringBoundLogger":
         """A logger that is bound to this reconcile."""
+        import structlog  # noqa: PLC0415  kinds import this module, and the CLI reads kinds
+
         logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         return logger.bind(controller=self.controller, key=self.key, reconcile_id=self.id)
 

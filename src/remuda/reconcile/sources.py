@@ -23,7 +23,7 @@ from remuda.reconcile.results import Cause
 from remuda.store.contract import Change, Event, Store
 from remuda.store.objects import Resource, ResourceT
 
-Keys = Callable[[ResourceT], Iterable[str] | Awaitable[Iterable[str]]]
+KeyMapper = Callable[[ResourceT], Iterable[str] | Awaitable[Iterable[str]]]
 """Maps a changed object, or the last state of a deleted one, to the keys to reconcile."""
 
 When = Callable[[ResourceT], Hashable]
@@ -63,7 +63,7 @@ def own_name(resource: Resource) -> Iterable[str]:
     return (resource.name,)
 
 
-def owner_of(kind: type[Resource]) -> Keys[Any]:
+def owner_of(kind: type[Resource]) -> KeyMapper[Any]:
     """Map an object to its owners of this kind."""
 
     def owners(resource: Resource) -> Iterable[str]:
@@ -72,7 +72,9 @@ def owner_of(kind: type[Resource]) -> Keys[Any]:
     return owners
 
 
-def through(store: Store, kind: type[Resource], index: str, value_of: Callable[[ResourceT], str]) -> Keys[ResourceT]:
+def through(
+    store: Store, kind: type[Resource], index: str, value_of: Callable[[ResourceT], str]
+) -> KeyMapper[ResourceT]:
     """Map an object to those of `kind` under its value in an index, such as the servers of a network."""
 
     async def under(resource: ResourceT) -> Iterable[str]:
@@ -81,7 +83,7 @@ def through(store: Store, kind: type[Resource], index: str, value_of: Callable[[
     return under
 
 
-def labelled(store: Store, kind: type[Resource], label: str) -> Keys[Any]:
+def labelled(store: Store, kind: type[Resource], label: str) -> KeyMapper[Any]:
     """Map an object to those of `kind` with its name as this label, such as the servers of a network."""
 
     async def carrying(resource: Resource) -> Iterable[str]:
@@ -114,7 +116,7 @@ class Source(Generic[ResourceT]):
 
     kind: type[ResourceT]
     when: When[ResourceT] = intent_changed
-    keys: Keys[ResourceT] = own_name
+    keys: KeyMapper[ResourceT] = own_name
     rank: Rank = Rank.USER
     arrivals: bool = True
     """Whether added objects count; not where other objects wait for a deletion."""

@@ -116,7 +116,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             randomness=ports.randomness,
             settings=ports.settings.calls,
             poll_busy=ports.settings.poll_busy,
-            absence_delay=ports.settings.look_again,
+            absence_delay=ports.settings.absence_delay,
             metrics=CallMetrics(ports.metrics),
         )
         super().__init__(ports, ports.authenticator, url=ports.settings.url)

@@ -16,7 +16,7 @@ class ProviderAccess(Protocol):
     """Provider of a region as its controllers use it."""
 
     @property
-    def absences(self) -> AbsenceTracker: ...
+    def absence(self) -> AbsenceTracker: ...
 
     @property
     def calls(self) -> Calls: ...
@@ -35,18 +35,16 @@ async def delete_resource(
 
     `key` is the key of its calls, if that is not its name. Without `forget`, the absence stays recorded.
     """
-    absences = cloud.absences
+    absence = cloud.absence
     if await find(name) is not None:
-        absences.clear(name)
+        absence.clear(name)
         await remove(name)
-        return Requeue(0 if absences.delay_s == 0 else RECHECK_S, "Deprovisioning", "being deleted at the provider")
+        return Requeue(0 if absence.delay_s == 0 else RECHECK_S, "Deprovisioning", "being deleted at the provider")
     # A create whose outcome is unknown may still take effect.
-    if cloud.calls.is_unknown(key or _key(name)) or not absences.record_missing(name):
-        return Requeue(
-            absences.delay_s or RECHECK_S, "Deprovisioning", "confirming that it was deleted at the provider"
-        )
+    if cloud.calls.is_unknown(key or _key(name)) or not absence.record_missing(name):
+        return Requeue(absence.delay_s or RECHECK_S, "Deprovisioning", "confirming that it was deleted at the provider")
     if forget:
-        absences.clear(name)
+        absence.clear(name)
     return None
 
 

@@ -28,15 +28,15 @@ class RegionSettings:
     regions: tuple[ConfiguredRegion, ...] = ()
     calls: CallSettings = field(default_factory=CallSettings)
     """Limits of the calls to each provider."""
-    look_again: timedelta = timedelta(seconds=5)
+    absence_delay: timedelta = timedelta(seconds=5)
     """Delay between two reads that confirm an absence at a provider; longer than a read can be stale."""
     create_attempts: int = 3
     """Attempts to create a server that fails at the provider."""
     poll_idle: timedelta = timedelta(minutes=5)
     """Interval of the monitor."""
-    first_looks_per_s: int = 3
+    initial_polls_per_second: int = 3
     """Rate of initial polls: of servers whose last observed version is not known."""
-    judged_per_s: int = 10
+    checks_per_second: int = 10
     """Rate at which the monitor compares provider resources with objects."""
     addresses_low_percent: int = 10
     """Share of free addresses below which a network is reported as low."""

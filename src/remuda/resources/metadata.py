@@ -53,7 +53,7 @@ _PROVISIONING: dict[str, Provisioning] = {
     "Errored": "error",
     "DependencyNotFound": "error",
     "NoCapacity": "error",
-    "ProviderRefused": "error",
+    "ProviderRejected": "error",
     "PublicAddressesExhausted": "error",
     "AddressTaken": "error",
     "VLANTaken": "error",

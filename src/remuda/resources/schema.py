@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Wire
-from remuda.providers.contract.catalogue import Architecture, ImageState, Vendor, Virtualization
-from remuda.providers.contract.provider import ProviderType
+from remuda.http.schema import Wire
+from remuda.providers.contract.common import Architecture, ImageState, ProviderType, Vendor, Virtualization
 
 Name = Annotated[
     str,

@@ -107,7 +107,7 @@ class Client:
             "root_path": "",
             "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()],
             "client": self.peer,
-            "server": ("livery", 80),
+            "server": ("remuda.test", 80),
             "state": {},
         }
 

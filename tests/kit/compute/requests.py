@@ -80,7 +80,7 @@ async def make_authority(compute: ComputeEnvironment, project: str, name: str = 
 
 async def held(compute: ComputeEnvironment) -> list[dict[str, int]]:
     """Return what each allocation for an instance holds."""
-    rows = [row for row in (await compute.store.list(Allocation)).items if row.spec.life != "released"]
+    rows = [row for row in (await compute.store.list(Allocation)).items if row.spec.state != "released"]
     living = [row for row in rows if row.metadata.labels[RESOURCE_KIND] == INSTANCE.qualified]
     return [{each.kind: each.committed for each in row.spec.allocations} for row in living]
 

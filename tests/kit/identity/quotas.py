@@ -28,7 +28,7 @@ def run_quotas(scenario: Scenario) -> None:
         await scenario(api)
 
     run_identity_api(
-        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), ROUTES, furnished
+        lambda world, store: service(store, world.clock, world.randomness, intent_lifetime=LIFE), ROUTES, furnished
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
+from remuda.identity.kinds.quotas import Allocation, AllocationSpec, AllocationState
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.quotas.writer import QuotaWriter
 from remuda.identity.tenancy.controller import controllers
@@ -17,8 +17,6 @@ from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.reporter import NullReporter
-from remuda.reconcile.results import ReconcileContext
 from remuda.reconcile.resync import ResyncSettings
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.store.objects import Metadata
@@ -34,21 +32,11 @@ from tests.kit.identity.tenancy import (
     project,
     tenancy_of,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
 
 SERVERS = "servers.region.unikorn-cloud.org"
-
-
-class Finds(NullReporter):
-    """Counts what full scans found, which should be nothing."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-
-    def lost_event_found(self, run: ReconcileContext) -> None:
-        """Note a find."""
-        self.found.append(f"{run.controller} {run.key}")
 
 
 @dataclass(frozen=True)
@@ -59,7 +47,7 @@ class TenancyControllers:
     store: SqliteStore
     api: TenancyApi
     controllers: tuple[Controller, ...]
-    finds: Finds
+    finds: ResyncFinds
 
     async def rest(self) -> None:
         """Let everything come to rest."""
@@ -91,15 +79,15 @@ class TenancyControllers:
         """Have something keep a project no longer."""
         return await self.api.ask(PLATFORM).delete(f"{path}/references/{SERVERS}%252F{name}")
 
-    async def allocate(self, home: str, inside: str, name: str, life: Life = "confirmed") -> None:
+    async def allocate(self, home: str, inside: str, name: str, state: AllocationState = "confirmed") -> None:
         """Store an allocation, or set its state."""
         try:
             allocation = await self.store.get(Allocation, name)
-            await self.store.update(replace(allocation, spec=replace(allocation.spec, life=life)))
+            await self.store.update(replace(allocation, spec=replace(allocation.spec, state=state)))
         except NotFound:
             labels = {ORGANIZATION: home, PROJECT: inside, RESOURCE_KIND: SERVERS, RESOURCE_ID: name}
             metadata = Metadata(name=name, labels=labels)
-            await self.store.create(Allocation(metadata=metadata, spec=AllocationSpec(life=life)))
+            await self.store.create(Allocation(metadata=metadata, spec=AllocationSpec(state=state)))
 
     async def available(self, kind: type[Organization | Project], name: str) -> Condition:
         """Return what a controller says of an object."""
@@ -127,7 +115,7 @@ async def tenancy_controllers(
     world: World, wrapped: Callable[[SqliteStore], Any] = lambda store: store
 ) -> AsyncIterator[TenancyControllers]:
     """Open the store as it was left, and begin; controllers have it as `wrapped` gives it to them."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     seen = wrapped(store)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))

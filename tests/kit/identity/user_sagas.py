@@ -89,7 +89,7 @@ class Settled(Empty):
         await store.create(new_membership(organization, ANN.subject, "active", CLERK))
         issued = await tokens_of(self.world, store).issue_for_account(ROBOT.id, ORG)
         called = MetadataWrite(name="robot", description="sweeps")
-        await store.create(new_account(ROBOT.id, organization, called, issued, CLERK, claim=None))
+        await store.create(new_account(ROBOT.id, organization, called, issued, CLERK, lock=None))
         for name in (ONE, TWO):
             await _put_into(store, name)
 
@@ -102,13 +102,22 @@ async def _put_into(store: Store, name: str) -> None:
 
 def _user(*groups: str, state: UserState = "active") -> UserWork:
     return UserWork(
-        member=ANN, by=requester_of(CLERK), groups=groups, judged=NO_ROLES, state=state, tags=(Tag("team", state),)
+        member=ANN,
+        requester=requester_of(CLERK),
+        groups=groups,
+        granted_roles=NO_ROLES,
+        state=state,
+        tags=(Tag("team", state),),
     )
 
 
 def _account(name: str, *groups: str) -> AccountWork:
     return AccountWork(
-        member=ROBOT, by=requester_of(CLERK), groups=groups, judged=NO_ROLES, metadata=MetadataWrite(name=name)
+        member=ROBOT,
+        requester=requester_of(CLERK),
+        groups=groups,
+        granted_roles=NO_ROLES,
+        metadata=MetadataWrite(name=name),
     )
 
 

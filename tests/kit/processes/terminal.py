@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from remuda.cli import main
-from remuda.cli.client.contexts import Contexts, ContextsFile
+from remuda.cli.client.contexts import ContextsFile, LoginContexts
 from tests.kit.processes.program import Running, remuda, running
 
 SMALL, JAMMY = "sim-small-1", "ubuntu-22.04-amd64"
@@ -80,7 +80,7 @@ class Terminal:
         return json.loads(self(*words, "-o", "json"))
 
     @property
-    def contexts(self) -> Contexts:
+    def contexts(self) -> LoginContexts:
         """What is remembered of logins."""
         return ContextsFile(self.file).read()
 

@@ -16,7 +16,7 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.calls import Calls
 from remuda.providers.contract.provider import Provider
-from remuda.providers.proxy import proxied, verbs_of
+from remuda.providers.proxy import methods_of, proxied
 from remuda.providers.simulated.catalogue import SimCatalogue, SimDurations, load_catalogues, without_delays
 from remuda.providers.simulated.faults import Delay, Latency
 from remuda.providers.simulated.provider import open_cloud
@@ -96,7 +96,7 @@ class Simulated:
 
 
 def through_calls(provider: Provider, clock: Clock, randomness: Randomness) -> Provider:
-    return proxied(provider, Calls("cloud", verbs_of(provider), clock=clock, randomness=randomness))
+    return proxied(provider, Calls("cloud", methods_of(provider), clock=clock, randomness=randomness))
 
 
 def _candidates() -> list[Candidate]:

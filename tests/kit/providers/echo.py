@@ -7,7 +7,7 @@ from typing import Any
 from remuda.providers.contract.provider import Provider
 from tests.kit.simulation.runner import World
 
-LISTINGS = frozenset({"tenancies", "networks", "groups", "ports", "sightings", "balancers", "storages"})
+LISTINGS = frozenset({"tenancies", "networks", "groups", "ports", "server_versions", "balancers", "storages"})
 PARTS = (("one", "two"), ("three",))
 
 

@@ -5,7 +5,7 @@ from typing import Any, get_args, get_type_hints
 from remuda.providers.contract.provider import Provider
 
 
-def verbs_of(capability: str) -> set[str]:
+def methods_of(capability: str) -> set[str]:
     return {verb for verb in vars(protocol_of(capability)) if not verb.startswith("_")}
 
 

@@ -195,7 +195,7 @@ async def region_environment(
         "identity": identity_client(identity, "unikorn-region"),
         "providers": clouds,
         "settings": RegionSettings(
-            regions=configured(offered), look_again=timedelta(0) if is_instant else RegionSettings().look_again
+            regions=configured(offered), absence_delay=timedelta(0) if is_instant else RegionSettings().absence_delay
         ),
     }
     app = RegionApp(RegionPorts(**common | given | more))

@@ -30,7 +30,7 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
 from tests.kit.outbound_servers import Names
 from tests.kit.region.flavor_provider import FlavorProvider
-from tests.kit.region.networks import Finds, simulated_cloud
+from tests.kit.region.networks import simulated_cloud
 from tests.kit.region.resource_api import (
     ORG,
     OTHER_REGION,
@@ -41,6 +41,7 @@ from tests.kit.region.resource_api import (
     member,
     registry,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -124,7 +125,7 @@ class ImagesEnvironment:
     web: Web
     api: RegionApi[dict[str, Any]]
     driver: control.ImageImportController
-    finds: Finds
+    finds: ResyncFinds
 
     @property
     def at_cloud(self) -> CloudImages:
@@ -186,7 +187,7 @@ async def open_images(
     world: World, *, cloud: SimulatedCloud, web: Web, at_work: bool, attempts: int = 3, most: int = 4
 ) -> AsyncIterator[ImagesEnvironment]:
     """Open the store as it was left, and begin as a process does."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     providers: dict[str, Provider] = {REGION: cloud.provider, OTHER_REGION: FlavorProvider(world.clock).bare}
     clouds = clouds_over(world, store, providers, CallSettings())
     fetcher = ImageFetcher(source=web, limits=ImageLimits(max_bytes=1_000_000, total_s=3000))

@@ -97,7 +97,7 @@ class Monitored:
         for _ in range(times):
             await self.region.clock.sleep(300)
             await self.watch.orphans.scan(await self.cloud())
-        return sorted((each.spec.subject, each.spec.why) for each in await self.orphans())
+        return sorted((each.spec.subject, each.spec.cause) for each in await self.orphans())
 
     async def orphans(self) -> list[Orphan]:
         """Return all records."""

@@ -24,8 +24,6 @@ from remuda.quota.ports import ProjectRef
 from remuda.quota.sagas import CreatePorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.reporter import NullReporter
-from remuda.reconcile.results import ReconcileContext
 from remuda.reconcile.resync import ResyncSettings
 from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
@@ -53,6 +51,7 @@ from tests.kit.region.resource_api import (
     member,
     registry,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -92,17 +91,6 @@ def network(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "net"}, "spec": {name: each for name, each in fields.items() if each is not None}}
 
 
-class Finds(NullReporter):
-    """Notes what full scans found, which should be nothing."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-
-    def lost_event_found(self, run: ReconcileContext) -> None:
-        """Note a find."""
-        self.found.append(f"{run.controller} {run.key}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class NetworksEnvironment:
     """Everything."""
@@ -118,7 +106,7 @@ class NetworksEnvironment:
     groups: RegionApi[SecurityGroups]
     authorities: RegionApi[Authorities]
     drivers: tuple[Controller, ...]
-    finds: Finds
+    finds: ResyncFinds
 
     @property
     def provider(self) -> Provider:
@@ -183,7 +171,7 @@ async def open_networks(
     world: World, *, identity: MemoryIdentity, cloud: SimulatedCloud, at_work: bool, wrapped: Any = None
 ) -> AsyncIterator[NetworksEnvironment]:
     """Open the store as it was left, and begin as a process does; requests and controllers have it as it is wrapped."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     seen = store if wrapped is None else wrapped(store)
     providers = {REGION: cloud.provider}
     clouds = clouds_over(world, seen, providers)

@@ -47,7 +47,7 @@ async def left_of(region: RegionEnvironment) -> dict[str, list[str]]:
     ours = {kind.plural: kind.type for kind in KINDS if kind.plural not in STAYS}
     found = {name: list((await region.store.list_names(kind)).items) for name, kind in ours.items()}
     rows = (await region.store.list(Allocation)).items
-    found["allocations"] = [row.name for row in rows if row.spec.life != "released"]
+    found["allocations"] = [row.name for row in rows if row.spec.state != "released"]
     found |= {f"cloud: {what}": names for what, names in (await _at_cloud(region)).items()}
     return {name: left for name, left in found.items() if left}
 
@@ -66,7 +66,7 @@ async def _at_cloud(region: RegionEnvironment) -> Mapping[str, list[str]]:
         "networks": [each.spec.handle.name for each in await _all(provider.networks.networks())],
         "groups": [each.handle.name for each in await _all(provider.security_groups.groups())],
         "ports": [each.spec.handle.name for each in await _all(provider.ports.ports())],
-        "servers": [each.handle.name for each in await _all(provider.servers.sightings())],
+        "servers": [each.handle.name for each in await _all(provider.servers.server_versions())],
         "balancers": [each.spec.handle.name for each in await _all(provider.load_balancers.balancers())],
         "storages": [each.spec.name for each in await _all(provider.file_storages.storages())],
     }

@@ -62,7 +62,7 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
 from tests.kit.region.identity_port import MemoryIdentity
 from tests.kit.region.network_requests import KEY
-from tests.kit.region.networks import HOME, OTHER_PROJECT, Finds, network
+from tests.kit.region.networks import HOME, OTHER_PROJECT, network
 from tests.kit.region.resource_api import (
     ORG,
     PROJECT,
@@ -75,6 +75,7 @@ from tests.kit.region.resource_api import (
     registry,
     rights,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -129,7 +130,7 @@ class ServersEnvironment:
     authorities: RegionApi[Authorities]
     servers: RegionApi[dict[str, Any]]
     drivers: tuple[Controller, ...]
-    finds: Finds
+    finds: ResyncFinds
 
     async def rest(self) -> None:
         """Let everything come to rest."""
@@ -254,7 +255,7 @@ async def open_servers(
     world: World, *, identity: MemoryIdentity, cloud: SimulatedCloud, at_work: bool
 ) -> AsyncIterator[ServersEnvironment]:
     """Open the store as it was left, and begin as a process does."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     providers = {REGION: cloud.provider}
     clouds = clouds_over(world, store, providers, CallSettings(deadline_s=20.0))
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)

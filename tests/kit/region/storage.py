@@ -44,7 +44,7 @@ from remuda.store.background import BackgroundTasks
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.region.identity_port import MemoryIdentity
-from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, Finds, network
+from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, network
 from tests.kit.region.resource_api import (
     ORG,
     OTHER_REGION,
@@ -56,6 +56,7 @@ from tests.kit.region.resource_api import (
     member,
     registry,
 )
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -89,7 +90,7 @@ class StorageEnvironment:
     balancers: RegionApi[LoadBalancers]
     storages: RegionApi[FileStorageService]
     drivers: tuple[Controller, ...]
-    finds: Finds
+    finds: ResyncFinds
 
     @property
     def provider(self) -> Provider:
@@ -155,7 +156,7 @@ async def open_storage(
     world: World, identity: MemoryIdentity, cloud: SimulatedCloud, *, at_work: bool
 ) -> AsyncIterator[StorageEnvironment]:
     """Open the store as it was left, and begin as a process does."""
-    store, finds = open_simulated(world, registry()), Finds()
+    store, finds = open_simulated(world, registry()), ResyncFinds()
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))

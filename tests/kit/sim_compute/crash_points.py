@@ -136,7 +136,7 @@ class InstanceBench(Bench):
         is_done = self._is_done(INSTANCE, id_) and instance.status.observed_generation == instance.metadata.generation
         if server is None or not is_done:
             return False
-        return wanted == (server.spec.flavor_id, server.spec.image.id, server.spec.wants_public_ip)
+        return wanted == (server.spec.flavor_id, server.spec.image.id, server.spec.has_public_ip)
 
     async def _ask(self, method: str, path: str, body: Any = None, **more: Any) -> Reply:
         """Send a request to compute."""

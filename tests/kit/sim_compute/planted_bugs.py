@@ -9,33 +9,39 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Context
 from remuda.compute.consumers import NetworkConsumer
-from remuda.compute.instances import convergence as keeping
-from remuda.compute.instances import convergence as making
-from remuda.compute.instances import service
+from remuda.compute.instances import convergence, service
 from remuda.compute.instances.controller import InstanceController
-from remuda.compute.instances.convergence import Asked, Asking
+from remuda.compute.instances.convergence import RequestedChange, ServerChanges
 from remuda.compute.instances.rules import charge_for, desired_server
 from remuda.compute.instances.status import projected
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.monitor.monitor import InstanceCheck
 from remuda.kernel.ids import derived_id, random_id
 from remuda.quota import sagas as changing
 from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Charge
 from remuda.quota.reservation import payer_of
 from remuda.reconcile.results import Done
+from remuda.region.monitor.monitor import Monitor as RegionMonitor
 from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerRead
 from tests.kit.compute.region_api import with_methods
 
 _remove = InstanceController.deprovision
 _desired = desired_server
-_converge = Asking.converge
-_replace = Asking._replace
+_converge = ServerChanges.converge
+_replace = ServerChanges._replace
 _release = QuotaClient.release
 
 
 async def _nothing(*_arguments: object, **_options: object) -> None:
     """Do nothing where something should be done."""
+
+
+async def _release_everything(self: InstanceCheck) -> None:
+    """Release the quota of every instance, as if none existed."""
+    for instance in (await self.ports.store.list(ComputeInstance)).items:
+        await self.ports.identity.release(charge_for(instance))
 
 
 async def _released_first(self: InstanceController, instance: ComputeInstance, run: Any) -> Any:
@@ -54,7 +60,7 @@ def _untagged(instance: ComputeInstance) -> ServerCreate:
     return replace(desired, metadata=replace(desired.metadata, tags=()))
 
 
-async def _as_observed(self: Asking, instance: ComputeInstance, server: ServerRead) -> Asked | None:
+async def _as_observed(self: ServerChanges, instance: ComputeInstance, server: ServerRead) -> RequestedChange | None:
     """Make a server anew that is not well."""
     if server.metadata.health_status != "error":
         return await _converge(self, instance, server)
@@ -69,7 +75,7 @@ async def _as_observed(self: Asking, instance: ComputeInstance, server: ServerRe
         ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
     )
     replaced = await self.region.api.replace_server(context, server.metadata.id, body)
-    return Asked(replaced, ("spec.flavorId",), "Replacing")
+    return RequestedChange(replaced, ("spec.flavorId",), "Replacing")
 
 
 async def _release_by_name(self: QuotaClient, charge: Charge, *, permanently: bool = False) -> None:
@@ -88,7 +94,7 @@ def _as_at_first(instance: ComputeInstance, server: ServerRead, now: datetime) -
 def _never_the_same() -> Any:
     count = itertools.count()
 
-    async def _replace_anew(self: Asking, *arguments: Any) -> Asked:
+    async def _replace_anew(self: ServerChanges, *arguments: Any) -> RequestedChange:
         plain = self.region.api.replace_server
 
         async def replace_server(context: Context, server: str, body: ReplaceWrite, **_: Any) -> ServerRead:
@@ -96,7 +102,7 @@ def _never_the_same() -> Any:
             return await plain(replace(context, operation=another, key=another), server, body)
 
         return await _replace(
-            Asking(with_methods(self.region, replace_server=replace_server), self._refused), *arguments
+            ServerChanges(with_methods(self.region, replace_server=replace_server), self._rejections), *arguments
         )
 
     return _replace_anew
@@ -109,16 +115,18 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
         _released_first,
     ),
     "an instance goes without waiting for its server": (InstanceController, "deprovision", _unawaited),
-    "a server does not say whose it is": (making, "desired_server", _untagged),
-    "a server that is not well is replaced": (Asking, "converge", _as_observed),
+    "a server does not say whose it is": (convergence, "desired_server", _untagged),
+    "a server that is not well is replaced": (ServerChanges, "converge", _as_observed),
+    "the monitor releases the quota of instances that exist": (InstanceCheck, "run", _release_everything),
+    "the monitor does not look at servers": (RegionMonitor, "run", _nothing),
     "nobody notices the end of a network": (NetworkConsumer, "run", _nothing),
     "a change costs nothing": (changing, "_change_allocation", _nothing),
     "whoever loses a name gives back what the winner holds": (QuotaClient, "release", _release_by_name),
-    "an instance shows what its server was at first": (keeping, "projected", _as_at_first),
+    "an instance shows what its server was at first": (convergence, "projected", _as_at_first),
     "what is protected is deleted all the same": (service, "check_deletion_allowed", _nothing),
     "no plan is ever demanded": (Updates, "_check_consent", _nothing),
     "a replacement is another one each time it is asked for, whatever was asked for since": (
-        Asking,
+        ServerChanges,
         "_replace",
         _never_the_same(),
     ),

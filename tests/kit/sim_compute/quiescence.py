@@ -53,7 +53,7 @@ def servers_of(seen: RegionSnapshot, instance: ComputeInstance) -> list[Server]:
 
 def rows_of(seen: RegionSnapshot) -> list[Any]:
     """Return what is held for instances."""
-    living = [row for row in seen.row.values() if row.spec.life != "released"]
+    living = [row for row in seen.row.values() if row.spec.state != "released"]
     return [row for row in living if row.metadata.labels[RESOURCE_KIND] == INSTANCE.qualified]
 
 
@@ -112,8 +112,8 @@ def _paid(seen: RegionSnapshot) -> Iterator[str]:
         name = row.metadata.labels[RESOURCE_ID]
         if name not in instances(seen):
             yield f"the row {row.name} holds something for the instance {name}, which is gone"
-        if row.spec.life != "confirmed":
-            yield f"the row {row.name} of the instance {name} is {row.spec.life}"
+        if row.spec.state != "confirmed":
+            yield f"the row {row.name} of the instance {name} is {row.spec.state}"
     for instance in instances(seen).values():
         held = [held_by(row) for row in rows if row.metadata.labels[RESOURCE_ID] == instance.name]
         wanted = [] if available(instance).reason == "QuotaExceeded" else [cost_of(instance)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from remuda.kernel.errors import Unavailable
 from tests.kit.sim_identity.invariants import check_always
 from tests.kit.sim_identity.system import IdentitySystem
-from tests.kit.watchdog import at_once
+from tests.kit.simulation.checks import at_once
 
 
 class IdentityChecker:

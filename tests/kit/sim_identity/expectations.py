@@ -8,10 +8,10 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.store.objects import ResourceT
-from tests.example.pasture import Fires
 from tests.kit.asgi.contract import Reply
 from tests.kit.sim_identity.facts import UNKNOWN
 from tests.kit.sim_identity.history import GONE, THERE, IdentityHistory, Session, Token
+from tests.kit.simulation.faults import Fires
 
 
 class Machine(Protocol):
@@ -102,7 +102,7 @@ class Expecting(ABC):
 
     def is_alive(self, session: Session) -> bool:
         """Tell whether a session surely goes on."""
-        ends = session.began_at + self.settings.refresh_token_life.total_seconds() - 1
+        ends = session.began_at + self.settings.refresh_token_lifetime.total_seconds() - 1
         return not session.may_have_ended and self.machine.clock.now().timestamp() < ends
 
     def may_be_good(self, token: Token) -> bool:

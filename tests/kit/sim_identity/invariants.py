@@ -30,7 +30,7 @@ def check_head(seen: IdentitySnapshot, head: Quota) -> None:
     rows = living(seen, head.name)
     under_way = {intent.allocation for intent in head.spec.intents}
     settled = [row for row in rows if row.name not in under_way]
-    parts = [(intent.project, intent.holds) for intent in head.spec.intents]
+    parts = [(intent.project, intent.amounts) for intent in head.spec.intents]
     parts += [(row.metadata.labels[PROJECT], row.spec.allocations) for row in settled]
     counted = sums(amounts for _, amounts in parts)
     said = sums([head.spec.totals])
@@ -59,13 +59,15 @@ def check_tenants(seen: IdentitySnapshot) -> None:
     """Nothing outlives its organization, and no project goes while something is held in it."""
     for kind in ("project", "group", "user", "account", "provider", "row"):
         for each in seen.of(kind).values():
-            if isinstance(each, Allocation) and each.spec.life == "released":
+            if isinstance(each, Allocation) and each.spec.state == "released":
                 continue  # usage is remembered
             organization = each.metadata.labels[ORGANIZATION]
             assert organization in seen.organization, f"the {kind} {each.name} has outlived {organization}"
     for row in seen.row.values():
         project = row.metadata.labels[PROJECT]
-        assert row.spec.life == "released" or project in seen.project, f"{row.name} is held in {project}, which is gone"
+        assert row.spec.state == "released" or project in seen.project, (
+            f"{row.name} is held in {project}, which is gone"
+        )
     tenants: tuple[Organization | Project, ...] = (*seen.organization.values(), *seen.project.values())
     for tenant in tenants:
         assert tenant.status.observed_generation <= tenant.metadata.generation, f"{tenant.name} is ahead of itself"
@@ -107,7 +109,7 @@ def actual(seen: IdentitySnapshot, key: Key) -> Hashable | None:
 
 
 def _amounts(row: Allocation) -> Hashable | None:
-    return None if row.spec.life == "released" else frozenset(sums([row.spec.allocations]).items())
+    return None if row.spec.state == "released" else frozenset(sums([row.spec.allocations]).items())
 
 
 _READ: Mapping[str, Callable[[Any], Hashable]] = {
@@ -128,7 +130,7 @@ def is_there(found: Any) -> bool:
     """Tell whether something is there for customers."""
     if found is None or (found.is_deleting and not isinstance(found, Allocation)):
         return False
-    return not (isinstance(found, Allocation) and found.spec.life == "released")
+    return not (isinstance(found, Allocation) and found.spec.state == "released")
 
 
 def living(seen: IdentitySnapshot, organization: str) -> list[Allocation]:
@@ -136,7 +138,7 @@ def living(seen: IdentitySnapshot, organization: str) -> list[Allocation]:
     return [
         row
         for row in seen.row.values()
-        if row.metadata.labels[ORGANIZATION] == organization and row.spec.life != "released"
+        if row.metadata.labels[ORGANIZATION] == organization and row.spec.state != "released"
     ]
 
 

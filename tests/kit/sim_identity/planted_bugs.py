@@ -40,7 +40,7 @@ def _subtracted_twice(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSp
     after = _settled(spec, intent, left)
     if left or after == spec:
         return after
-    return msgspec.structs.replace(after, totals=minus(after.totals, intent.holds))
+    return msgspec.structs.replace(after, totals=minus(after.totals, intent.amounts))
 
 
 PLANTED: Mapping[str, tuple[object, str, Any]] = {

@@ -125,7 +125,7 @@ def _ledgers(seen: IdentitySnapshot) -> Iterator[str]:
             if each.project not in seen.project:
                 yield f"the head {head.name} remembers the project {each.project}"
     for row in seen.row.values():
-        if row.spec.life == "unconfirmed":
+        if row.spec.state == "unconfirmed":
             yield f"the row {row.name} is not confirmed"
 
 

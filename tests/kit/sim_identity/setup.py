@@ -27,10 +27,10 @@ FIRST_PASSWORD = "correct horse battery staple"
 SETTINGS = IdentitySettings(
     issuer=ISSUER,
     platform_administrators=(ROOT,),
-    signing_key_life=timedelta(days=2),
-    service_account_token_life=timedelta(days=5),
-    refresh_token_life=timedelta(days=10),
-    intent_life=timedelta(minutes=1),
+    signing_key_lifetime=timedelta(days=2),
+    service_account_token_lifetime=timedelta(days=5),
+    refresh_token_lifetime=timedelta(days=10),
+    intent_lifetime=timedelta(minutes=1),
     logins_per_minute=100_000,
 )
 Crowd = Mapping[type[Tenants | Members | Spenders | Guests | Readers], int]

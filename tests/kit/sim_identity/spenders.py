@@ -36,7 +36,7 @@ class Spenders(Customer):
         """Release whatever is held in projects that are to go."""
         for row in seen.row.values():
             project = row.metadata.labels[PROJECT]
-            if row.spec.life != "released" and seen.project[project].is_deleting:
+            if row.spec.state != "released" and seen.project[project].is_deleting:
                 await self._release(Payer(row.metadata.labels[ORGANIZATION], project), row.name)
 
     async def _limit(self, place: Payer) -> None:
@@ -82,7 +82,7 @@ class Spenders(Customer):
         since = self.history.now()
         reply, verdict = await self.write("POST", f"{_project(place)}/allocations/{row}/confirm")
         if verdict == "yes":
-            assert reply.json["status"]["life"] == "confirmed", "what was confirmed says so"
+            assert reply.json["status"]["state"] == "confirmed", "what was confirmed says so"
             self._stays(row, since)
 
     async def _change(self, place: Payer, row: str) -> None:

@@ -17,7 +17,6 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Unavailable
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
-from tests.example.house import Finds
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
@@ -32,8 +31,9 @@ from tests.kit.sim_identity.setup import CROWD, FIRST_PASSWORD, ROOT, SETTINGS, 
 from tests.kit.sim_identity.snapshot import IdentitySnapshot, IdentitySnapshots
 from tests.kit.sim_identity.spenders import Spenders
 from tests.kit.sim_identity.tenants import Tenants
+from tests.kit.simulation.checks import at_once
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.store import SEALER
-from tests.kit.watchdog import at_once
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class IdentitySystem(Expecting):
         for guest in GUESTS:
             fact = self.history.facts["password", "person", guest]
             fact.granted(fact.ask(FIRST_PASSWORD))
-        self.finds, self.recorder = Finds(), Recorder()
+        self.finds, self.recorder = ResyncFinds(), Recorder()
         self.apps: list[IdentityApp] = []
         self.listeners: list[Validated] = []
         self.store: Any = None

@@ -6,7 +6,7 @@ from remuda.kernel.errors import Unavailable
 from tests.kit.sim_region.invariants import check_always, check_step
 from tests.kit.sim_region.snapshot import RegionSnapshot
 from tests.kit.sim_region.system import RegionSystem
-from tests.kit.watchdog import at_once
+from tests.kit.simulation.checks import at_once
 
 
 class RegionChecker:

@@ -23,11 +23,11 @@ from tests.kit.sim_region.customer import PATHS, UNAVAILABLE
 from tests.kit.sim_region.customers import KEY, STORAGE_CLASS, Landlords
 from tests.kit.sim_region.quiescence import unrest
 from tests.kit.sim_region.system import REGIONS, RegionSystem
+from tests.kit.simulation.checks import at_once
 from tests.kit.simulation.faults import Count
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World
-from tests.kit.watchdog import at_once
 
 ON_A_NETWORK = {"group", "balancer", "server"}
 PATIENCE_S = 600.0

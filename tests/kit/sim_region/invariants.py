@@ -72,7 +72,7 @@ def check_paid(seen: RegionSnapshot) -> None:
     """I2: what is used is what the rows say, within the limits; and what is somebody's at a cloud is paid for."""
     for head in seen.heads.values():
         check_head(cast("IdentitySeen", seen), head)
-    paid = {row.metadata.labels[RESOURCE_ID] for row in seen.row.values() if row.spec.life != "released"}
+    paid = {row.metadata.labels[RESOURCE_ID] for row in seen.row.values() if row.spec.state != "released"}
     for table in CHARGED:
         for row in seen.at_cloud(table):
             owner = seen.owner_of(row)
@@ -103,7 +103,7 @@ def check_operations(seen: RegionSnapshot) -> None:
     )
     assert not [subject for subject, count in at_work.items() if count > 1], f"two operations at once: {at_work}"
     begun = {
-        intent.allocation for head in seen.heads.values() for intent in head.spec.intents if intent.action == "take"
+        intent.allocation for head in seen.heads.values() for intent in head.spec.intents if intent.action == "reserve"
     }
     for each in seen.operations.values() if begun else ():
         is_held = each.status.phase == "undone" and not begun.isdisjoint(_allocations(each.name))
@@ -151,7 +151,7 @@ READ: Mapping[str, Callable[[Any], Hashable]] = {
     "held": lambda network: REFERENCE in network.metadata.finalizers,
     "ports": lambda group: tuple(rule.port.number for rule in group.spec.rules),
     "image": lambda server: server.spec.image.id,
-    "public": lambda found: found.spec.wants_public_ip if hasattr(found.spec, "flavor_id") else found.spec.public_ip,
+    "public": lambda found: found.spec.has_public_ip if hasattr(found.spec, "flavor_id") else found.spec.public_ip,
     "size": lambda storage: storage.spec.size,
 }
 """How facts are read from objects."""

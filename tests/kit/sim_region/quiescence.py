@@ -58,7 +58,7 @@ def _said(seen: RegionSnapshot) -> Iterator[str]:
             continue
         if reason in SAID or _is_broken(each, reason, failed.get(cloud_uid_of(each))):
             continue
-        if reason == "ProviderRefused" and _has_no_image(seen, each):
+        if reason == "ProviderRejected" and _has_no_image(seen, each):
             continue
         yield f"the {kind} {each.name} says {reason}: {'' if available is None else available.message}"
 
@@ -75,7 +75,7 @@ def _is_broken(server: Any, reason: str, row: Row | None) -> bool:
     healthy, status = find_condition(server.status.conditions, "Healthy"), server.status
     has_failed = status.rebuild is not None and status.rebuild.state == "Failed"
     has_image = status.applied_image_id == server.spec.image.id or has_failed
-    is_settled = status.replacement.done == server.spec.replacement and has_image
+    is_settled = status.replacement.completed == server.spec.replacement and has_image
     return is_settled and healthy is not None and healthy.status == "False"
 
 
@@ -115,8 +115,8 @@ def _ledgers(seen: RegionSnapshot) -> Iterator[str]:
 
 def _paid(seen: RegionSnapshot) -> Iterator[str]:
     """What is paid for is what there is, once."""
-    paid = [_owner(row) for row in seen.row.values() if row.spec.life == "confirmed"]
-    living = [row for row in seen.row.values() if row.spec.life != "released"]
+    paid = [_owner(row) for row in seen.row.values() if row.spec.state == "confirmed"]
+    living = [row for row in seen.row.values() if row.spec.state != "released"]
     if len(paid) != len(living):
         yield "a row is not confirmed"
     for kind in ("network", "balancer", "storage"):
@@ -161,7 +161,7 @@ def _addresses(seen: RegionSnapshot) -> Iterator[str]:
 def _orphans(seen: RegionSnapshot) -> Iterator[str]:
     """Nothing at a cloud is nobody's, and no record says so of anything."""
     for orphan in seen.of("orphan").values():
-        yield f"{orphan.spec.provider_name} is an orphan: {orphan.spec.why}"
+        yield f"{orphan.spec.provider_name} is an orphan: {orphan.spec.cause}"
 
 
 def _images(seen: RegionSnapshot) -> Iterator[str]:

@@ -24,12 +24,11 @@ from remuda.providers.simulated.faults import FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import TABLE, RegionApp
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.orphans import SIGHTING_DIGEST
+from remuda.region.kinds.orphans import POLL_DIGEST
 from remuda.region.ports import RegionPorts
 from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
-from tests.example.house import Finds
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
@@ -44,6 +43,7 @@ from tests.kit.sim_region.history import RegionHistory
 from tests.kit.sim_region.quiescence import unrest
 from tests.kit.sim_region.snapshot import RegionSnapshot, RegionSnapshots
 from tests.kit.simulation.machine import SimMachine
+from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.store import SEALER
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Process:
             "is_only_process": is_alone,
             "reporter": system.finds,
         }
-        settings = identity_settings(intent_life=timedelta(minutes=1))
+        settings = identity_settings(intent_lifetime=timedelta(minutes=1))
         self.identity = IdentityApp(IdentityPorts(settings=settings, fetch=nobody_answers, aside=_here, **common))
         self.region = RegionApp(
             RegionPorts(
@@ -117,7 +117,7 @@ class RegionSystem:
     """Both services, through crashes."""
 
     def __init__(self, machine: SimMachine) -> None:
-        self.machine, self.history, self.finds = machine, RegionHistory(), Finds()
+        self.machine, self.history, self.finds = machine, RegionHistory(), ResyncFinds()
         self.clouds = Clouds({region_id(name): self._cloud(catalogue) for name, catalogue in CATALOGUES.items()})
         self.web = Web(machine.clock)
         self.web.serve(Page(pace_s=0.2))
@@ -282,7 +282,7 @@ class RegionSystem:
 
     async def _versions(self) -> list[tuple[str, str, str]]:
         """Return what is stored, but for what the monitor remembers for itself: it writes that when its time comes."""
-        kinds = [kind.type for kind in self.store.registry.kinds if kind is not SIGHTING_DIGEST]
+        kinds = [kind.type for kind in self.store.registry.kinds if kind is not POLL_DIGEST]
         return [
             (kind.__name__, each.name, each.version) for kind in kinds for each in (await self.store.list(kind)).items
         ]

@@ -9,6 +9,7 @@ come to rest. A fault that is on the menu and never fired proves nothing: `asser
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(slots=True)
@@ -17,6 +18,14 @@ class Count:
 
     asked: int = 0
     fired: int = 0
+
+
+class Fires(Protocol):
+    """Decision whether a fault happens, such as the menu of a simulation makes it."""
+
+    def fires(self, name: str) -> bool:
+        """Return whether this fault happens now."""
+        ...
 
 
 class FaultMenu:

@@ -59,7 +59,7 @@ async def test_what_a_server_is_made_of_has_to_be_there(bench: Bench) -> None:
     for wanted in (replace(bench.server_spec(), flavor="none"), replace(bench.server_spec(), image="none")):
         with pytest.raises(NotFound):
             await servers.create_server(wanted)
-    assert await everything(servers.sightings()) == []
+    assert await everything(servers.server_versions()) == []
 
 
 @on_every_provider("servers", "ports")
@@ -168,13 +168,13 @@ async def test_all_servers_are_sighted_with_a_version_that_changes_when_they_do(
     servers = bench.provider.servers
     assert servers is not None
     made = [await bench.server(number) for number in (1, 2, 3)]
-    seen = await everything(servers.sightings())
+    seen = await everything(servers.server_versions())
     assert sorted(each.handle for each in seen) == sorted(each.handle for each in made)
     assert {each.handle: each.version for each in seen} == {each.handle: each.version for each in made}
-    assert await everything(servers.sightings()) == seen, "nothing changed"
+    assert await everything(servers.server_versions()) == seen, "nothing changed"
     await servers.stop_server(made[1].handle)
     stopped = await bench.in_state(made[1].handle, "stopped")
-    again = {each.handle: each for each in await everything(servers.sightings())}
+    again = {each.handle: each for each in await everything(servers.server_versions())}
     assert again[made[1].handle] == CloudServerVersion(made[1].handle, stopped.version)
     assert again[made[1].handle] not in seen
     assert again[made[0].handle] in seen

@@ -116,7 +116,10 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
         (GOOD.replace("198.51.100.0/29", "10.0.0.0/8"), "clouds.one.public_addresses[0] has too many addresses: "),
         (GOOD.partition("[clouds")[0], "clouds is missing: write a table."),
         (GOOD.partition("[clouds")[0] + "[clouds]", "clouds is empty: describe at least one cloud."),
-        (GOOD + "[latency.verbs]\ncreat_server = {}", "latency.verbs.creat_server is unknown: write create_server."),
+        (
+            GOOD + "[latency.methods]\ncreat_server = {}",
+            "latency.methods.creat_server is unknown: write create_server.",
+        ),
         (GOOD + "[latency]\nusual = { mean = 1 }", "latency.usual.mean is unknown: write mean_s."),
         (GOOD + "[faults]\nerrors = 0.1", "faults.errors is unknown: write error."),
         (GOOD + "[faults]\n'error.fly' = 0.1", "faults.error.fly is unknown: there are "),

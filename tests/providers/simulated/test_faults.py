@@ -51,7 +51,7 @@ async def test_an_error_means_that_nothing_was_done(scene: Scene) -> None:
 @options(rates={})
 async def test_an_error_may_also_mean_that_it_was_done(scene: Scene) -> None:
     await scene.bench.port()
-    scene.world.faults.at("cloud.error_done.create_server", 1)
+    scene.world.faults.at("cloud.error_after_write.create_server", 1)
     with pytest.raises(CloudFailed):
         await scene.servers.create_server(scene.bench.server_spec())
     assert await scene.state() == "building"
@@ -62,7 +62,7 @@ async def test_an_error_may_also_mean_that_it_was_done(scene: Scene) -> None:
 @options(rates={})
 async def test_an_answer_may_come_far_too_late_though_it_was_done_at_once(scene: Scene) -> None:
     await scene.bench.port()
-    scene.world.faults.at("cloud.timeout_done.create_server", 1)
+    scene.world.faults.at("cloud.timeout_after_write.create_server", 1)
     asking = asyncio.create_task(scene.servers.create_server(scene.bench.server_spec()))
     await scene.sleep(1)
     assert not asking.done()
@@ -121,18 +121,18 @@ async def test_a_stale_list_lacks_what_is_new_and_has_what_is_gone(scene: Scene)
     await scene.bench.port(2)
     await scene.servers.create_server(scene.bench.server_spec(2))
     scene.cloud.operator.vanish(first.handle.name)
-    scene.world.faults.at("cloud.stale.sightings", 1)
-    assert await everything(scene.servers.sightings()) == [CloudServerVersion(first.handle, first.version)]
-    assert [each.handle for each in await everything(scene.servers.sightings())] == [handle_of_server(2)]
+    scene.world.faults.at("cloud.stale.server_versions", 1)
+    assert await everything(scene.servers.server_versions()) == [CloudServerVersion(first.handle, first.version)]
+    assert [each.handle for each in await everything(scene.servers.server_versions())] == [handle_of_server(2)]
 
 
 @options(rates={})
 async def test_what_was_made_is_not_to_be_seen_yet_but_it_is_there(scene: Scene) -> None:
     await scene.bench.port()
-    scene.world.faults.at("cloud.not_found_yet.server", 1)
+    scene.world.faults.at("cloud.not_visible_yet.server", 1)
     await scene.servers.create_server(scene.bench.server_spec())
     assert await scene.servers.find_server(SERVER) is None
-    assert await everything(scene.servers.sightings()) == []
+    assert await everything(scene.servers.server_versions()) == []
     with pytest.raises(AlreadyExists):
         await scene.servers.create_server(scene.bench.server_spec())
     await scene.sleep(FaultBounds().stale_s)
@@ -144,7 +144,7 @@ async def test_a_list_may_have_a_row_twice(scene: Scene) -> None:
     await scene.bench.port()
     ports = scene.provider.ports
     assert ports is not None
-    scene.world.faults.at("cloud.doubled_rows.ports", 1)
+    scene.world.faults.at("cloud.duplicate_rows.ports", 1)
     assert [each.spec.handle for each in await everything(ports.ports())] == [handle_of_port()] * 2
     assert len(await everything(ports.ports())) == 1
 
@@ -167,7 +167,7 @@ async def test_without_a_menu_nothing_goes_wrong_and_reads_are_never_old(scene: 
     for number in range(1, 21):
         await scene.bench.server(number)
     assert scene.provider.lag_s == 0
-    assert len(await everything(scene.servers.sightings())) == 20
+    assert len(await everything(scene.servers.server_versions())) == 20
 
 
 def test_a_catalogue_may_ask_for_faults_at_a_rate() -> None:
@@ -226,7 +226,7 @@ async def busy_life(world: World) -> list[str]:
         await insist(lambda: servers.rebuild_server(handle, bench.other_image))
         await insist(lambda: servers.remove_server(handle))
         await insist(lambda: balancers.remove_balancer(balancer.handle))
-        await insist(lambda: everything(servers.sightings()))
+        await insist(lambda: everything(servers.server_versions()))
         await insist(lambda: ports.remove_port(port_spec(number).handle))
 
     await insist(bench.network)
@@ -235,7 +235,7 @@ async def busy_life(world: World) -> list[str]:
     while cloud.is_busy:
         await world.clock.sleep(10)
     await world.clock.sleep(10)
-    for left in (servers.sightings(), ports.ports(), balancers.balancers()):
+    for left in (servers.server_versions(), ports.ports(), balancers.balancers()):
         assert await everything(left) == [], "what was told to go is gone"
     await cloud.stop()
     world.invariants.clear()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from remuda.cli.commands import sim
+from remuda.cli.commands.sim import CloudOptions
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
 from remuda.kernel.randomness import SystemRandomness
@@ -167,54 +168,55 @@ async def with_servers(directory: Path, *names: str) -> None:
 
 async def test_commands_work_on_the_files_of_the_clouds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await with_servers(tmp_path, "sim-north")
-    sim.stop("web-1", data=tmp_path)
-    assert capsys.readouterr().out == "The server web-1 of sim-north is stopped.\n"
-    sim.fail(OURS, why="smoke", data=tmp_path)
-    sim.migrate(OURS, data=tmp_path)
+    sim.stop("web-1", options=CloudOptions(data=tmp_path))
+    assert capsys.readouterr().out == "The server web-1 of sim-north was stopped.\n"
+    sim.fail(OURS, why="smoke", options=CloudOptions(data=tmp_path))
+    sim.migrate(OURS, options=CloudOptions(data=tmp_path))
     capsys.readouterr()
-    sim.list(data=tmp_path)
+    sim.list(options=CloudOptions(data=tmp_path))
     head, row = capsys.readouterr().out.splitlines()
     assert head.split() == ["CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT"]
     assert row.split() == ["sim-north", OURS, "web-1", "failed", "sim-north-sim-standard-4-02", "smoke"]
-    sim.vanish(OURS, cloud="sim-north", data=tmp_path)
+    sim.vanish(OURS, options=CloudOptions(cloud="sim-north", data=tmp_path))
     capsys.readouterr()
-    sim.list(data=tmp_path)
+    sim.list(options=CloudOptions(data=tmp_path))
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 async def test_a_command_that_could_mean_several_clouds_asks_which(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="holds no simulated cloud: name the directory"):
-        sim.list(data=tmp_path)
+    with pytest.raises(Invalid, match="has no simulated cloud: name the data directory"):
+        sim.list(options=CloudOptions(data=tmp_path))
     await with_servers(tmp_path, "sim-north", "sim-south")
-    with pytest.raises(Invalid, match=r"is that of servers in several clouds: .* --cloud: sim-north, sim-south"):
-        sim.stop("web-1", data=tmp_path)
-    sim.stop("web-1", cloud="sim-south", data=tmp_path)
-    with pytest.raises(Unusable, match=r"^There is no server web-9 in sim-north or sim-south: look with remuda sim"):
-        sim.stop("web-9", data=tmp_path)
-    with pytest.raises(Unusable, match=r"^There is no server web-9 in sim-north: "):
-        sim.vanish("web-9", cloud="sim-north", data=tmp_path)
-    with pytest.raises(Invalid, match=r"--cloud names no simulated cloud .*: use one of sim-north, sim-south"):
-        sim.list(cloud="sim-east", data=tmp_path)
+    with pytest.raises(Invalid, match=r"exists in several clouds: .* --cloud: sim-north, sim-south"):
+        sim.stop("web-1", options=CloudOptions(data=tmp_path))
+    sim.stop("web-1", options=CloudOptions(cloud="sim-south", data=tmp_path))
+    with pytest.raises(Unusable, match=r"^The server web-9 does not exist in sim-north or sim-south: see remuda sim"):
+        sim.stop("web-9", options=CloudOptions(data=tmp_path))
+    with pytest.raises(Unusable, match=r"^The server web-9 does not exist in sim-north: "):
+        sim.vanish("web-9", options=CloudOptions(cloud="sim-north", data=tmp_path))
+    with pytest.raises(Invalid, match=r"--cloud sim-east does not exist: use one of sim-north, sim-south"):
+        sim.list(options=CloudOptions(cloud="sim-east", data=tmp_path))
 
 
 async def test_what_a_server_cannot_do_now_is_said_of_what_was_typed(tmp_path: Path) -> None:
     await with_servers(tmp_path, "sim-north")
-    sim.stop("web-1", data=tmp_path)
+    sim.stop("web-1", options=CloudOptions(data=tmp_path))
     named = "The server web-1 of sim-north"
     with pytest.raises(Unusable) as stopped:
-        sim.stop("web-1", data=tmp_path)
-    assert str(stopped.value) == f"{named} is stopped already: start it before its power can be cut again."
-    sim.fail("web-1", data=tmp_path)
+        sim.stop("web-1", options=CloudOptions(data=tmp_path))
+    assert str(stopped.value) == f"{named} is already stopped: start it first."
+    sim.fail("web-1", options=CloudOptions(data=tmp_path))
     with pytest.raises(Unusable) as failed:
-        sim.stop(OURS, data=tmp_path)
-    assert str(failed.value) == (
-        f"The server {OURS} of sim-north has failed and has no power to cut: have it rebuilt or removed."
-    )
+        sim.stop(OURS, options=CloudOptions(data=tmp_path))
+    assert str(failed.value) == (f"The server {OURS} of sim-north has failed: rebuild or delete it.")
     with open_operator(tmp_path / "clouds" / "sim-north.db", SystemClock()) as operator:
         operator._storage.run("UPDATE hosts SET size = used")
     with pytest.raises(Unusable) as crowded:
-        sim.migrate("web-1", data=tmp_path)
-    assert str(crowded.value) == f"{named} stays where it is, as no other host has room for it: remove something."
+        sim.migrate("web-1", options=CloudOptions(data=tmp_path))
+    assert (
+        str(crowded.value)
+        == f"{named} cannot be moved, because no other host has capacity for it: delete another server first."
+    )
 
 
 async def test_a_server_that_boots_is_said_to_need_time(tmp_path: Path) -> None:
@@ -225,5 +227,7 @@ async def test_a_server_that_boots_is_said_to_need_time(tmp_path: Path) -> None:
     await bench.port()
     await bench.provider.servers.create_server(bench.server_spec())
     await cloud.stop()
-    with pytest.raises(Unusable, match=r"^The server web-1 of sim-north is building: wait until it runs, look with"):
-        sim.stop("web-1", data=tmp_path)
+    with pytest.raises(
+        Unusable, match=r"^The server web-1 of sim-north is building: wait until it is running, see remuda"
+    ):
+        sim.stop("web-1", options=CloudOptions(data=tmp_path))

@@ -254,7 +254,7 @@ async def test_a_host_that_the_catalogue_no_longer_has_keeps_its_servers_and_get
     bench = bench_of(second, world.clock)
     assert bench.provider.servers is not None
     made = await bench.server(3)
-    kept = await everything(bench.provider.servers.sightings())
+    kept = await everything(bench.provider.servers.server_versions())
     assert len(kept) == 3
     assert made.host.endswith("-01")
     await bench.port(4)
@@ -306,7 +306,7 @@ async def test_many_servers_are_sighted_in_parts(scene: Scene) -> None:
     for number in range(1, 1201):
         await ports.converge_port(port_spec(number, address=f"10.1.{number // 250 + 1}.{number % 250}"))
         await scene.servers.create_server(scene.bench.server_spec(number))
-    parts = [part async for part in scene.servers.sightings()]
+    parts = [part async for part in scene.servers.server_versions()]
     assert [len(part) for part in parts] == [500, 500, 200]
     seen = {each.handle for part in parts for each in part}
     assert seen == {handle_of_server(number) for number in range(1, 1201)}

@@ -62,7 +62,7 @@ async def test_a_killed_process_loses_nothing_that_was_answered(tmp_path: Path) 
         kept.with_name(kept.name + suffix).write_bytes(path.with_name(path.name + suffix).read_bytes())
     found = open_cloud(kept, QUICK, clock=clock, randomness=SystemRandomness())
     assert found.provider.servers is not None
-    assert len(await everything(found.provider.servers.sightings())) == 1
+    assert len(await everything(found.provider.servers.server_versions())) == 1
     await found.stop()
     await killed.stop()
 

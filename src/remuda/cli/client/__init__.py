@@ -1,1 +1,1 @@
-"""How commands reach a Remuda over its API: who is logged in where, and every request."""
+"""API client of the CLI: login contexts, OAuth 2 tokens and requests."""

@@ -1,7 +1,7 @@
-"""Who is logged in where: contexts, by name, in one file that only its owner can read.
+"""Login contexts: named logins in one file that only its owner can read.
 
-One of them is the current one, which commands use unless they are told another. Several commands may run at once: a
-change is read, made and written under a lock.
+One context is the current one, which commands use by default. Several commands may run at once, so a change is read,
+made and written under a lock.
 """
 
 import fcntl
@@ -18,118 +18,121 @@ from remuda.kernel.files import write_private
 from remuda.kernel.secrets import Secret, hide, reveal
 
 
-class Tokens(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What shows who somebody is."""
+class LoginTokens(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Access token of a login, and its refresh token. The token of a service account has none and does not expire."""
 
     access: Secret
     refresh: Secret | None = None
-    """Gets the next one; what was made for scripts has none, and lasts."""
 
 
-class Named(msgspec.Struct, frozen=True):
-    """An organization or a project."""
+class NamedId(msgspec.Struct, frozen=True):
+    """Id and name of an organization or a project."""
 
     id: str
     name: str
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A login: where, as whom, and for which project."""
+class LoginContext(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A login: the services, the tokens, the subject, and the organization and project to work in."""
 
     endpoints: Mapping[str, str]
-    """The URL of each service."""
-    tokens: Tokens
+    """URL of each service."""
+    tokens: LoginTokens
     subject: str = ""
-    organization: Named | None = None
-    project: Named | None = None
+    organization: NamedId | None = None
+    project: NamedId | None = None
 
 
-class Contexts(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """All of them."""
+class LoginContexts(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """All login contexts, by name."""
 
     current: str = ""
-    contexts: Mapping[str, Context] = {}
+    contexts: Mapping[str, LoginContext] = {}
 
-    def find(self, name: str | None) -> tuple[str, Context]:
-        """Return a context by its name, or the current one."""
+    def find(self, name: str | None) -> tuple[str, LoginContext]:
+        """Return the context of this name, or the current one."""
         if name is None and not self.current:
             if self.contexts:
-                raise Unusable(f"No login is in use: {self.choosing}.")
-            raise Unusable("You are not logged in: say remuda login, or remuda login --help for other ways.")
+                raise Unusable(f"No context is in use: {self.remedy}.")
+            raise Unusable("You are not logged in: run remuda login, or see remuda login --help for other ways.")
         wanted = self.current if name is None else name
         found = self.contexts.get(wanted)
         if found is None:
-            raise Unusable(f"There is no context {wanted or repr(wanted)}: remuda context list says which there are.")
+            raise Unusable(f"The context {wanted or repr(wanted)} does not exist: remuda context list shows them.")
         return wanted, found
 
     @property
-    def choosing(self) -> str:
-        """How to use one of them, where none is in use."""
+    def remedy(self) -> str:
+        """The command that puts one of the contexts into use."""
         names = sorted(self.contexts)
         if len(names) == 1:
-            return f"use {names[0]} with remuda context use {names[0]}"
-        return f"choose from {', '.join(names)} with remuda context use NAME"
+            return f"run remuda context use {names[0]}"
+        return f"run remuda context use NAME with one of {', '.join(names)}"
 
-    def with_(self, name: str, context: Context) -> "Contexts":
-        """Return them with one put in, or in the place of the one of that name."""
+    def with_context(self, name: str, context: LoginContext) -> "LoginContexts":
+        """Return the contexts with one added, or replaced if the name exists."""
         return replace(self, contexts={**self.contexts, name: context})
 
-    def without(self, name: str) -> "Contexts":
-        """Return them without one; if that was the current one, there is none."""
+    def without(self, name: str) -> "LoginContexts":
+        """Return the contexts without one. If that was the current one, there is no current one."""
         left = {each: context for each, context in self.contexts.items() if each != name}
-        return Contexts(current="" if self.current == name else self.current, contexts=left)
+        return LoginContexts(current="" if self.current == name else self.current, contexts=left)
 
 
-_decode = msgspec.json.Decoder(Contexts, dec_hook=hide).decode
+_decode = msgspec.json.Decoder(LoginContexts, dec_hook=hide).decode
 
 
 def default_path(environment: Mapping[str, str]) -> Path:
-    """Return where the file is, unless somebody says otherwise."""
     home = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(home) / "remuda" / "contexts.json"
 
 
 class ContextsFile:
-    """The file."""
+    """The file that holds the login contexts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> Contexts:
-        """Return what it says; nothing, if it is not there."""
+    def read(self) -> LoginContexts:
+        """Return the contexts; none if the file does not exist."""
         try:
             return _decode(self._path.read_bytes())
         except FileNotFoundError:
-            return Contexts()
+            return LoginContexts()
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise Invalid(str(self._path), "is no list of logins", remedy="move it away, and log in again") from None
+            remedy = "move the file away and log in again"
+            raise Invalid(str(self._path), "is not a list of logins", remedy=remedy) from None
         except OSError as error:
-            raise self._trouble(error) from None
+            raise self._unusable(error) from None
 
-    def change(self, change: Callable[[Contexts], Contexts]) -> Contexts:
-        """Write what `change` makes of it, and return that."""
-        with self._locked():
-            changed = change(self.read())
-            content = msgspec.json.format(msgspec.json.encode(changed, enc_hook=reveal), indent=2)
-            try:
-                write_private(self._path, content + b"\n")
-            except OSError as error:
-                raise self._trouble(error) from None
-        return changed
+    def update(self, change: Callable[[LoginContexts], LoginContexts]) -> LoginContexts:
+        """Write what `change` returns for the contexts in the file, and return that."""
+        with self.locked():
+            return self.write(change(self.read()))
+
+    def write(self, contexts: LoginContexts) -> LoginContexts:
+        """Replace the contents of the file. The caller holds the lock."""
+        content = msgspec.json.format(msgspec.json.encode(contexts, enc_hook=reveal), indent=2)
+        try:
+            write_private(self._path, content + b"\n")
+        except OSError as error:
+            raise self._unusable(error) from None
+        return contexts
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of the file during the block."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise self._trouble(error) from None
+            raise self._unusable(error) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             os.close(lock)
 
-    def _trouble(self, error: OSError) -> Unusable:
+    def _unusable(self, error: OSError) -> Unusable:
         cause = error.strerror or str(error)
-        return Unusable(f"{self._path} cannot be used ({cause}): see to it that it is yours, or set XDG_CONFIG_HOME.")
+        return Unusable(f"{self._path} cannot be used ({cause}): check its permissions, or set XDG_CONFIG_HOME.")

@@ -1,234 +1,202 @@
-"""Asking the services of a Remuda: every request with the token of a context, which is renewed when it has ended.
+"""Session of one command: requests to the services with the access token of a login context.
 
-What a service refuses is raised as the error that it told, in its own sentence. A write carries a key, so that it is
-done once however often it has to be sent.
-
-Following a list as it changes, also over streams that end: each is taken up where the last one was left.
+An expired access token is refreshed once. Responses are decoded as schema structs, and an error is raised with a
+message for the user of the command.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from urllib.parse import urlencode
 
-import httpx2
-import msgspec
+from msgspec.structs import replace
 
-from remuda.cli.client.contexts import Context, Contexts, ContextsFile
-from remuda.cli.client.oauth import end, reach, renewed
-from remuda.cli.client.transport import connected, pause, refusal
-from remuda.http.remote_errors import error_from
-from remuda.http.sse import EventReader
-from remuda.kernel.errors import Gone, InFlight, RemudaError, ServerUnreachable, Unauthenticated, Unavailable, Unusable
+from remuda.cli.client.contexts import ContextsFile, LoginContext
+from remuda.cli.client.oauth import refresh_tokens, revoke_token
+from remuda.cli.client.transport import Connections, explained
+from remuda.http.transport import HttpTransport, OutboundRequest, encode_body, read_response
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Gone, RemudaError, Unauthenticated, Unavailable, Unusable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
 
-Service = Literal["identity", "region", "compute"]
-"""A service, as contexts name it."""
-Query = Mapping[str, str | Sequence[str] | None]
-"""What follows the question mark; what is None is left out."""
+if TYPE_CHECKING:
+    import httpx2
 
-_PAUSES_S = (0.2, 1.0)
-"""How long to wait before a request is sent again."""
-_NOT_AUTHENTICATED = 401
-_NOT_NOW = {429, 502, 503, 504}
+    from remuda.http.sse import Received
+
+Service = Literal["identity", "region", "compute"]
+"""A service, as login contexts name it."""
+Query = Mapping[str, str | Sequence[str] | None]
+"""Query parameters; those that are None are left out."""
+ResponseT = TypeVar("ResponseT")
+
 _PAGE = "500"
+_WATCH_PAUSE_S = 1.0
 
 
 class Session:
-    """One command's requests. Use it as a context manager."""
+    """Requests of one command. Use it as a context manager."""
 
-    def __init__(
-        self, name: str, context: Context, file: ContextsFile, *, sleep: Callable[[float], None] = pause
-    ) -> None:
+    def __init__(self, name: str, context: LoginContext, file: ContextsFile, *, clock: Clock | None = None) -> None:
         self.name, self.context = name, context
-        self._file, self._sleep = file, sleep
-        self._http = connected(context.endpoints.values())
+        self._file, self._connections = file, Connections(clock)
 
-    def __enter__(self) -> Self:
-        """Use it until the end of the block."""
+    async def __aenter__(self) -> Self:
+        """Return the session itself."""
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    async def __aexit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close all connections."""
-        self._http.close()
+        await self._connections.__aexit__(error_type, error, trace)
 
-    def get(self, service: Service, path: str, query: Query | None = None) -> Any:
-        """Return what is at a path."""
-        return self.ask("GET", service, path, query=query)
+    async def get(
+        self, service: Service, path: str, response_type: type[ResponseT], query: Query | None = None
+    ) -> ResponseT:
+        """Return the response of a GET."""
+        return await self.send("GET", service, path, response_type=response_type, query=query)
 
-    def get_all(self, service: Service, path: str, query: Query | None = None) -> list[Any]:
-        """Return a whole list, read in pages."""
-        found: list[Any] = []
-        asked = {**(query or {}), "limit": _PAGE}
+    async def get_with_etag(self, service: Service, path: str, response_type: type[ResponseT]) -> tuple[ResponseT, str]:
+        """Return the response of a GET, and its ETag."""
+        response = await self._exchange("GET", service, path)
+        return self._decoded(service, response.content, response_type), response.headers.get("etag", "")
+
+    async def list_all(
+        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None
+    ) -> list[ResponseT]:
+        """Return all items of a list, read in pages."""
+        found: list[ResponseT] = []
+        parameters = {**(query or {}), "limit": _PAGE}
         while True:
-            answer = self._answered("GET", service, path, asked)
-            found += _value(answer)
-            if "x-continue" not in answer.headers:
+            response = await self._exchange("GET", service, path, parameters)
+            page: Any = list[item_type]  # type: ignore[valid-type]  # a type that is known when this runs
+            found += self._decoded(service, response.content, page)
+            if "x-continue" not in response.headers:
                 return found
-            asked["continue"] = answer.headers["x-continue"]
+            parameters["continue"] = response.headers["x-continue"]
 
-    def read(self, service: Service, path: str) -> tuple[Any, str]:
-        """Return what is at a path, and what tells its present state from every other."""
-        answer = self._answered("GET", service, path)
-        return _value(answer), answer.headers.get("etag", "")
-
-    def ask(
+    async def send(
         self,
         method: str,
         service: Service,
         path: str,
         body: Any = None,
         *,
+        response_type: type[ResponseT],
         query: Query | None = None,
-        match: str = "",
-    ) -> Any:
-        """Send a request and return its answer, None if that is empty. With `match` only if that is still its state."""
-        answer = self._answered(method, service, path, query, body, match)
-        return _value(answer) if answer.content else None
+        if_match: str = "",
+    ) -> ResponseT:
+        """Send a request and return its response. A type of None reads no response."""
+        response = await self._exchange(method, service, path, query, encode_body(body), if_match)
+        return self._decoded(service, response.content, response_type)
 
-    @contextmanager
-    def stream(self, service: Service, path: str, query: Query, after: str = "") -> Iterator[Iterator[bytes]]:
-        """Open a stream of server-sent events, and give its bytes as they come."""
-        url, headers = self._url(service, path), {"Accept": "text/event-stream"}
-        if after:
-            headers["Last-Event-ID"] = after
-        try:
-            with self._opened(url, query, headers) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise self._refusal(answer, url)
-                yield answer.iter_bytes()
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise reach(url, error) from None
+    async def watch(
+        self, service: Service, path: str, item_type: type[ResponseT], query: Query
+    ) -> AsyncGenerator[tuple[str, ResponseT]]:
+        """Yield the present items, each as added, and then every change. A stream that ends is resumed."""
+        cursor = ""
+        target = {**query, "watch": "true"}
+        while True:
+            try:
+                async with aclosing(self._events(service, path, target, cursor)) as events:
+                    async for event in events:
+                        cursor = cursor if event.id is None else event.id
+                        if event.type in {"added", "modified", "deleted"}:
+                            yield event.type, self._decoded(service, event.data, item_type)
+            except Gone:
+                cursor = ""
+            except Unavailable:
+                if not cursor:
+                    raise
+            await self._connections.clock.sleep(_WATCH_PAUSE_S)
 
-    def end(self) -> None:
-        """Have this login be good for nothing from now on, if it is one that ends."""
+    async def revoke(self) -> None:
+        """End the login at the server, if it has a refresh token."""
         if self.context.tokens.refresh is not None:
-            end(self._http, self.context.endpoints["identity"], self.context.tokens.refresh)
+            await revoke_token(self._connections, self.context.endpoints["identity"], self.context.tokens.refresh)
 
-    @contextmanager
-    def _opened(self, url: str, query: Query, headers: Mapping[str, str]) -> Iterator[httpx2.Response]:
-        asked = _given(query)
-        with self._http.stream("GET", url, params=asked, headers=self._authorized(headers)) as answer:
-            if not self._is_over(answer):
-                yield answer
-                return
-        self._renew()
-        with self._http.stream("GET", url, params=asked, headers=self._authorized(headers)) as answer:
-            yield answer
-
-    def _answered(
-        self, method: str, service: Service, path: str, query: Query | None = None, body: Any = None, match: str = ""
-    ) -> httpx2.Response:
-        url, headers = self._url(service, path), {"If-Match": match} if match else {}
+    async def _exchange(
+        self,
+        method: str,
+        service: Service,
+        path: str,
+        query: Query | None = None,
+        body: bytes | None = None,
+        if_match: str = "",
+    ) -> "httpx2.Response":
+        headers = {"If-Match": if_match} if if_match else {}
         if method != "GET":
             headers["Idempotency-Key"] = random_id(SystemRandomness())
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        content = None if body is None else msgspec.json.encode(body)
-        answer = self._sent(method, url, query, content, headers)
-        if self._is_over(answer):
-            self._renew()
-            answer = self._sent(method, url, query, content, headers)
-        if not answer.is_success:
-            raise self._refusal(answer, url)
-        return answer
-
-    def _sent(
-        self, method: str, url: str, query: Query | None, content: bytes | None, headers: Mapping[str, str]
-    ) -> httpx2.Response:
-        """Send a request, and again if it went astray: its key makes sure that it is done once."""
-        asked: dict[str, Any] = {"params": _given(query or {}), "content": content}
-        for pause_s in _PAUSES_S:
+        transport, target = self._target(service, path, query)
+        try:
             try:
-                answer = self._http.request(method, url, headers=self._authorized(headers), **asked)
-            except (httpx2.ConnectError, httpx2.InvalidURL) as error:
-                raise reach(url, error) from None
-            except httpx2.HTTPError:
-                self._sleep(pause_s)
-                continue
-            if not _is_for_later(answer, url):
-                return answer
-            self._sleep(pause_s)
-        try:
-            return self._http.request(method, url, headers=self._authorized(headers), **asked)
-        except httpx2.HTTPError as error:
-            raise reach(url, error) from None
+                return await transport.exchange(self._request(method, target, headers, body))
+            except Unauthenticated:
+                await self._refresh()
+                return await transport.exchange(self._request(method, target, headers, body))
+        except RemudaError as error:
+            raise self._explained(error, body) from None
 
-    def _refusal(self, answer: httpx2.Response, url: str) -> RemudaError:
-        error = refusal(answer, url)
-        return self._ended() if isinstance(error, Unauthenticated) else error
+    async def _events(self, service: Service, path: str, query: Query, cursor: str) -> "AsyncGenerator[Received]":
+        """Yield the events of one stream until it ends."""
+        transport, target = self._target(service, path, query)
+        is_refreshed = False
+        while True:
+            request = self._request("GET", target, {"Accept": "text/event-stream"})
+            try:
+                async with aclosing(transport.events(request, cursor or None)) as events:
+                    async for event in events:
+                        if isinstance(event, RemudaError):
+                            raise event
+                        yield event
+            except Unauthenticated as error:
+                if is_refreshed:
+                    raise self._explained(error) from None
+                await self._refresh()
+                is_refreshed = True
+            except RemudaError as error:
+                raise self._explained(error) from None
+            else:
+                return
 
-    def _is_over(self, answer: httpx2.Response) -> bool:
-        return answer.status_code == _NOT_AUTHENTICATED and self.context.tokens.refresh is not None
+    def _target(self, service: Service, path: str, query: Query | None) -> tuple[HttpTransport, str]:
+        if service not in self.context.endpoints:
+            message = f"The context {self.name} has no address of the service {service}: run remuda login again."
+            raise Unusable(message)
+        transport, prefix = self._connections.at(self.context.endpoints[service])
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        return transport, f"{prefix}{path}?{urlencode(given, doseq=True)}" if given else f"{prefix}{path}"
 
-    def _renew(self) -> None:
-        """Use the next tokens. One command renews at a time: a refresh token is good once, and others wait for it."""
-        self.context = self._file.change(self._renewed).contexts[self.name]
+    def _request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> OutboundRequest:
+        bearer = {"Authorization": f"Bearer {self.context.tokens.access.reveal()}"}
+        name = f"{method} {target.partition('?')[0]}"
+        return OutboundRequest(name=name, method=method, target=target, body=body, headers={**headers, **bearer})
 
-    def _renewed(self, contexts: Contexts) -> Contexts:
-        known = contexts.contexts.get(self.name)
-        if known is None or known.tokens.refresh is None:
-            raise self._ended()
-        if known.tokens.access.reveal() != self.context.tokens.access.reveal():
-            return contexts  # another command was first
-        try:
-            tokens = renewed(self._http, known.endpoints["identity"], known.tokens.refresh)
-        except Unauthenticated:
-            raise self._ended() from None
-        return contexts.with_(self.name, msgspec.structs.replace(known, tokens=tokens))
+    async def _refresh(self) -> None:
+        """Take new tokens. One command refreshes at a time, because a refresh token is valid once."""
+        if self.context.tokens.refresh is None:
+            raise self._expired()
+        with self._file.locked():
+            contexts = self._file.read()
+            known = contexts.contexts.get(self.name)
+            if known is None or known.tokens.refresh is None:
+                raise self._expired()
+            if known.tokens.access.reveal() == self.context.tokens.access.reveal():
+                tokens = await refresh_tokens(self._connections, known.endpoints["identity"], known.tokens.refresh)
+                known = replace(known, tokens=tokens)
+                self._file.write(contexts.with_context(self.name, known))
+        self.context = known
 
-    def _ended(self) -> Unauthenticated:
+    def _explained(self, error: RemudaError, body: bytes | None = None) -> RemudaError:
+        return self._expired() if isinstance(error, Unauthenticated) else explained(error, body)
+
+    def _expired(self) -> Unauthenticated:
         return Unauthenticated(f"You are no longer logged in (context {self.name}): log in again with remuda login.")
 
-    def _authorized(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        return {**headers, "Authorization": f"Bearer {self.context.tokens.access.reveal()}"}
-
-    def _url(self, service: Service, path: str) -> str:
-        if service not in self.context.endpoints:
-            raise Unusable(f"{self.name} does not say where the service {service} is: say remuda login again.")
-        return self.context.endpoints[service].rstrip("/") + path
-
-
-def _value(answer: httpx2.Response) -> Any:
-    try:
-        return msgspec.json.decode(answer.content)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ServerUnreachable(str(answer.url.copy_with(query=None)), "its answer is no JSON") from None
-
-
-def _is_for_later(answer: httpx2.Response, url: str) -> bool:
-    if answer.is_success:
-        return False
-    is_in_flight = isinstance(error_from(answer.status_code, answer.headers, answer.content, server=url), InFlight)
-    return is_in_flight or answer.status_code in _NOT_NOW
-
-
-def _given(query: Query) -> dict[str, str | Sequence[str]]:
-    return {name: value for name, value in query.items() if value is not None}
-
-
-_PAUSE_S = 1.0
-
-
-def changes(session: Session, service: Service, path: str, query: Query) -> Iterator[tuple[str, Any]]:
-    """Yield what is there, each as added, and then each change, for as long as somebody listens."""
-    place = ""
-    while True:
-        try:
-            with session.stream(service, path, {**query, "watch": "true"}, place) as chunks:
-                reader = EventReader()
-                for chunk in chunks:
-                    for event in reader.feed(chunk):
-                        place = place if event.id is None else event.id
-                        if event.type in {"added", "modified", "deleted"}:
-                            yield event.type, msgspec.json.decode(event.data)
-        except Gone:
-            place = ""
-        except Unavailable:
-            if not place:
-                raise
-        pause(_PAUSE_S)
+    def _decoded(self, service: Service, content: bytes, response_type: type[ResponseT]) -> ResponseT:
+        return read_response(content, response_type, server=self.context.endpoints[service])

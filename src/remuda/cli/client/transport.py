@@ -1,45 +1,83 @@
-"""What a service refuses, told to whoever sits at a terminal: its sentence, and what to do about it.
+"""Connections to the servers of a login, and API errors in terms of the command line.
 
-Some sentences are words that existing clients of the API know, and have no remedy of their own; and some have one for
-whoever speaks to the API, which commands call otherwise.
-
-Connections to a Remuda. Whom to trust is what this machine trusts, or what SSL_CERT_FILE says.
-
-Waiting, as a command does: nobody else's work stands still meanwhile.
-
-Which argument of a command a fault of a request's body comes from: commands have no JSON pointers.
+Requests go through the HTTP client core, `http.transport`. Certificates are verified by what the machine trusts, or by
+SSL_CERT_FILE. An error keeps the server's message, with the option concerned and a remedy: messages of the reference
+contract have none, and some remedies of the API are called differently in the CLI.
 """
 
 import re
 import ssl
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 
-from remuda.http.remote_errors import error_from
-from remuda.kernel.errors import Malformed, RemudaError
+from remuda.access.principal import Context
+from remuda.http.transport import ClientSettings, HttpTransport
+from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.errors import Malformed, RemudaError, Unusable
+from remuda.kernel.randomness import SystemRandomness
 
-_PATIENCE = httpx2.Timeout(40.0, connect=5.0)
-"""A stream is never silent for longer than 15 s, and an answer takes no longer than 30."""
-
-
-def connected(urls: Iterable[str]) -> httpx2.Client:
-    """Return what asks these servers."""
-    is_encrypted = any(url.startswith("https:") for url in urls)
-    trust = ssl.create_default_context() if is_encrypted else _nobody()
-    return httpx2.Client(timeout=_PATIENCE, verify=trust, trust_env=False)
+_SETTINGS = ClientSettings(read_s=40.0, silence_s=40.0, attempts=3, first_pause_s=0.2, longest_pause_s=1.0)
 
 
-def _nobody() -> ssl.SSLContext:
-    """Trust nobody: where nothing is encrypted, reading whom to trust would take longer than most requests."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+class _NoCredentials:
+    """Credentials of a transport whose requests bring their own."""
+
+    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  there are none
+        return {}
 
 
-def pause(seconds: float) -> None:
-    """Do nothing for a while."""
-    time.sleep(seconds)  # noqa: TID251  a command is a process by itself, on the machine's own time
+class Connections:
+    """Transports to the servers of a login, one for each origin. Use it as a context manager."""
+
+    def __init__(self, clock: Clock | None = None, settings: ClientSettings = _SETTINGS) -> None:
+        self.clock, self._settings = clock or SystemClock(), settings
+        self._transports: dict[str, HttpTransport] = {}
+
+    async def __aenter__(self) -> Self:
+        """Return the connections themselves."""
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        for transport in self._transports.values():
+            await transport.close()
+
+    def at(self, url: str) -> tuple[HttpTransport, str]:
+        """Return the transport to the server of a URL, and the path of the URL."""
+        origin, path = _split(url)
+        if origin not in self._transports:
+            self._transports[origin] = HttpTransport(
+                origin,
+                credentials=_NoCredentials(),
+                clock=self.clock,
+                randomness=SystemRandomness(),
+                settings=self._settings,
+                tls=_tls(origin),
+            )
+        return self._transports[origin], path
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Return the origin and the path of a URL."""
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise Unusable(f"{url} is not a valid address: give one such as http://127.0.0.1:8080.")
+    return f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+
+
+def _tls(origin: str) -> ssl.SSLContext:
+    """Return TLS settings; without https, none are loaded, because that takes longer than most requests."""
+    return ssl.create_default_context() if origin.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 _NAME = "/metadata/name"
@@ -59,82 +97,78 @@ _OPTIONS: Mapping[str, str] = {
     "/spec/os/family": "--family",
     "/spec/os/version": "--release",
 }
+"""Options by the JSON pointer of the value that they set in a request."""
+_REMEDIES: Mapping[str, str] = {
+    "operation 'update' on endpoint 'identity:quotas'": "ask the operator of the platform",
+    "operation is not allowed by rbac": "ask an administrator of the organization for this permission",
+    "project quota limit of": (
+        "remuda quota show --of project shows the usage, and an administrator of the organization can raise the limit"
+    ),
+    "quota limit of": "remuda quota show shows the usage, and the operator of the platform can raise the limit",
+    "is not compatible with flavor architecture": "choose a flavor and an image of the same architecture",
+    "is too small for an image of": "choose a flavor with a larger disk, or a smaller image",
+    "resource not found": "check the name, and the login with remuda context list",
+    "security group is in use": (
+        "remove it with remuda instance update INSTANCE --no-security-group, or name the groups to keep with "
+        "--security-group"
+    ),
+    "SSH certificate authority is in use": "remove it with remuda instance update INSTANCE --ssh-ca ''",
+    "is in use and": "delete first what uses it",
+    "in its current state": "see its state with show",
+}
+"""Remedies by a part of the message; the first match counts."""
+_COMMANDS: Mapping[str, str] = {
+    "does not match If-Match: read it again, then decide": (
+        "was changed in the meantime, and nothing was done: look at it again, then decide"
+    ),
+    "set spec.protection.deletion to false, then delete it": (
+        "remove the protection with remuda instance update --no-protect-deletion, then delete it"
+    ),
+}
+"""Remedies of the API, and the commands for them."""
 
 
-def in_options(problems: Sequence[tuple[str, str]], body: bytes) -> str:
-    """Return what is wrong with a body in words of the command line, or nothing if that has none for all of it."""
-    told = [_about_name(body) if pointer == _NAME else _told(pointer, reason) for pointer, reason in problems]
-    return "; ".join(dict.fromkeys(told)) if all(told) else ""
+def explained(error: RemudaError, body: bytes | None) -> RemudaError:
+    """Return the error of a request with a message for the user of a command."""
+    if isinstance(error, Malformed):
+        error.message = _in_options(error.problems, body or b"null") or _with_all_problems(error)
+    for words, command in _COMMANDS.items():
+        error.message = error.message.replace(words, command)
+    error.message = _as_sentence(_with_remedy(error.message))
+    return error
 
 
-def _about_name(body: bytes) -> str:
+def _in_options(problems: Sequence[tuple[str, str]], body: bytes) -> str:
+    """Return the problems of a body with the options that caused them, or nothing if one has no option."""
+    found = [_name_problem(body) if pointer == _NAME else _problem(pointer, reason) for pointer, reason in problems]
+    return "; ".join(dict.fromkeys(found)) if all(found) else ""
+
+
+def _name_problem(body: bytes) -> str:
     name = msgspec.json.decode(body)["metadata"]["name"]
     return (
-        f"NAME {name!r} cannot be: write 1 to 63 letters, digits, '_', '.' and '-', beginning and ending with a letter "
-        "or digit"
+        f"NAME {name!r} is not valid: use 1 to 63 letters, digits, '_', '.' and '-', beginning and ending with a "
+        "letter or digit"
     )
 
 
-def _told(pointer: str, reason: str) -> str:
+def _problem(pointer: str, reason: str) -> str:
     option = next((option for form, option in _OPTIONS.items() if re.fullmatch(form, pointer)), "")
     return f"{option} {reason}" if option else ""
 
 
-_REMEDIES = {
-    "operation 'update' on endpoint 'identity:quotas'": "whoever runs the platform can do that, so ask them",
-    "operation is not allowed by rbac": "ask an administrator of the organization for that right",
-    "project quota limit of": (
-        "remuda quota show --of project says what is used, and an administrator of the organization can raise it"
-    ),
-    "quota limit of": "remuda quota show says what is used, and whoever runs the platform can raise it",
-    "is not compatible with flavor architecture": "choose a flavor and an image of one architecture, as show says it",
-    "is too small for an image of": "choose a flavor with a larger disk, or a smaller image",
-    "resource not found": "check the name, and with remuda context list as whom you ask",
-    "security group is in use": (
-        "take it away with remuda instance update INSTANCE --no-security-group, or name with --security-group those "
-        "that stay"
-    ),
-    "SSH certificate authority is in use": "take it away with remuda instance update INSTANCE --ssh-ca ''",
-    "is in use and": "delete first what uses it",
-    "in its current state": "see with show what state that is",
-}
-"""What to do, by a piece of what is told; of several, the first."""
-_COMMANDS = {
-    "does not match If-Match: read it again, then decide": (
-        "is not what it was any more, and nothing was done: look at it again, then decide"
-    ),
-    "set spec.protection.deletion to false, then delete it": (
-        "lift that with remuda instance update --no-protect-deletion, then delete it"
-    ),
-}
-"""What commands call it, by what the API does."""
-
-
-def refusal(answer: httpx2.Response, url: str) -> RemudaError:
-    """Return the error that an answer tells."""
-    error = error_from(answer.status_code, answer.headers, answer.content, server=url)
-    if isinstance(error, Malformed):
-        error.message = in_options(error.problems, answer.request.content) or _with_others(error)
-    for words, command in _COMMANDS.items():
-        error.message = error.message.replace(words, command)
-    error.message = _whole(_with_remedy(error.message, _REMEDIES))
-    return error
-
-
-def _with_others(error: Malformed) -> str:
-    """Return the sentence of an error with the problems that it does not name."""
+def _with_all_problems(error: Malformed) -> str:
     more = [f"{pointer} {reason}" for pointer, reason in error.problems if pointer not in error.message]
     return f"{error.message} ({'; '.join(more)})" if more else error.message
 
 
-def _whole(sentence: str) -> str:
-    """Return words that existing clients of the API know as a sentence."""
-    begun = sentence[:1].upper() + sentence[1:]
-    return begun if begun.endswith((".", "?", "!")) else f"{begun}."
+def _with_remedy(message: str) -> str:
+    for part, remedy in _REMEDIES.items():
+        if part in message and remedy not in message:
+            return f"{message.rstrip('.')}: {remedy}."
+    return message
 
 
-def _with_remedy(sentence: str, remedies: Mapping[str, str]) -> str:
-    for piece, remedy in remedies.items():
-        if piece in sentence and remedy not in sentence:
-            return f"{sentence.rstrip('.')}: {remedy}."
-    return sentence
+def _as_sentence(message: str) -> str:
+    capitalized = message[:1].upper() + message[1:]
+    return capitalized if capitalized.endswith((".", "?", "!")) else f"{capitalized}."

@@ -1,10 +1,9 @@
-"""``remuda restore``: a store from a backup, into a data directory that no process uses.
+"""Commands ``remuda backup`` and ``remuda restore``.
 
-The copy is laid beside the place where it will be, looked through, and opened with the keys before anything else is
-touched. It takes its place in one step: a crash leaves the store that was there, or the new one. Keys that take the
-place of others do so just before, and the others are kept: after a crash in between, the command is run again.
-
-``remuda backup``: a copy of the store, while a process runs and while none does.
+A backup is a consistent copy of the store, whether or not a process runs. A restore needs the store's lock. The copy is
+staged beside the store, verified, and opened with the keys before anything else is changed. It replaces the store in
+one step, so a crash leaves the old store or the new one. Keys are replaced just before, and the old ones are kept:
+after a crash in between, the command is run again.
 """
 
 import asyncio
@@ -20,8 +19,9 @@ import apsw
 from cyclopts import Parameter
 
 from remuda.app import registry
-from remuda.cli.commands.config import loaded
-from remuda.cli.output import say
+from remuda.cli.commands.config import load_configuration
+from remuda.cli.options import ConfigOption, DataOption
+from remuda.cli.output import echo
 from remuda.datadir import DataDirectory
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.kernel.clock import SystemClock
@@ -32,9 +32,9 @@ from remuda.store.sqlite.backup import inspected
 from remuda.store.sqlite.file import take_lock
 from remuda.store.sqlite.store import open_store
 
-_DONE = "{file} is a copy of {store}, looked through and whole."
-_KEYS_APART = "It has no keys: without a copy of {keys}, kept in another place, its secrets open nowhere."
-_KEYS_TOO = "The keys are in {beside}: keep them in another place, for who has both can read every secret."
+_DONE = "The backup {file} of {store} is complete and verified."
+_KEYS_APART = "It does not contain the keys: keep a copy of {keys} elsewhere, or its secrets cannot be decrypted."
+_KEYS_TOO = "The keys are in {beside}: store them elsewhere, because both together reveal every secret."
 
 
 def backup(
@@ -42,53 +42,53 @@ def backup(
     /,
     *,
     with_keys: Annotated[bool, Parameter(negative=())] = False,
-    data: Path | None = None,
-    config: Path | None = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
 ) -> None:
-    """Write a copy of the store to a file that is not there yet.
+    """Write a consistent copy of the store to a new file.
 
-    The copy is one moment of the store, also while a process writes to it. Simulated clouds are not in it, as no cloud
-    is; nor are the keys, without which its secrets cannot be read.
+    It works while a process runs. Simulated clouds are not part of it, nor are the keys, without which its secrets
+    cannot be decrypted.
+
+    Example::
+
+        remuda backup /backups/remuda.db --data ./data
 
     Parameters
     ----------
     file
-        Where to write the copy to.
+        File to write.
     with_keys
-        Copy the keys, too, to FILE.keys.json.
-    data
-        The data directory, as for remuda up.
-    config
-        The configuration, as for remuda up.
+        Copy the keys too, to FILE.keys.json.
 
     """
-    directory = DataDirectory(loaded(config, data, None).configuration.server.data)
+    directory = DataDirectory(load_configuration(config, data, None).configuration.server.data)
     if not directory.store.exists():
-        remedy = "name the directory that remuda up was given"
-        raise Invalid("--data", f"{directory.path} holds no store", remedy=remedy)
+        remedy = "name the data directory of remuda up"
+        raise Invalid("--data", f"{directory.path} has no store", remedy=remedy)
     directory.check_store()
     if not file.parent.is_dir():
-        raise Invalid("The backup", f"would be in {file.parent}, which is not there", remedy="make it first")
+        raise Invalid("FILE", f"{file.parent} does not exist", remedy="create the directory first")
     beside = keys_beside(file)
     if with_keys:
         load_keyring(directory.keys)
         if beside.exists():
-            raise Invalid("The backup", f"would overwrite {beside}", remedy="choose a name that is not taken")
+            raise Invalid("FILE", f"{beside} exists", remedy="choose another name")
     _copy(directory.store, file)
     if with_keys:
         _copy_keys(directory.keys, beside)
-    apart = _KEYS_TOO if with_keys else _KEYS_APART
-    say(_DONE.format(file=file, store=directory.store))
-    say(apart.format(keys=directory.keys, beside=beside))
+    about_keys = _KEYS_TOO if with_keys else _KEYS_APART
+    echo(_DONE.format(file=file, store=directory.store))
+    echo(about_keys.format(keys=directory.keys, beside=beside))
 
 
 def keys_beside(file: Path) -> Path:
-    """Return where the keys of a backup are, if they were copied, too."""
+    """Return the path of the keys that belong to a backup."""
     return file.with_name(f"{file.name}.keys.json")
 
 
 def _copy(store: Path, file: Path) -> None:
-    """Copy a store and look through the copy: one that is damaged is worse than none, and so is the store then."""
+    """Copy a store and verify the copy. A damaged copy is deleted: the store is damaged, too."""
     try:
         with inspected(store) as found:
             found.copy(file)
@@ -113,7 +113,7 @@ def _copy_keys(keys: Path, target: Path) -> None:
 
 _PRIVATE = 0o700
 _PARTS = ("-wal", "-shm")
-"""What SQLite has beside a file while it is open, and after a crash."""
+"""Suffixes of SQLite's files beside a database that is open or was not closed."""
 
 
 def restore(
@@ -122,35 +122,35 @@ def restore(
     *,
     keys: Path | None = None,
     move_aside: Annotated[bool, Parameter(negative=())] = False,
-    data: Path | None = None,
-    config: Path | None = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
 ) -> None:
-    """Put a backup in the place of the store, while no process runs.
+    """Replace the store with a backup, while no process runs.
 
-    Nothing is changed before the backup has been looked through and opened with the keys.
+    Nothing is changed before the backup was verified and opened with the keys.
+
+    Example::
+
+        remuda restore /backups/remuda.db --data ./data --move-aside
 
     Parameters
     ----------
     file
-        The backup, as remuda backup wrote it.
+        File that remuda backup wrote.
     keys
-        The file with the keys of that time, if they are not in the data directory.
+        Read the keys of the backup from this file, if they are not in the data directory.
     move_aside
-        Keep the store that is there under another name, and take its place.
-    data
-        The data directory, as for remuda up. It is made if it is not there.
-    config
-        The configuration, as for remuda up.
+        Keep the present store under another name.
 
     """
     if not file.is_file():
         raise NotFound("backup", str(file))
     check_format(file)
-    directory = DataDirectory(loaded(config, data, None).configuration.server.data)
+    directory = DataDirectory(load_configuration(config, data, None).configuration.server.data)
     with _writing(directory.path), _locked(directory):
         if directory.store.exists() and not move_aside:
             remedy = "add --move-aside to keep it under another name, or name another directory"
-            raise Invalid("--data", f"{directory.path} holds a store already", remedy=remedy)
+            raise Invalid("--data", f"{directory.path} already has a store", remedy=remedy)
         found = keys or directory.keys
         sealer = _sealer(found)
         with _staged(file, directory) as staged:
@@ -158,19 +158,19 @@ def restore(
             aside = _set_aside(directory) if directory.store.exists() else None
             _take_keys(found, directory)
             move_over(staged, directory.store)
-    kept = "" if aside is None else f" What was there is now {aside}."
-    say(f"{directory.store} is what {file} was.{kept} Start it with {_start(data, config)}.")
+    kept = "" if aside is None else f" The previous store is now {aside}."
+    echo(f"{directory.store} was restored from {file}.{kept} Start it with {_start(data, config)}.")
 
 
 def _start(data: Path | None, config: Path | None) -> str:
     """Return the command that starts a process in the same directory."""
-    said = {"--data": data, "--config": config}
-    return shlex.join(["remuda", "up", *(word for name, path in said.items() if path for word in (name, str(path)))])
+    options = {"--data": data, "--config": config}
+    return shlex.join(["remuda", "up", *(word for name, path in options.items() if path for word in (name, str(path)))])
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Make a directory if it is not there; what cannot be written in it is told in a sentence."""
+    """Create a directory if it does not exist, and raise Invalid for files that cannot be written in the block."""
     try:
         path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         yield
@@ -181,7 +181,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(directory: DataDirectory) -> Iterator[None]:
-    """Keep processes away while the block runs, or raise StoreLocked if one is there."""
+    """Hold the lock of the store during the block, or raise StoreLocked if a process has it."""
     lock = take_lock(directory.store)
     try:
         yield
@@ -191,14 +191,14 @@ def _locked(directory: DataDirectory) -> Iterator[None]:
 
 def _sealer(keys: Path) -> Sealer:
     if not keys.exists():
-        remedy = "name the file with the keys that its secrets were sealed with"
-        raise Invalid("--keys", f"is needed, because {keys} is not there", remedy=remedy)
+        remedy = "name the file with the keys of the backup"
+        raise Invalid("--keys", f"is required, because {keys} does not exist", remedy=remedy)
     return Sealer(load_keyring(keys))
 
 
 @contextmanager
 def _staged(file: Path, directory: DataDirectory) -> Iterator[Path]:
-    """Lay a copy of the backup beside the store's place; what is left of it in the end is removed."""
+    """Copy the backup to a file beside the store, which is removed after the block."""
     staged = directory.path / ".remuda.db.restoring"
     _remove(staged)
     try:
@@ -218,25 +218,26 @@ def _remove(staged: Path) -> None:
 
 
 async def _check(staged: Path, sealer: Sealer) -> None:
-    """Open the copy as a process would, and a secret in it: keys that do not fit are found out here, and not later."""
+    """Open the copy as a process would and decrypt a secret, so that wrong keys are found now."""
     store = open_store(staged, registry(), sealer)
     try:
         await store.list(SigningKey, limit=1)
     except Unsealable:
-        remedy = "name the keys of the time of the backup with --keys"
-        raise Invalid("The keys", "do not open the secrets in the backup", remedy=remedy) from None
+        remedy = "name the keys of the backup with --keys"
+        raise Invalid("The keys", "do not decrypt the secrets in the backup", remedy=remedy) from None
     finally:
         await store.close()
 
 
 def _set_aside(directory: DataDirectory) -> Path:
-    """Give the store that is there another name as well, and return that. It keeps its own until it is replaced.
+    """Link the present store under a second name, and return that name.
 
-    What a crash left beside it must not meet the new one: it is moved into the file, or where that is damaged, aside.
+    Files that a crash left beside it must not be taken for those of the new store: they are merged into the present one
+    or, if it is damaged, renamed too.
     """
     store = directory.store
     with contextlib.suppress(apsw.Error), contextlib.closing(apsw.Connection(str(store))) as connection:
-        connection.pragma("user_version")  # before it has read anything it does not know of a log beside the file
+        connection.pragma("user_version")  # a read, because SQLite looks for the log beside the file with it
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     aside = _unused(store)
     for suffix in _PARTS:
@@ -248,7 +249,7 @@ def _set_aside(directory: DataDirectory) -> Path:
 
 
 def _take_keys(found: Path, directory: DataDirectory) -> None:
-    """Put keys into the directory. Others that are there are kept under another name: they open what they sealed."""
+    """Copy keys into the directory. Other keys in it are kept under another name."""
     content = found.read_bytes()
     if directory.keys.exists():
         if directory.keys.read_bytes() == content:

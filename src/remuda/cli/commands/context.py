@@ -1,74 +1,84 @@
-"""``remuda context``: the logins that there are, and which of them commands use."""
+"""Commands ``remuda context``: login contexts, and which of them commands use."""
 
 from msgspec.structs import replace
 
-from remuda.cli.client.contexts import Named
+from remuda.cli.client.contexts import NamedId
 from remuda.cli.client.session import Session
-from remuda.cli.lookup import logins, organization_called, project_called
-from remuda.cli.output import say, table
-from remuda.kernel.errors import Unusable
+from remuda.cli.lookup import contexts_file, find_organization, find_project
+from remuda.cli.output import echo, table
 
 
 def list() -> None:  # noqa: A001  the command's name
-    """List the logins; the one with a star is the one that commands use."""
-    all_ = logins().read()
+    """List the login contexts and mark the current one.
+
+    Example::
+
+        remuda context list
+    """
+    contexts = contexts_file().read()
     rows = [
         (
-            "*" if name == all_.current else "",
+            "*" if name == contexts.current else "",
             name,
             each.endpoints.get("identity", "").removesuffix("/identity"),
             each.subject,
             _name(each.organization),
             _name(each.project),
         )
-        for name, each in sorted(all_.contexts.items())
+        for name, each in sorted(contexts.contexts.items())
     ]
     headings = ("", "NAME", "URL", "SUBJECT", "ORGANIZATION", "PROJECT")
-    table(headings, rows, empty="You are not logged in anywhere: say remuda login.")
+    table(headings, rows, empty="No login context found: run remuda login.")
 
 
 def use(name: str, /) -> None:
-    """Use another login from now on.
+    """Make a login context the current one.
+
+    Example::
+
+        remuda context use production
 
     Parameters
     ----------
     name
-        Its name.
+        Name of the context.
 
     """
-    file = logins()
+    file = contexts_file()
     found, _ = file.read().find(name)
-    file.change(lambda all_: replace(all_, current=found))
-    say(f"Commands now use {found}.")
+    file.update(lambda contexts: replace(contexts, current=found))
+    echo(f"The current context is {found}.")
 
 
-def set(*, organization: str | None = None, project: str | None = None, context: str | None = None) -> None:  # noqa: A001  same
-    """Work in another organization or project from now on.
+async def set(*, organization: str | None = None, project: str | None = None, context: str | None = None) -> None:  # noqa: A001  same
+    """Change the organization or project of a login context.
+
+    Example::
+
+        remuda context set --organization acme --project staging
 
     Parameters
     ----------
     organization
-        Its name or id.
+        Work in this organization, by name or id.
     project
-        Its name or id.
+        Work in this project, by name or id.
     context
-        The login to change; by default the current one.
+        Change this context instead of the current one.
 
     """
-    file = logins()
+    file = contexts_file()
     name, found = file.read().find(context)
-    where, within = found.organization, found.project
-    with Session(name, found, file) as session:
+    new_organization, new_project = found.organization, found.project
+    async with Session(name, found, file) as session:
         if organization is not None:
-            where, within = organization_called(session, organization), None
+            new_organization, new_project = await find_organization(session, organization), None
         if project is not None:
-            if where is None:
-                raise Unusable("No organization is chosen: say with --organization whose project that is.")
-            within = project_called(session, where, project)
-        changed = replace(session.context, organization=where, project=within)
-    file.change(lambda all_: all_.with_(name, changed))
-    say(f"{name} works in the organization {_name(where)}, project {_name(within)}.")
+            new_project = await find_project(session, new_organization, project)
+        updated = replace(session.context, organization=new_organization, project=new_project)
+    file.update(lambda contexts: contexts.with_context(name, updated))
+    echo(f"The context {name} uses the organization {_name(new_organization)}, project {_name(new_project)}.")
 
 
-def _name(thing: Named | None) -> str:
-    return "-" if thing is None else thing.name
+def _name(found: NamedId | None) -> str:
+    return "-" if found is None else found.name

@@ -1,17 +1,14 @@
-"""What is looked at on a machine: releases, the data directory and its keys, the disk, the process and its address.
+"""Command ``remuda doctor``: checks of an installation.
 
-What a look at a machine finds, and how it is told.
-
-What is looked at in a store: whether it is whole, whether the clock fits it, and what waits for an operator.
-
-``remuda doctor``: whether everything on this machine is as it should be.
+It checks the release, the data directory and its keys, the disk, the process and its address, the integrity of the
+store, the clock, and what waits for an operator.
 """
 
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,13 +16,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from cyclopts import Parameter
 
-from remuda.cli.commands.config import loaded
-from remuda.cli.output import show
+from remuda.cli.client.transport import Connections
+from remuda.cli.commands.config import load_configuration
+from remuda.cli.options import ConfigOption, DataOption
+from remuda.cli.output import write
 from remuda.config.loader import LoadedConfiguration
 from remuda.datadir import DataDirectory
 from remuda.http.server.server import ListenAddress, listen
+from remuda.http.transport import ClientSettings, HttpTransport, OutboundRequest, read_response
 from remuda.kernel.clock import Clock, SystemClock
-from remuda.kernel.errors import RemudaError, StoreLocked
+from remuda.kernel.errors import RemudaError, ServerUnreachable, StoreLocked
 from remuda.kernel.sealing import load_keyring
 from remuda.operations.kinds import OPEN, OPERATION
 from remuda.reconcile.kinds import DELETION_GUARD
@@ -35,13 +35,13 @@ from remuda.store.sqlite.file import take_lock
 from remuda.version import describe
 
 State = Literal["good", "odd", "bad"]
-"""As it should be, worth a look, or in need of somebody."""
+"""Passed, worth a look, or in need of action."""
 
-_GRAVITY: tuple[State, ...] = ("good", "odd", "bad")
+_SEVERITIES: tuple[State, ...] = ("good", "odd", "bad")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was looked at."""
+    """Result of one check."""
 
     part: str
     state: State
@@ -50,55 +50,50 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def good(part: str, sentence: str) -> Finding:
-    """Return that something is as it should be."""
     return Finding(part=part, state="good", sentence=sentence)
 
 
 def odd(part: str, sentence: str, remedy: str) -> Finding:
-    """Return that something is worth a look."""
     return Finding(part=part, state="odd", sentence=sentence, remedy=remedy)
 
 
 def bad(part: str, sentence: str, remedy: str) -> Finding:
-    """Return that something needs somebody to act."""
     return Finding(part=part, state="bad", sentence=sentence, remedy=remedy)
 
 
 def worst(findings: Sequence[Finding]) -> State:
-    """Return how it stands in all."""
-    return max((each.state for each in findings), key=_GRAVITY.index, default="good")
+    return max((each.state for each in findings), key=_SEVERITIES.index, default="good")
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """Return them for programs."""
-    told = {"state": worst(findings), "findings": findings}
-    return f"{msgspec.json.format(msgspec.json.encode(told)).decode()}\n"
+    result = {"state": worst(findings), "findings": findings}
+    return f"{msgspec.json.format(msgspec.json.encode(result)).decode()}\n"
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """Return them for people, a line for each, and in the end how it stands."""
+    """Return a line for each finding, and a summary."""
     width = max((len(each.part) for each in findings), default=0)
     lines = [f"{each.state:<4}  {each.part:<{width}}  {each.sentence} {each.remedy}".rstrip() for each in findings]
-    return "".join(f"{line}\n" for line in (*lines, "", _verdict(findings)))
+    return "".join(f"{line}\n" for line in (*lines, "", _summary(findings)))
 
 
-def _verdict(findings: Sequence[Finding]) -> str:
-    count = {state: sum(each.state == state for each in findings) for state in _GRAVITY}
+def _summary(findings: Sequence[Finding]) -> str:
+    count = {state: sum(each.state == state for each in findings) for state in _SEVERITIES}
     if count["bad"]:
-        return f"Somebody has to act: {count['bad']} bad, {count['odd']} odd."
-    return f"It works, but look at what is odd: {count['odd']}." if count["odd"] else "All is well."
+        return f"Action is required: {count['bad']} bad, {count['odd']} odd."
+    return f"The installation works, with warnings: {count['odd']} odd." if count["odd"] else "All checks passed."
 
 
 _SKEW = timedelta(seconds=5)
-_NAMED = 5
+_MAX_NAMES = 5
 _RELEASED_BY = {"orphans": "region", "leftovers": "compute", "strays": "compute"}
-"""Which service lets a controller remove things again that had stopped."""
+"""Services that resume deletions, by the controller that has paused."""
 
-Document = Mapping[str, Any]
+StoredDocument = Mapping[str, Any]
 
 
-def examine_store(path: Path, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
-    """Look at a store, whether or not a process has it open."""
+def check_store(path: Path, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
+    """Yield the findings of a store, whether or not a process has it open."""
     try:
         with inspected(path) as store:
             damage = store.damage()
@@ -106,11 +101,11 @@ def examine_store(path: Path, clock: Clock, *, is_running: bool) -> Iterator[Fin
                 remedy = "Keep a copy of the data directory, then restore a backup with remuda restore."
                 yield bad("store", f"{path} is damaged: {damage}.", remedy)
                 return
-            yield good("store", f"{path} is whole.")
+            yield good("store", f"{path} is intact.")
             yield _clock(store, clock)
             yield _operations(store, is_running=is_running)
             yield _orphans(store)
-            yield _breakers(store)
+            yield _deletion_guards(store)
     except RemudaError as error:
         yield bad("store", error.message, "")
 
@@ -118,9 +113,9 @@ def examine_store(path: Path, clock: Clock, *, is_running: bool) -> Iterator[Fin
 def _clock(store: Inspection, clock: Clock) -> Finding:
     now, latest = clock.now(), store.latest()
     if latest is not None and latest > now + _SKEW:
-        sentence = f"It is {now:%Y-%m-%d %H:%M:%S} UTC, but the store was written to at {latest:%Y-%m-%d %H:%M:%S}."
-        return bad("clock", sentence, "Set the clock: how long tokens and deadlines last hangs on it.")
-    return good("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC, and the store has seen no later time.")
+        sentence = f"It is {now:%Y-%m-%d %H:%M:%S} UTC, but the last write was at {latest:%Y-%m-%d %H:%M:%S}."
+        return bad("clock", sentence, "Set the clock: tokens and deadlines depend on it.")
+    return good("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC, after the last write to the store.")
 
 
 def _operations(store: Inspection, *, is_running: bool) -> Finding:
@@ -128,14 +123,14 @@ def _operations(store: Inspection, *, is_running: bool) -> Finding:
     stuck = [each for each in found if _phase(each) == "stuck"]
     if stuck:
         named = _some(f"{each['spec']['saga']} {each['metadata']['name']}" for each in stuck)
-        remedy = "Each says in its undoError what keeps it from being undone: mend that, and it goes on by itself."
+        remedy = "The undoError of each says why its rollback fails: fix that, and it continues by itself."
         return bad("operations", f"{len(stuck)} are stuck: {named}.", remedy)
     if found and not is_running:
-        return good("operations", f"{len(found)} were cut off: the next start takes them back.")
-    return good("operations", f"{len(found)} are under way, and none is stuck.")
+        return good("operations", f"{len(found)} were interrupted: the next start rolls them back.")
+    return good("operations", f"{len(found)} are running, and none is stuck.")
 
 
-def _phase(operation: Document) -> str:
+def _phase(operation: StoredDocument) -> str:
     status = operation.get("status", {})
     return str(status.get("phase", "running"))
 
@@ -143,54 +138,61 @@ def _phase(operation: Document) -> str:
 def _orphans(store: Inspection) -> Finding:
     found = list(store.documents(ORPHAN))
     if not found:
-        return good("orphans", "The clouds had nothing that is nobody's when they were last looked at.")
+        return good("orphans", "The last check of the providers found no orphans.")
     named = _some(f"{each['spec']['subject']} {each['spec']['providerName']}" for each in found)
-    remedy = "GET /region/api/v2/recovery/orphans tells of each what it is, and how to adopt or forget it."
-    return odd("orphans", f"{len(found)} things in the clouds are nobody's: {named}.", remedy)
+    remedy = "GET /region/api/v2/recovery/orphans lists them, with how to adopt or forget each."
+    return odd("orphans", f"{len(found)} resources at providers are orphans: {named}.", remedy)
 
 
-def _breakers(store: Inspection) -> Finding:
+def _deletion_guards(store: Inspection) -> Finding:
     found = [each["spec"] for each in store.documents(DELETION_GUARD) if each.get("spec", {}).get("tripped")]
     if not found:
-        return good("removals", "Nothing that nobody asked to remove was stopped from being removed.")
+        return good("removals", "No controller has paused deletion.")
     named = _some(f"{each.get('controller')} {each.get('group', '')}".strip() for each in found)
     services = sorted({_RELEASED_BY.get(each.get("controller", ""), "region") for each in found})
     release = " and ".join(f"POST /{service}/api/v2/recovery/removals/release" for service in services)
-    remedy = f"Find out why so much would go, and if it should, {release}."
-    return bad("removals", f"Too much would have gone at once, so nothing more is removed: {named}.", remedy)
+    remedy = f"Find out why, and if the deletions are right, send {release}."
+    message = f"Deletion is paused, because too many objects would be deleted without a request: {named}."
+    return bad("removals", message, remedy)
 
 
 def _some(names: Iterable[str]) -> str:
     known = sorted(names)
-    return ", ".join(known[:_NAMED]) + (" and more" if len(known) > _NAMED else "")
+    return ", ".join(known[:_MAX_NAMES]) + (" and more" if len(known) > _MAX_NAMES else "")
 
 
 _GIB, _MIB = 1 << 30, 1 << 20
-_LITTLE, _NEXT_TO_NOTHING = _GIB, 100 * _MIB
-_OPEN_TO_OTHERS = 0o077
-_PATIENCE_S = 5.0
+_LOW_SPACE, _NO_SPACE = _GIB, 100 * _MIB
+_OTHER_USERS = 0o077
+_ONE_ATTEMPT = ClientSettings(read_s=5.0, total_s=5.0, attempts=1)
 
 
-def examine(found: LoadedConfiguration, clock: Clock) -> Iterator[Finding]:
-    """Look at everything, one after the other. Nothing is changed."""
+async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[Finding]:
+    """Yield the findings of all checks. Nothing is changed."""
     server = found.configuration.server
     data = DataDirectory(server.data)
     yield _releases()
     if not data.path.is_dir():
-        yield odd("directory", f"{data.path} is not there.", "The first start of remuda up makes it, or name another.")
+        remedy = "The first start of remuda up creates it, or name another."
+        yield odd("directory", f"{data.path} does not exist.", remedy)
         yield _address(server.listen)
         return
     yield _directory(data.path)
     yield _disk(data)
     yield _keys(data)
     is_running = _is_running(data)
-    yield from _process(data) if is_running else (_address(server.listen),)
-    yield from _store(data, clock, is_running=is_running)
+    if is_running:
+        for finding in await _process(data):
+            yield finding
+    else:
+        yield _address(server.listen)
+    for finding in _store(data, clock, is_running=is_running):
+        yield finding
 
 
 def _store(data: DataDirectory, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
     if not data.store.exists():
-        yield odd("store", f"{data.store} is not there.", "The first start of remuda up makes it.")
+        yield odd("store", f"{data.store} does not exist.", "The first start of remuda up creates it.")
         return
     try:
         data.check_store()
@@ -198,35 +200,35 @@ def _store(data: DataDirectory, clock: Clock, *, is_running: bool) -> Iterator[F
         yield bad("store", error.message, "")
         return
     if not data.store.stat().st_size:
-        yield odd("store", f"{data.store} is empty: a first start was cut off.", "The next one makes it.")
+        yield odd("store", f"{data.store} is empty: a first start was interrupted.", "Start remuda up again.")
         return
-    yield from examine_store(data.store, clock, is_running=is_running)
+    yield from check_store(data.store, clock, is_running=is_running)
 
 
 def _releases() -> Finding:
-    import apsw  # noqa: PLC0415  only its version is wanted
+    import apsw  # noqa: PLC0415  only for its version
 
-    here = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {platform.system()}"
-    return good("release", f"{describe()}, {here}, {sys.executable}.")
+    platform_ = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {platform.system()}"
+    return good("release", f"{describe()}, {platform_}, {sys.executable}.")
 
 
 def _directory(path: Path) -> Finding:
     found = path.stat()
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return bad("directory", f"{path} cannot be read and written by this user.", "Run this as its owner.")
-    if found.st_mode & _OPEN_TO_OTHERS:
-        return odd("directory", f"{path} can be entered by other users.", f"Run chmod 700 {path}.")
-    return good("directory", f"{path} is ours alone.")
+        return bad("directory", f"{path} is not accessible to this user.", "Run this command as its owner.")
+    if found.st_mode & _OTHER_USERS:
+        return odd("directory", f"{path} is accessible to other users.", f"Run chmod 700 {path}.")
+    return good("directory", f"{path} is accessible only to its owner.")
 
 
 def _disk(data: DataDirectory) -> Finding:
     usage = shutil.disk_usage(data.path)
     size = sum(path.stat().st_size for path in data.path.glob(f"{data.store.name}*"))
-    sentence = f"{_amount(usage.free)} of {_amount(usage.total)} are free; the store has {_amount(size)}."
-    remedy = "Free some space: a store that finds no room takes no writes, and a backup needs as much as the store has."
-    if usage.free < _NEXT_TO_NOTHING:
-        return bad("disk", sentence, remedy)
-    return odd("disk", sentence, remedy) if usage.free < max(_LITTLE, size) else good("disk", sentence)
+    message = f"{_amount(usage.free)} of {_amount(usage.total)} are free; the store has {_amount(size)}."
+    remedy = "Free some space: on a full disk writes fail, and a backup needs as much space as the store."
+    if usage.free < _NO_SPACE:
+        return bad("disk", message, remedy)
+    return odd("disk", message, remedy) if usage.free < max(_LOW_SPACE, size) else good("disk", message)
 
 
 def _amount(count: int) -> str:
@@ -236,19 +238,19 @@ def _amount(count: int) -> str:
 def _keys(data: DataDirectory) -> Finding:
     if not data.keys.exists():
         if data.store.exists():
-            remedy = "Restore them from their backup, because what they sealed opens with nothing else."
-            return bad("keys", f"{data.keys} is not there, but a store is.", remedy)
-        return odd("keys", f"{data.keys} is not there.", "The first start of remuda up makes them.")
+            remedy = "Restore the keys from their backup: without them the secrets in the store are lost."
+            return bad("keys", f"{data.keys} does not exist, but a store does.", remedy)
+        return odd("keys", f"{data.keys} does not exist.", "The first start of remuda up creates it.")
     try:
         count = len(load_keyring(data.keys).keys)
     except RemudaError as error:
         return bad("keys", error.message, "")
-    several = "a key" if count == 1 else f"{count} keys"
-    return good("keys", f"{data.keys} has {several}. No backup of the store has them: keep a copy elsewhere.")
+    keys = "a key" if count == 1 else f"{count} keys"
+    return good("keys", f"{data.keys} has {keys}. Backups of the store do not contain keys: keep a copy elsewhere.")
 
 
 def _is_running(data: DataDirectory) -> bool:
-    """Tell whether a process has the store, by the lock that no process can leave behind."""
+    """Tell whether a process has the store open, by the lock that no process can leave behind."""
     if not data.store.exists():
         return False
     try:
@@ -259,63 +261,74 @@ def _is_running(data: DataDirectory) -> bool:
 
 
 def _address(address: ListenAddress) -> Finding:
-    """Tell whether a process could have the address that it would be given."""
+    """Return whether a process could listen on its address."""
     try:
         with listen(address).socket:
-            return good("process", f"None runs here. {address} is free for one.")
+            return good("process", f"No process is running. {address} is free.")
     except RemudaError as error:
-        return odd("process", f"None runs here, and none could: {error.message}", "")
+        return odd("process", f"No process is running, and none could start: {error.message}", "")
 
 
-def _process(data: DataDirectory) -> Iterator[Finding]:
+class _ReleaseRead(msgspec.Struct, frozen=True):
+    version: str = ""
+    revision: str = ""
+
+
+async def _process(data: DataDirectory) -> list[Finding]:
     url = data.running_at()
     if url is None:
-        remedy = "Try again in a moment; if it stays so, stop that process."
-        yield odd("process", "One has the store, and has not said where it answers.", remedy)
-        return
-    import httpx2  # noqa: PLC0415  only needed where a process runs
-
+        remedy = "Try again in a moment; if this persists, stop the process."
+        return [odd("process", "A process has the store open but has not published its address.", remedy)]
     try:
-        with httpx2.Client(base_url=url, timeout=_PATIENCE_S, trust_env=False) as client:
-            readiness, release = client.get("/readyz"), client.get("/api/version").json()
-    except (httpx2.HTTPError, ValueError) as error:
-        remedy = "Look at its log, and stop it if it stays so."
-        yield bad("process", f"The one that has the store does not answer at {url} ({type(error).__name__}).", remedy)
-        return
-    if readiness.is_success:
-        yield good("process", f"One runs at {url}, and is ready.")
-    else:
-        yield odd("process", f"One runs at {url}, and is not ready: {readiness.text}", "Wait, or look at its log.")
+        async with Connections(settings=_ONE_ATTEMPT) as connections:
+            transport, _ = connections.at(url)
+            version = await transport.exchange(OutboundRequest(name="version", method="GET", target="/api/version"))
+            release = read_response(version.content, _ReleaseRead, server=url)
+            findings = [await _readiness(transport, url)]
+    except RemudaError as error:
+        remedy = "Check its log, and restart it if this persists."
+        return [bad("process", f"The process that has the store open does not respond. {error.message}", remedy)]
     ours = describe()
-    if (release.get("version"), release.get("revision")) != (ours.version, ours.revision):
-        named = f"{release.get('version')} (revision {release.get('revision')})"
-        yield odd("process", f"It is another release than this command: {named}.", "Restart it to have this one.")
+    if (release.version, release.revision) != (ours.version, ours.revision):
+        message = f"The process is of another release: {release.version} (revision {release.revision})."
+        findings.append(odd("process", message, "Restart it to use this release."))
+    return findings
 
 
-def doctor(
+async def _readiness(transport: HttpTransport, url: str) -> Finding:
+    try:
+        await transport.exchange(OutboundRequest(name="readiness", method="GET", target="/readyz"))
+    except ServerUnreachable:
+        raise
+    except RemudaError as error:
+        message = f"A process is running at {url} but is not ready: {error.message}"
+        return odd("process", message, "Wait, or check its log.")
+    return good("process", f"A process is running at {url} and is ready.")
+
+
+async def doctor(
     *,
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
-    data: Path | None = None,
+    output: Annotated[
+        Literal["text", "json"], Parameter(name=["--output", "-o"], help="Print the result in this format.")
+    ] = "text",
+    data: DataOption = None,
     listen: str | None = None,
-    config: Path | None = None,
+    config: ConfigOption = None,
 ) -> int:
-    """Look whether everything on this machine is as it should be, and change nothing.
+    """Check the installation on this machine without changing anything.
 
-    It works while a process runs and while none does: the release, the directory and its keys, the disk, the clock,
-    whether the store is whole, and what waits for an operator in it. The exit code is 1 if somebody has to act.
+    It works whether or not a process runs. The exit code is 1 if action is required.
+
+    Example::
+
+        remuda doctor --data ./data
 
     Parameters
     ----------
-    output
-        How to print it: text for people, json for programs.
-    data
-        The data directory, as for remuda up.
     listen
-        HOST:PORT, as for remuda up.
-    config
-        The configuration, as for remuda up.
+        Check this HOST:PORT, as for remuda up.
 
     """
-    findings = list(examine(loaded(config, data, listen), SystemClock()))
-    show(as_json(findings) if output == "json" else as_text(findings))
+    findings = [each async for each in run_checks(load_configuration(config, data, listen), SystemClock())]
+    write(as_json(findings) if output == "json" else as_text(findings))
     return 1 if worst(findings) == "bad" else 0

@@ -1,13 +1,10 @@
-"""``remuda openapi``: the API of a service, for programs that read one.
-
-``remuda crds``: what a Kubernetes API server must know before Remuda can store its objects there.
-"""
+"""Commands ``remuda crds`` and ``remuda openapi``, which print formats for other programs."""
 
 import msgspec
 import yaml
 
 from remuda.app import registry, tables
-from remuda.cli.output import show
+from remuda.cli.output import write
 from remuda.http.openapi import document
 from remuda.kernel.errors import Invalid
 from remuda.store.kubernetes.kinds import definitions
@@ -15,23 +12,32 @@ from remuda.version import describe
 
 
 def crds() -> None:
-    """Print the custom resource definitions of all kinds, as YAML for ``kubectl apply -f -``."""
-    show(yaml.safe_dump_all(definitions(registry()), sort_keys=False))
+    """Print the custom resource definitions for a Kubernetes API server.
+
+    Example::
+
+        remuda crds | kubectl apply -f -
+    """
+    write(yaml.safe_dump_all(definitions(registry()), sort_keys=False))
 
 
 def openapi(service: str, /) -> None:
-    """Print the OpenAPI 3.1 document of a service, as JSON.
+    """Print the OpenAPI 3.1 document of a service.
+
+    Example::
+
+        remuda openapi compute > compute.json
 
     Parameters
     ----------
     service
-        The service's name, or `process` for what a process says about itself.
+        Name of the service, or process for the endpoints of the process itself.
 
     """
     known = tables()
     if service not in known:
-        remedy = f"use one of {', '.join(sorted(known))}" if known else "this release has none yet"
-        raise Invalid(f"The service {service}", "is not known", remedy=remedy)
+        remedy = f"use one of {', '.join(sorted(known))}" if known else "this release has no services"
+        raise Invalid(f"The service {service}", "does not exist", remedy=remedy)
     found = known[service]
-    made = document(found.table, version=describe().version, server=found.prefix or "/")
-    show(f"{msgspec.json.format(msgspec.json.encode(made)).decode()}\n")
+    content = document(found.table, version=describe().version, server=found.prefix or "/")
+    write(f"{msgspec.json.format(msgspec.json.encode(content)).decode()}\n")

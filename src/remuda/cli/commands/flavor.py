@@ -1,34 +1,44 @@
-"""``remuda flavor``: the sizes of instances that regions offer."""
+"""Commands ``remuda flavor``: sizes of instances that regions offer."""
 
-from remuda.cli.lookup import HERE, Where
+from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
 from remuda.cli.offers import list_offers, show_offer
 from remuda.cli.options import Output
 from remuda.cli.resources import FLAVOR
 
 
-def list(*, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
-    """List the flavors that there are. FREE is how many more instances fit.
+async def list(*, region: str | None = None, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A001  the command's name
+    """List the flavors and how many more instances of each fit.
+
+    Example::
+
+        remuda flavor list --region sim-north
 
     Parameters
     ----------
     region
-        Only those of this region, by name or id.
+        List only the flavors of this region, by name or id.
 
     """
-    with where.open() as asked:
-        list_offers(asked, FLAVOR, region, output)
+    async with scope.open() as api:
+        await list_offers(api, FLAVOR, region, output)
 
 
-def show(flavor: str, /, *, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:
+async def show(
+    flavor: str, /, *, region: str | None = None, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
     """Show a flavor.
+
+    Example::
+
+        remuda flavor show sim-small-1 --region sim-north
 
     Parameters
     ----------
     flavor
-        Its name or id.
+        Name or id of the flavor.
     region
-        In this region, by name or id. It need not be said if only one region has it.
+        Show the flavor of this region, by name or id. Needed only if several regions have it.
 
     """
-    with where.open() as asked:
-        show_offer(asked, FLAVOR, flavor, region, output)
+    async with scope.open() as api:
+        await show_offer(api, FLAVOR, flavor, region, output)

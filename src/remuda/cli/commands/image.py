@@ -1,117 +1,148 @@
-"""``remuda image``: what instances are made of."""
+"""Commands ``remuda image``."""
 
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from remuda.cli.crud import agreed, id_of
-from remuda.cli.lookup import HERE, Asked, Where
-from remuda.cli.offers import Offer, find_offer, list_offers, region_called, show_offer, until_ready
-from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Yes
-from remuda.cli.output import say, show_one
-from remuda.cli.resources import IMAGE
+from remuda.cli.crud import confirm, find_id
+from remuda.cli.lookup import DEFAULT_SCOPE, NamedResource, ScopedSession, ScopeOptions
+from remuda.cli.offers import Offer, find_offer, list_offers, show_offer, wait_ready
+from remuda.cli.options import NO_METADATA, NO_WAIT, MetadataOptions, Output, WaitOptions, Yes
+from remuda.cli.output import echo, show_one
+from remuda.cli.resources import IMAGE, REGION
 from remuda.kernel.errors import Unusable
+from remuda.kernel.secrets import Secret
+from remuda.region.images.schema import ImageCreate, ImageCreateSpec
+from remuda.resources.schema import ImageOsWire, ImageRead
+
+_PATH = "/api/v1/organizations/{organization}/regions/{region}/images"
 
 
-def list(*, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
-    """List the images that there are: everybody's, and those of your organization.
+async def list(*, region: str | None = None, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A001  the command's name
+    """List the public images and those of the organization.
+
+    Example::
+
+        remuda image list --region sim-north
 
     Parameters
     ----------
     region
-        Only those of this region, by name or id.
+        List only the images of this region, by name or id.
 
     """
-    with where.open() as asked:
-        list_offers(asked, IMAGE, region, output)
+    async with scope.open() as api:
+        await list_offers(api, IMAGE, region, output)
 
 
-def show(image: str, /, *, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:
+async def show(
+    image: str, /, *, region: str | None = None, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
     """Show an image.
+
+    Example::
+
+        remuda image show ubuntu-22.04-amd64 --region sim-north
 
     Parameters
     ----------
     image
-        Its name or id.
+        Name or id of the image.
     region
-        In this region, by name or id. It need not be said if only one region has it.
+        Show the image of this region, by name or id. Needed only if several regions have it.
 
     """
-    with where.open() as asked:
-        show_offer(asked, IMAGE, image, region, output)
+    async with scope.open() as api:
+        await show_offer(api, IMAGE, image, region, output)
 
 
-def import_(
+async def import_(
     name: str,
     /,
     *,
     region: str,
     url: str,
     distro: str,
-    release: Annotated[str, Parameter(help="The release of the system on it, such as 24.04.")],
+    release: Annotated[str, Parameter(help="Set the release of the operating system, such as 24.04.")],
     family: str = "debian",
     architecture: Literal["x86_64", "aarch64"] = "x86_64",
     runs_on: Literal["any", "virtualized", "baremetal"] = "any",
-    about: About = ABOUT,
-    waiting: Waiting = AT_ONCE,
+    metadata: MetadataOptions = NO_METADATA,
+    wait: WaitOptions = NO_WAIT,
     output: Output = "table",
-    where: Where = HERE,
+    scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Have an image fetched from elsewhere, for your organization.
+    r"""Import an image from a URL for the organization.
+
+    Example::
+
+        remuda image import noble --region sim-north --distro ubuntu \
+            --release 24.04 --url https://images.example.com/noble.raw --wait
 
     Parameters
     ----------
     name
-        What to call it.
+        Name of the image.
     region
-        Where it is to be, by name or id.
+        Import the image into this region, by name or id.
     url
-        Where it is now: a raw disk with a master boot record, on a public http or https server.
+        Fetch the image from this public http or https URL: a raw disk with a master boot record.
     distro
-        The system on it, such as ubuntu.
+        Set the distribution, such as ubuntu.
     family
-        What its packages are, such as debian or redhat.
+        Set the package family, such as debian or redhat.
     architecture
-        What it is built for.
+        Set the architecture that the image is built for.
     runs_on
-        What it can run on.
+        Set the kind of machine that the image runs on.
 
     """
-    system = {"kernel": "linux", "family": family, "distro": distro, "version": release}
-    spec = {"uri": url, "architecture": architecture, "virtualization": runs_on, "os": system}
-    with where.open() as asked:
-        place = id_of(region_called(asked, region))
-        path = f"/api/v1/organizations/{asked.needs_organization()}/regions/{place}/images"
-        body = {"metadata": about.metadata({"name": name}), "spec": spec}
-        made = asked.session.ask("POST", IMAGE.service, path, body)
-        show_one(until_ready(asked, place, made, waiting) if waiting.wait else made, IMAGE.details, output)
+    spec = ImageCreateSpec(
+        uri=Secret(url),
+        architecture=architecture,
+        virtualization=runs_on,
+        os=ImageOsWire(kernel="linux", family=family, distro=distro, version=release),
+    )
+    async with scope.open() as api:
+        region_id = await find_id(api, REGION, region)
+        path = _PATH.format(organization=api.require_organization(), region=region_id)
+        body = ImageCreate(metadata=metadata.metadata(name), spec=spec)
+        created = await api.session.send("POST", IMAGE.service, path, body, response_type=ImageRead)
+        show_one(await wait_ready(api, region_id, created, wait), IMAGE.details, output)
 
 
-def delete(image: str, /, *, region: str | None = None, yes: Yes = False, where: Where = HERE) -> None:
-    """Give up an image of your organization. While an instance is made of it, it stays.
+async def delete(
+    image: str, /, *, region: str | None = None, yes: Yes = False, scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
+    """Delete an image of the organization that no instance uses.
+
+    Example::
+
+        remuda image delete noble --yes
 
     Parameters
     ----------
     image
-        Its name or id.
+        Name or id of the image.
     region
-        In this region, by name or id. It need not be said if only one region has it.
+        Delete the image of this region, by name or id. Needed only if several regions have it.
 
     """
-    with where.open() as asked:
-        found = find_offer(asked, IMAGE, image, region)
-        name = found.thing["metadata"]["name"]
-        _check_own(asked, found)
-        agreed(f"The image {name} of {found.region_name} will be deleted, and cannot be had back.", yes=yes)
-        place = f"/api/v1/organizations/{asked.needs_organization()}/regions/{found.region}"
-        asked.session.ask("DELETE", IMAGE.service, f"{place}/images/{id_of(found.thing)}")
-        say(f"The image {name} is being deleted.")
+    async with scope.open() as api:
+        found = await find_offer(api, IMAGE, image, region)
+        name = found.item.metadata.name
+        await _check_owned(api, found)
+        confirm(f"The image {name} of {found.region_name} will be deleted. This cannot be undone.", yes=yes)
+        path = _PATH.format(organization=api.require_organization(), region=found.region)
+        await api.session.send("DELETE", IMAGE.service, f"{path}/{found.item.metadata.id}", response_type=type(None))
+        echo(f"The image {name} is being deleted.")
 
 
-def _check_own(asked: Asked, found: Offer) -> None:
-    """Refuse an image that everybody has, before anybody agrees to anything."""
-    query = {"organizationID": asked.needs_organization(), "scope": "owned"}
-    own = asked.session.get(IMAGE.service, IMAGE.path.format(region=found.region), query)
-    if id_of(found.thing) not in map(id_of, own):
-        name = found.thing["metadata"]["name"]
-        raise Unusable(f"The image {name} is not one of your organization: whoever runs the platform can delete it.")
+async def _check_owned(api: ScopedSession, found: Offer[ImageRead]) -> None:
+    """Reject a public image before the user has to confirm anything."""
+    query = {"organizationID": api.require_organization(), "scope": "owned"}
+    path, metadata = IMAGE.path.format(regionID=found.region), found.item.metadata
+    owned = await api.session.get(IMAGE.service, path, tuple[NamedResource, ...], query)
+    if metadata.id not in {each.metadata.id for each in owned}:
+        message = f"The image {metadata.name} does not belong to the organization: ask the operator of the platform."
+        raise Unusable(message)

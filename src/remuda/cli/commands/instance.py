@@ -1,224 +1,270 @@
-"""What people want of an instance: the options of create, update and plan, and what the API is sent for them.
+"""Commands ``remuda instance list``, ``show``, ``create``, ``plan``, ``update`` and ``delete``.
 
-``remuda instance list`` and ``show``.
-
-``remuda instance create`` and ``delete``.
-
-A plan in plain words: what is done, what is lost, what survives, for how long it is down, and what it costs.
-
-``remuda instance plan`` and ``update``: what a change would do, and the change.
-
-No change is made whose plan was not shown. It is made under the plan's hash, so what is done is what was told; if the
-instance has changed meanwhile, the plan that it is now is shown and asked about.
+An update is sent with the hash of the plan that was shown, so nothing else is carried out. If the instance has changed
+meanwhile, the new plan is shown and has to be confirmed again.
 """
 
 import base64
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
 from cyclopts import Parameter
+from msgspec.structs import replace
 
-from remuda.cli.crud import agreed, delete_one, find, id_of, list_all, make_one, settled, show_found
-from remuda.cli.lookup import HERE, Asked, Where
-from remuda.cli.offers import offered, offers
-from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Watch, Yes, bytes_of, checked_prefix
-from remuda.cli.output import Format, dump, note, room, say
-from remuda.cli.output import show as show_text
-from remuda.cli.resources import FLAVOR, IMAGE, INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, Noun
+from remuda.cli.crud import (
+    confirm,
+    create_resource,
+    delete_resource,
+    find,
+    find_id,
+    list_resources,
+    show_resource,
+    wait_provisioned,
+)
+from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions
+from remuda.cli.offers import find_in_region, list_in_region
+from remuda.cli.options import (
+    NO_METADATA,
+    NO_WAIT,
+    MetadataOptions,
+    Output,
+    WaitOptions,
+    Watch,
+    Yes,
+    checked_prefix,
+    read_bytes,
+)
+from remuda.cli.output import Format, ResourceT, dump, echo, echo_error, terminal_width, write
+from remuda.cli.resources import FLAVOR, IMAGE, INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, ResourceType
+from remuda.compute.instances.schema import (
+    InstanceCreate,
+    InstanceCreateSpec,
+    InstanceRead,
+    InstanceSpecWire,
+    InstanceUpdate,
+    NetworkingWire,
+    ProtectionWire,
+)
+from remuda.compute.plans.schema import PlanAttributeRead, PlanRead, QuotaChangeRead
 from remuda.kernel.errors import PlanChanged, PlanRequired, RemudaError, Unusable
 
+SpecT = TypeVar("SpecT", bound=InstanceSpecWire)
+ResultT = TypeVar("ResultT")
 
-def list_(*, network: str | None = None, watch: Watch = False, output: Output = "table", where: Where = HERE) -> None:
+
+async def list_(
+    *, network: str | None = None, watch: Watch = False, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
     """List the instances of the project.
+
+    Example::
+
+        remuda instance list --network lab
 
     Parameters
     ----------
     network
-        Only those on this network, by name or id.
+        List only the instances on this network, by name or id.
 
     """
-    with where.open() as asked:
-        more = {} if network is None else {"networkID": id_of(find(asked, NETWORK, network))}
-        list_all(asked, INSTANCE, output, watch=watch, more=more)
+    async with scope.open() as api:
+        more = {} if network is None else {"networkID": await find_id(api, NETWORK, network)}
+        await list_resources(api, INSTANCE, output, watch=watch, more=more)
 
 
-def show(instance: str, /, *, output: Output = "table", where: Where = HERE) -> None:
+async def show(instance: str, /, *, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:
     """Show an instance.
+
+    Example::
+
+        remuda instance show web -o yaml
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
 
     """
-    with where.open() as asked:
-        show_instance(asked, find(asked, INSTANCE, instance), output)
+    async with scope.open() as api:
+        await _show(api, await find(api, INSTANCE, instance), output)
 
 
-def show_instance(asked: Asked, instance: Any, output: Format) -> None:
-    """Show an instance; for people, with the names of what it is made of."""
-    region = instance["status"]["regionId"]
-    names = _offered(asked, FLAVOR, region) | _offered(asked, IMAGE, region) if output == "table" else {}
-    show_found(asked, INSTANCE, instance, output, names)
+async def _show(api: ScopedSession, instance: InstanceRead, output: Format) -> None:
+    """Print an instance; for people, with the names of its flavor and image."""
+    region, names = instance.status.region_id, dict[str, str]()
+    if output == "table":
+        names = await _names(api, FLAVOR, region) | await _names(api, IMAGE, region)
+    await show_resource(api, INSTANCE, instance, output, names)
 
 
-def _offered(asked: Asked, noun: Noun, region: str) -> dict[str, str]:
+async def _names(api: ScopedSession, resource_type: ResourceType[ResourceT], region: str) -> dict[str, str]:
     try:
-        return {id_of(each): each["metadata"]["name"] for each in offers(asked, noun, region)}
+        found = await list_in_region(api, resource_type, region)
     except RemudaError:
         return {}
+    return {each.metadata.id: each.metadata.name for each in found}
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Extras:
-    """What need not be said. None is as it is."""
+class InstanceOptions:
+    """Optional settings of an instance. None leaves a setting unchanged."""
 
     user_data: Annotated[
-        Path | None, Parameter(help="A file with what cloud-init does when the instance first starts.")
+        Path | None, Parameter(help="Pass this file to cloud-init when the instance starts for the first time.")
     ] = None
     security_group: Annotated[
         tuple[str, ...] | None,
         Parameter(
-            help="A security group of its network, by name or id; say it again for another one.",
+            help="Use this security group of the network, by name or id. Repeat it for more groups.",
             negative="--no-security-group",
         ),
     ] = None
-    public_ip: Annotated[bool | None, Parameter(help="Whether it has a public address.")] = None
+    public_ip: Annotated[bool | None, Parameter(help="Assign a public address, or remove it.")] = None
     source: Annotated[
         tuple[str, ...] | None,
-        Parameter(help="An IPv4 prefix from which it may also send, such as a VPN's.", negative="--no-source"),
+        Parameter(
+            help="Allow the instance to send from this IPv4 prefix too, such as that of a VPN. Repeat it for more.",
+            negative="--no-source",
+        ),
     ] = None
     ssh_ca: Annotated[
         str | None,
-        Parameter(help="Who has a certificate of this SSH authority can log in; by name or id, or '' for none."),
+        Parameter(help="Accept certificates of this SSH certificate authority, by name or id; '' for none."),
     ] = None
-    protect_deletion: Annotated[bool | None, Parameter(help="Whether it must not be deleted.")] = None
+    protect_deletion: Annotated[bool | None, Parameter(help="Protect the instance from deletion.")] = None
     protect_plan: Annotated[
-        bool | None, Parameter(help="Whether a change that destroys something needs its plan's hash.")
+        bool | None, Parameter(help="Require the hash of the plan for updates that destroy data.")
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse a prefix that is none before anything is done."""
+        """Reject an invalid prefix before anything is sent."""
         for each in self.source or ():
             checked_prefix("--source", each)
 
-    def applied(self, asked: Asked, spec: dict[str, Any], network: str) -> dict[str, Any]:
-        """Return what to ask for of an instance on a network that has been asked for so far."""
-        spec = dict(spec)
+    async def applied(self, api: ScopedSession, spec: SpecT, network: str) -> SpecT:
+        """Return the spec of an instance on a network with these options."""
         if self.user_data is not None:
-            spec["userData"] = base64.b64encode(bytes_of(self.user_data, "--user-data")).decode()
+            content = base64.b64encode(read_bytes(self.user_data, "--user-data")).decode()
+            spec = replace(spec, user_data=content)
         if self.ssh_ca is not None:
-            spec.pop("sshCertificateAuthorityId", None)
-        if self.ssh_ca:
-            spec["sshCertificateAuthorityId"] = id_of(find(asked, SSH_CA, self.ssh_ca))
-        if networking := {**(spec.get("networking") or {}), **self._networking(asked, network)}:
-            spec["networking"] = networking
-        if protection := {**(spec.get("protection") or {}), **self._protection()}:
-            spec["protection"] = protection
+            authority = await find_id(api, SSH_CA, self.ssh_ca) if self.ssh_ca else None
+            spec = replace(spec, ssh_certificate_authority_id=authority)
+        if networking := await self._networking(api, network):
+            spec = replace(spec, networking=replace(spec.networking or NetworkingWire(), **networking))
+        protection = {"deletion": self.protect_deletion, "plan": self.protect_plan}
+        if given := {name: value for name, value in protection.items() if value is not None}:
+            spec = replace(spec, protection=replace(spec.protection or ProtectionWire(), **given))
         return spec
 
-    def _networking(self, asked: Asked, network: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    async def _networking(self, api: ScopedSession, network: str) -> dict[str, object]:
+        found: dict[str, object] = {}
         if self.security_group is not None:
             query = {"networkID": network}
-            found["securityGroups"] = [id_of(find(asked, SECURITY_GROUP, each, query)) for each in self.security_group]
+            groups = [await find_id(api, SECURITY_GROUP, each, query) for each in self.security_group]
+            found["security_groups"] = tuple(groups)
         if self.public_ip is not None:
-            found["publicIP"] = self.public_ip
+            found["public_ip"] = self.public_ip
         if self.source is not None:
-            found["allowedSourceAddresses"] = [*self.source]
+            found["allowed_source_addresses"] = self.source
         return found
 
-    def _protection(self) -> dict[str, bool]:
-        asked = {"deletion": self.protect_deletion, "plan": self.protect_plan}
-        return {name: value for name, value in asked.items() if value is not None}
 
-
-EXTRAS = Extras()
-"""All is to stay as it is."""
-Flavor = Annotated[str | None, Parameter(help="Another flavor, by name or id: it gets another server.")]
-"""Another flavor."""
-Image = Annotated[str | None, Parameter(help="Another image, by name or id: its server is rebuilt.")]
-"""Another image."""
+UNCHANGED = InstanceOptions()
+Flavor = Annotated[str | None, Parameter(help="Change the flavor, by name or id. This replaces the server.")]
+Image = Annotated[str | None, Parameter(help="Change the image, by name or id. This rebuilds the server.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What is to be different. None is as it is."""
+class InstanceChange:
+    """The options of an update. None leaves a setting unchanged."""
 
     flavor: str | None
     image: str | None
-    extras: Extras
-    about: About
+    options: InstanceOptions
+    metadata: MetadataOptions
 
-    def body(self, asked: Asked, instance: Any) -> dict[str, Any]:
-        """Return what to ask for of an instance as it is."""
-        spec, status = dict(instance["spec"]), instance["status"]
+    async def body(self, api: ScopedSession, instance: InstanceRead) -> InstanceUpdate:
+        """Return the body that applies the change to an instance."""
+        spec, status = instance.spec, instance.status
         if self.flavor is not None:
-            spec["flavorId"] = offered(asked, FLAVOR, status["regionId"], self.flavor)
+            spec = replace(spec, flavor_id=await find_in_region(api, FLAVOR, status.region_id, self.flavor))
         if self.image is not None:
-            spec["imageId"] = offered(asked, IMAGE, status["regionId"], self.image)
-        spec = self.extras.applied(asked, spec, status["networkId"])
-        return {"metadata": self.about.metadata(instance["metadata"]), "spec": spec}
+            spec = replace(spec, image_id=await find_in_region(api, IMAGE, status.region_id, self.image))
+        spec = await self.options.applied(api, spec, status.network_id)
+        return InstanceUpdate(metadata=self.metadata.metadata(instance.metadata.name, instance.metadata), spec=spec)
 
 
-def create(
+async def create(
     name: str,
     /,
     *,
     network: str,
     flavor: str,
     image: str,
-    extras: Extras = EXTRAS,
-    about: About = ABOUT,
-    waiting: Waiting = AT_ONCE,
+    options: InstanceOptions = UNCHANGED,
+    metadata: MetadataOptions = NO_METADATA,
+    wait: WaitOptions = NO_WAIT,
     output: Output = "table",
-    where: Where = HERE,
+    scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Make an instance.
+    r"""Create an instance.
+
+    Example::
+
+        remuda instance create web --network lab --flavor sim-small-1 \
+            --image ubuntu-22.04-amd64 --public-ip --wait
 
     Parameters
     ----------
     name
-        What to call it; no other on its network is called so.
+        Name of the instance, unique on its network.
     network
-        The network it is on, by name or id; it also says in which region.
+        Connect the instance to this network, by name or id. The instance is in its region.
     flavor
-        How large it is, by name or id; see remuda flavor list.
+        Use this flavor, by name or id; see remuda flavor list.
     image
-        What it is made of, by name or id; see remuda image list.
+        Boot from this image, by name or id; see remuda image list.
 
     """
-    with where.open() as asked:
-        place = asked.needs_project()
-        found = find(asked, NETWORK, network)
-        region = found["status"]["regionId"]
-        spec = {
-            "organizationId": place.organization,
-            "projectId": place.project,
-            "networkId": id_of(found),
-            "flavorId": offered(asked, FLAVOR, region, flavor),
-            "imageId": offered(asked, IMAGE, region, image),
-        }
-        body = {"metadata": about.metadata({"name": name}), "spec": extras.applied(asked, spec, id_of(found))}
-        show_instance(asked, make_one(asked, INSTANCE, body, waiting=waiting), output)
+    async with scope.open() as api:
+        project = api.require_project()
+        found = await find(api, NETWORK, network)
+        region = found.status.region_id
+        spec = InstanceCreateSpec(
+            organization_id=project.organization,
+            project_id=project.project,
+            network_id=found.metadata.id,
+            flavor_id=await find_in_region(api, FLAVOR, region, flavor),
+            image_id=await find_in_region(api, IMAGE, region, image),
+        )
+        spec = await options.applied(api, spec, found.metadata.id)
+        body = InstanceCreate(metadata=metadata.metadata(name), spec=spec)
+        await _show(api, await create_resource(api, INSTANCE, body, wait=wait), output)
 
 
-def delete(instance: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
-    """Give up an instance, with its disk and its addresses.
+async def delete(
+    instance: str, /, *, yes: Yes = False, wait: WaitOptions = NO_WAIT, scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
+    """Delete an instance with its disk and its addresses.
+
+    Example::
+
+        remuda instance delete web --yes --wait
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
 
     """
-    with where.open() as asked:
-        delete_one(asked, INSTANCE, instance, yes=yes, waiting=waiting, lost=" with its disk and its addresses")
+    async with scope.open() as api:
+        lost = " with its disk and its addresses"
+        await delete_resource(api, INSTANCE, instance, yes=yes, wait=wait, lost=lost)
 
 
 _NARROWEST = 40
@@ -230,155 +276,166 @@ _THINGS = {
     "publicIP": "public address",
     "rootDisk": "root disk",
     "sshHostKeys": "SSH host keys",
-    "memory": "what runs on it",
+    "memory": "running processes",
 }
 
 
-def plan_text(plan: Mapping[str, Any], room: int | None = None) -> str:
-    """Return a plan as text, in lines of at most so many letters if that is said."""
-    if not plan["steps"]:
+def plan_text(plan: PlanRead, width: int | None = None) -> str:
+    """Return a plan as text, wrapped to a width if there is one."""
+    if not plan.steps:
         return "Nothing would change.\n"
     parts = [*_parts(plan)]
-    width = max(len(heading) for heading, _ in parts)
+    indent = max(len(heading) for heading, _ in parts)
     shown = []
     for heading, lines in parts:
-        wrapped = [piece for line in lines for piece in _wrapped(line, None if room is None else room - width - 2)]
-        shown += [
-            f"{first:<{width}}  {line}\n" for first, line in zip([heading, *[""] * len(wrapped)], wrapped, strict=False)
-        ]
+        wrapped = [piece for line in lines for piece in _wrapped(line, None if width is None else width - indent - 2)]
+        headings = [heading, *[""] * len(wrapped)]
+        shown += [f"{first:<{indent}}  {line}\n" for first, line in zip(headings, wrapped, strict=False)]
     return "".join(shown)
 
 
-def _wrapped(line: str, room: int | None) -> list[str]:
-    return [line] if room is None else textwrap.wrap(line, max(room, _NARROWEST))
+def _wrapped(line: str, width: int | None) -> list[str]:
+    return [line] if width is None else textwrap.wrap(line, max(width, _NARROWEST))
 
 
-def _parts(plan: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
-    yield "Plan", [plan["message"]]
-    for step in plan["steps"]:
-        yield step["kind"].capitalize(), [*(change["message"] for change in step["changes"]), step["message"]]
-    yield "Lost", [each["message"] for each in plan["destroyed"]] or ["Nothing."]
-    yield "Survives", [", ".join(_thing(each) for each in plan["preserved"]) or "Nothing."]
-    yield "Downtime", [plan["downtime"]["message"]]
-    yield "Quota", [_quota(plan["quota"])]
-    if plan.get("blockers"):
-        yield "Blocked", [each["message"] for each in plan["blockers"]]
-    yield "Hash", [plan["hash"]]
+def _parts(plan: PlanRead) -> Iterator[tuple[str, Sequence[str]]]:
+    yield "Plan", [plan.message]
+    for step in plan.steps:
+        yield step.kind.capitalize(), [*(change.message for change in step.changes), step.message]
+    yield "Lost", [each.message for each in plan.destroyed] or ["Nothing."]
+    yield "Survives", [", ".join(_thing(each) for each in plan.preserved) or "Nothing."]
+    yield "Downtime", [plan.downtime.message]
+    yield "Quota", [_quota(plan.quota)]
+    if plan.blockers:
+        yield "Blocked", [each.message for each in plan.blockers]
+    yield "Hash", [plan.hash]
 
 
-def _thing(thing: Mapping[str, Any]) -> str:
-    word = _THINGS.get(thing["attribute"], thing["attribute"])
-    return f"{word} {thing['value']}" if thing.get("value") else word
+def _thing(thing: PlanAttributeRead) -> str:
+    word = _THINGS.get(thing.attribute, thing.attribute)
+    return f"{word} {thing.value}" if thing.value else word
 
 
-def _quota(changes: Sequence[Mapping[str, Any]]) -> str:
-    told = [
-        f"{each['kind']} {each['before']} -> {each['after']} ({each['delta']:+})" for each in changes if each["delta"]
-    ]
-    if told:
-        return ", ".join(told)
-    costs = ", ".join(f"{each['kind']} {each['after']}" for each in changes if each["after"])
-    return f"As before ({costs})." if costs else "It costs nothing."
+def _quota(changes: Sequence[QuotaChangeRead]) -> str:
+    changed = [f"{each.kind} {each.before} -> {each.after} ({each.delta:+})" for each in changes if each.delta]
+    if changed:
+        return ", ".join(changed)
+    used = ", ".join(f"{each.kind} {each.after}" for each in changes if each.after)
+    return f"Unchanged ({used})." if used else "None."
 
 
 _ATTEMPTS = 5
 
 
-def plan(
+async def plan(
     instance: str,
     /,
     *,
     flavor: Flavor = None,
     image: Image = None,
-    extras: Extras = EXTRAS,
-    about: About = ABOUT,
+    options: InstanceOptions = UNCHANGED,
+    metadata: MetadataOptions = NO_METADATA,
     output: Output = "table",
-    where: Where = HERE,
+    scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Show what a change would do and cost, and do nothing.
+    """Show what an update would do and cost, without carrying it out.
+
+    Example::
+
+        remuda instance plan web --flavor sim-small-2
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
 
     """
-    wishes = Wishes(flavor=flavor, image=image, extras=extras, about=about)
-    with where.open() as asked:
-        found = find(asked, INSTANCE, instance)
-        told = _planned(asked, found, wishes.body(asked, found))
-        if output == "name":
-            say(told["hash"])
-        else:
-            show_text(plan_text(told, room()) if output == "table" else dump(told, output))
+    change = InstanceChange(flavor=flavor, image=image, options=options, metadata=metadata)
+    async with scope.open() as api:
+        found = await find(api, INSTANCE, instance)
+        planned = await _plan(api, found, await change.body(api, found))
+    if output == "name":
+        echo(planned.hash)
+    else:
+        write(plan_text(planned, terminal_width()) if output == "table" else dump(planned, output))
 
 
-def update(
+async def update(
     instance: str,
     /,
     *,
     flavor: Flavor = None,
     image: Image = None,
-    extras: Extras = EXTRAS,
-    about: About = ABOUT,
+    options: InstanceOptions = UNCHANGED,
+    metadata: MetadataOptions = NO_METADATA,
     yes: Yes = False,
-    waiting: Waiting = AT_ONCE,
+    wait: WaitOptions = NO_WAIT,
     output: Output = "table",
-    where: Where = HERE,
+    scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Change an instance. What that does is shown first, and asked about if something is lost.
+    """Update an instance, after showing the plan and asking for confirmation if data would be lost.
+
+    Example::
+
+        remuda instance update web --flavor sim-small-2 --wait
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
 
     """
-    wishes = Wishes(flavor=flavor, image=image, extras=extras, about=about)
-    with where.open() as asked:
-        found = find(asked, INSTANCE, instance)
-        body, path = wishes.body(asked, found), f"{INSTANCE.path}/{id_of(found)}"
+    change = InstanceChange(flavor=flavor, image=image, options=options, metadata=metadata)
+    async with scope.open() as api:
+        found = await find(api, INSTANCE, instance)
+        body, path, name = await change.body(api, found), _path(found), found.metadata.name
 
-        def change(plan: str) -> Any:
-            return asked.session.ask("PUT", INSTANCE.service, path, body, query={"plan": plan})
+        async def apply(plan: str) -> InstanceRead:
+            return await api.session.send(
+                "PUT", INSTANCE.service, path, body, response_type=InstanceRead, query={"plan": plan}
+            )
 
-        tell = say if output == "table" else note
-        changed = carry_out(_planned(asked, found, body), change, tell, yes=yes)
-        name = found["metadata"]["name"]
-        if changed is None:
-            tell(f"Nothing of {name} would change: nothing was done.")
-        reached = settled(asked, INSTANCE, changed or found, waiting=waiting)
-        if changed is None and waiting.wait:
-            tell(f"{name} is as it was asked to be.")
-        if changed is not None or output != "table":
-            show_instance(asked, reached, output)
+        report = echo if output == "table" else echo_error
+        updated = await carry_out(await _plan(api, found, body), apply, report, yes=yes)
+        if updated is None:
+            report(f"The instance {name} already matches: nothing was done.")
+        reached = await wait_provisioned(api, INSTANCE, updated or found, wait=wait)
+        if updated is None and wait.wait:
+            report(f"The instance {name} is provisioned.")
+        if updated is not None or output != "table":
+            await _show(api, reached, output)
 
 
-def carry_out(
-    told: Any,
-    change: Callable[[str], Any],
-    tell: Callable[[str], None],
+async def carry_out(
+    planned: PlanRead,
+    apply: Callable[[str], Awaitable[ResultT]],
+    report: Callable[[str], None],
     *,
     yes: bool,
     ask: Callable[[str], str] | None = None,
-) -> Any:
-    """Show a plan, have it agreed to and carry it out; as often as it is another one by then. None: nothing to do."""
+) -> ResultT | None:
+    """Show a plan, ask for confirmation and apply it; again if the plan has changed. Return None if it is empty."""
     for _ in range(_ATTEMPTS):
-        if not told["steps"]:
+        if not planned.steps:
             return None
-        tell(plan_text(told, room()))
-        if told.get("blockers"):
-            raise Unusable(f"Nothing was done. {told['blockers'][0]['sentence']}")
-        if told["isDestructive"]:
-            agreed(told["message"], yes=yes, ask=ask)
+        report(plan_text(planned, terminal_width()))
+        if planned.blockers:
+            raise Unusable(f"Nothing was done. {planned.blockers[0].message}")
+        if planned.is_destructive:
+            confirm(planned.message, yes=yes, ask=ask)
         try:
-            return change(told["hash"])
-        except (PlanChanged, PlanRequired) as refused:
-            told = msgspec.json.decode(refused.plan)
-            tell("The plan is another one by now:\n")
-    raise Unusable("Somebody else goes on changing the instance: nothing was done, so agree with them and try again.")
+            return await apply(planned.hash)
+        except (PlanChanged, PlanRequired) as error:
+            planned = msgspec.json.decode(error.plan, type=PlanRead)
+            report("The plan has changed:\n")
+    raise Unusable("Another client keeps changing the instance: nothing was done. Coordinate, then try again.")
 
 
-def _planned(asked: Asked, found: Any, body: dict[str, Any]) -> Any:
-    path = f"{INSTANCE.path}/{id_of(found)}"
-    return asked.session.ask("PUT", INSTANCE.service, path, body, query={"dryRun": "true"})
+async def _plan(api: ScopedSession, instance: InstanceRead, body: InstanceUpdate) -> PlanRead:
+    return await api.session.send(
+        "PUT", INSTANCE.service, _path(instance), body, response_type=PlanRead, query={"dryRun": "true"}
+    )
+
+
+def _path(instance: InstanceRead) -> str:
+    return f"{INSTANCE.path}/{instance.metadata.id}"

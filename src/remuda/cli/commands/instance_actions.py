@@ -1,312 +1,355 @@
-"""What can be done to an instance: power, its image, its console and its key.
-
-``remuda instance timeline`` and ``explain``: what happened to an instance, and why it is as it is.
-"""
+"""Commands for a running instance: power, console, SSH key, snapshot, timeline and explanation."""
 
 import os
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from remuda.cli.crud import find, id_of
-from remuda.cli.lookup import HERE, Asked, Where, looks_like_id
-from remuda.cli.offers import until_ready
-from remuda.cli.options import ABOUT, AT_ONCE, About, Flag, Output, Waiting, within
-from remuda.cli.output import as_table, dump, is_terminal, say, show_one
-from remuda.cli.output import show as show_text
-from remuda.cli.progress import until
+from remuda.cli.crud import find, find_id
+from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions, is_id
+from remuda.cli.offers import wait_ready
+from remuda.cli.options import (
+    NO_METADATA,
+    NO_WAIT,
+    Flag,
+    MetadataOptions,
+    Output,
+    WaitOptions,
+    checked_number,
+)
+from remuda.cli.output import as_table, dump, echo, is_terminal, show_one, write
+from remuda.cli.progress import wait_until
 from remuda.cli.resources import IMAGE, INSTANCE
+from remuda.compute.history.schema import CauseRead, EventRead, ExplanationRead
+from remuda.compute.instances.schema import (
+    ConsoleOutputRead,
+    ConsoleSessionRead,
+    InstanceRead,
+    SnapshotCreate,
+    SshKeyRead,
+)
 from remuda.kernel.errors import Invalid
 from remuda.kernel.files import write_private
+from remuda.resources.schema import ImageRead
 
-_MOST_LINES = 100_000
-"""What the API gives at once."""
-
-
-def start(instance: str, /, *, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
-    """Start an instance that is stopped.
-
-    Parameters
-    ----------
-    instance
-        Its name or id.
-
-    """
-    with where.open() as asked:
-        found = _do(asked, instance, "start")
-        _powered(asked, found, "Running", "runs" if waiting.wait else "is being started", waiting=waiting)
+_MAX_LINES = 100_000
+"""Limit of the API."""
+_MAX_EVENTS = 1_000
+"""Limit of the API."""
+_UID_LENGTH = 8
+"""Enough of a uid to tell a few incarnations apart."""
+ReadT = TypeVar("ReadT")
 
 
-def stop(instance: str, /, *, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
-    """Stop an instance. It keeps its disk and its addresses, and goes on to cost what it costs.
+async def start(instance: str, /, *, wait: WaitOptions = NO_WAIT, scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Start a stopped instance.
+
+    Example::
+
+        remuda instance start web --wait
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
 
     """
-    with where.open() as asked:
-        found = _do(asked, instance, "stop")
-        _powered(asked, found, "Stopped", "is stopped" if waiting.wait else "is being stopped", waiting=waiting)
+    async with scope.open() as api:
+        found = await _post(api, instance, "start")
+        await _report_power(api, found, "Running", "is running" if wait.wait else "is being started", wait=wait)
 
 
-def reboot(instance: str, /, *, hard: Flag = False, where: Where = HERE) -> None:
+async def stop(instance: str, /, *, wait: WaitOptions = NO_WAIT, scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Stop an instance, which keeps its disk, its addresses and its quota.
+
+    Example::
+
+        remuda instance stop web --wait
+
+    Parameters
+    ----------
+    instance
+        Name or id of the instance.
+
+    """
+    async with scope.open() as api:
+        found = await _post(api, instance, "stop")
+        await _report_power(api, found, "Stopped", "is stopped" if wait.wait else "is being stopped", wait=wait)
+
+
+async def reboot(instance: str, /, *, hard: Flag = False, scope: ScopeOptions = DEFAULT_SCOPE) -> None:
     """Reboot an instance.
 
+    Example::
+
+        remuda instance reboot web --hard
+
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
     hard
-        Cut the power, rather than ask the system to reboot.
+        Cut the power instead of asking the operating system to reboot.
 
     """
-    with where.open() as asked:
-        found = _do(asked, instance, "reboot", {"hard": "true"} if hard else {})
-        say(f"The instance {_name(found)} is being rebooted.")
+    async with scope.open() as api:
+        found = await _post(api, instance, "reboot", {"hard": "true"} if hard else {})
+        echo(f"The instance {found.metadata.name} is being rebooted.")
 
 
-def snapshot(
+async def snapshot(
     instance: str,
     name: str,
     /,
     *,
-    about: About = ABOUT,
-    waiting: Waiting = AT_ONCE,
+    metadata: MetadataOptions = NO_METADATA,
+    wait: WaitOptions = NO_WAIT,
     output: Output = "table",
-    where: Where = HERE,
+    scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Make an image of an instance.
+    """Create an image from the disk of an instance.
+
+    Example::
+
+        remuda instance snapshot web web-backup --wait
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
     name
-        What to call the image.
+        Name of the image.
 
     """
-    with where.open() as asked:
-        found = find(asked, INSTANCE, instance)
-        body = {"metadata": about.metadata({"name": name})}
-        made = asked.session.ask("POST", INSTANCE.service, f"{INSTANCE.path}/{id_of(found)}/snapshot", body)
-        show_one(
-            until_ready(asked, found["status"]["regionId"], made, waiting) if waiting.wait else made,
-            IMAGE.details,
-            output,
-        )
+    async with scope.open() as api:
+        found = await find(api, INSTANCE, instance)
+        body = SnapshotCreate(metadata=metadata.metadata(name))
+        path = f"{INSTANCE.path}/{found.metadata.id}/snapshot"
+        created = await api.session.send("POST", INSTANCE.service, path, body, response_type=ImageRead)
+        show_one(await wait_ready(api, found.status.region_id, created, wait), IMAGE.details, output)
 
 
-def console(instance: str, /, *, open: Flag = False, where: Where = HERE) -> None:  # noqa: A002  the option's name
-    """Print the address at which a browser sees an instance's screen. Whoever has it can use it.
+async def console(instance: str, /, *, open: Flag = False, scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A002  the option's name
+    """Print the address of an instance's console, which gives access without further login.
+
+    Example::
+
+        remuda instance console web --open
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
     open
-        Open it in a browser, too.
+        Open the console in a browser, too.
 
     """
-    with where.open() as asked:
-        url = _look(asked, instance, "consolesession")["url"]
-    say(url)
+    async with scope.open() as api:
+        url = (await _get(api, instance, "consolesession", ConsoleSessionRead)).url
+    echo(url)
     if open:
         import webbrowser  # noqa: PLC0415  only needed here
 
         webbrowser.open(url)
 
 
-def output(instance: str, /, *, lines: int | None = None, where: Where = HERE) -> None:
-    """Print what an instance wrote to its console.
+async def output(instance: str, /, *, lines: int | None = None, scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Print the console output of an instance.
+
+    Example::
+
+        remuda instance output web --lines 20
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
     lines
-        So many lines, counted from the last; by default all that are kept.
+        Print only the last lines. The default is all that is stored.
 
     """
-    query = {} if lines is None else {"length": str(within("--lines", lines, _MOST_LINES))}
-    with where.open() as asked:
-        text = str(_look(asked, instance, "consoleoutput", query)["contents"])
-    text = _tame(text) if is_terminal(sys.stdout) else text
-    show_text(text if text.endswith("\n") or not text else f"{text}\n")
+    query = {} if lines is None else {"length": str(checked_number("--lines", lines, _MAX_LINES))}
+    async with scope.open() as api:
+        text = (await _get(api, instance, "consoleoutput", ConsoleOutputRead, query)).contents
+    text = _printable(text) if is_terminal(sys.stdout) else text
+    write(text if text.endswith("\n") or not text else f"{text}\n")
 
 
-def ssh_key(instance: str, /, *, save: Path | None = None, where: Where = HERE) -> None:
-    """Print the private key that opens an instance.
+async def ssh_key(instance: str, /, *, save: Path | None = None, scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Print the private SSH key of an instance.
+
+    Example::
+
+        remuda instance ssh-key web --save web.key
 
     Parameters
     ----------
     instance
-        Its name or id.
+        Name or id of the instance.
     save
-        Write it to this file instead, which only you can read: ssh -i takes it as it is. What is there stays.
+        Write the key to this new file, for ssh -i, instead of printing it.
 
     """
-    with where.open() as asked:
-        key = str(_look(asked, instance, "sshkey")["privateKey"])
+    async with scope.open() as api:
+        key = (await _get(api, instance, "sshkey", SshKeyRead)).private_key.reveal()
     if save is None:
-        show_text(key if key.endswith("\n") else f"{key}\n")
+        write(key if key.endswith("\n") else f"{key}\n")
         return
     try:
         if _is_taken(save, key):
-            remedy = "give another name, or remove it first"
-            raise Invalid("--save", f"{save} is there already, and was left as it is", remedy=remedy)
+            remedy = "give another name, or remove the file first"
+            raise Invalid("--save", f"{save} exists and was not changed", remedy=remedy)
         write_private(save, key.encode())
     except OSError as error:
         cause = error.strerror or str(error)
-        raise Invalid("--save", f"{save} cannot be written ({cause})", remedy="name a place where it can") from None
-    say(f"The key is in {save}.")
+        raise Invalid("--save", f"{save} cannot be written ({cause})", remedy="choose another path") from None
+    echo(f"The key was written to {save}.")
 
 
 def _is_taken(path: Path, key: str) -> bool:
-    """Tell whether there is anything else at a path than this key."""
+    """Tell whether anything but this key exists at a path."""
     if path.is_file():
         return path.read_bytes().strip() != key.encode().strip()
     return os.path.lexists(path)
 
 
-def _do(asked: Asked, instance: str, verb: str, query: dict[str, str] | None = None) -> Any:
-    found = find(asked, INSTANCE, instance)
-    asked.session.ask("POST", INSTANCE.service, f"{INSTANCE.path}/{id_of(found)}/{verb}", query=query)
+async def _post(api: ScopedSession, instance: str, action: str, query: dict[str, str] | None = None) -> InstanceRead:
+    found = await find(api, INSTANCE, instance)
+    path = f"{INSTANCE.path}/{found.metadata.id}/{action}"
+    await api.session.send("POST", INSTANCE.service, path, response_type=type(None), query=query)
     return found
 
 
-def _look(asked: Asked, instance: str, what: str, query: dict[str, str] | None = None) -> Any:
-    return asked.session.get(
-        INSTANCE.service, f"{INSTANCE.path}/{id_of(find(asked, INSTANCE, instance))}/{what}", query
-    )
+async def _get(
+    api: ScopedSession,
+    instance: str,
+    what: str,
+    response_type: type[ReadT],
+    query: dict[str, str] | None = None,
+) -> ReadT:
+    path = f"{INSTANCE.path}/{await find_id(api, INSTANCE, instance)}/{what}"
+    return await api.session.get(INSTANCE.service, path, response_type, query)
 
 
-def _powered(asked: Asked, instance: Any, wanted: str, told: str, *, waiting: Waiting) -> None:
-    """Wait for a power state, if that is asked for, and say what became of it."""
-    if waiting.wait:
-        until(
-            lambda: asked.session.get(INSTANCE.service, f"{INSTANCE.path}/{id_of(instance)}"),
-            lambda now: _power(now) == wanted,
-            lambda now: _power(now) == "Error",
-            limit_s=waiting.limit_s,
-            look=INSTANCE.look(_name(instance)),
-            progress=lambda now: f"{_name(now)} is {_power(now)}",
-            remedy=INSTANCE.remedy.format(name=_name(instance)),
+async def _report_power(
+    api: ScopedSession, instance: InstanceRead, state: str, result: str, *, wait: WaitOptions
+) -> None:
+    """Wait for a power state, if requested, and print the result."""
+    name = instance.metadata.name
+    if wait.wait:
+        await wait_until(
+            lambda: api.session.get(INSTANCE.service, f"{INSTANCE.path}/{instance.metadata.id}", InstanceRead),
+            lambda now: now.status.power_state == state,
+            lambda now: now.status.power_state == "Error",
+            limit_s=wait.limit_s,
+            command=INSTANCE.show_command(name),
+            progress=lambda now: f"{name} is {now.status.power_state or 'unknown'}",
+            remedy=INSTANCE.remedy.format(name=name),
         )
-    say(f"The instance {_name(instance)} {told}.")
+    echo(f"The instance {name} {result}.")
 
 
-def _power(instance: Any) -> str:
-    return str(instance["status"].get("powerState", "unknown"))
-
-
-def _name(instance: Any) -> str:
-    return str(instance["metadata"]["name"])
-
-
-def _tame(text: str) -> str:
-    """Return what a stranger's system wrote without what would move this terminal's cursor, or worse."""
+def _printable(text: str) -> str:
+    """Return a text without control characters, which could do harm in the terminal."""
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
-_MOST_EVENTS = 1_000
-"""What the API gives at once."""
-_ENOUGH = 8
-"""So much of a uid tells a few apart."""
+async def timeline(
+    instance: str, /, *, limit: int = 100, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
+    """Show the events of an instance and their causes, the latest last.
 
+    Example::
 
-def timeline(instance: str, /, *, limit: int = 100, output: Output = "table", where: Where = HERE) -> None:
-    """Show what happened to an instance and what caused it, the latest last.
+        remuda instance timeline web --limit 20
 
     Parameters
     ----------
     instance
-        Its name or id; of one that is gone, its id.
+        Name or id of the instance; of a deleted one, its id.
     limit
-        So many events, counted from the latest.
+        Show this many of the latest events.
 
     """
-    within("--limit", limit, _MOST_EVENTS)
-    with where.open() as asked:
-        path = f"{INSTANCE.path}/{_id(asked, instance)}/timeline"
-        events = _latest(asked, path, limit, is_for_people=output == "table")
+    checked_number("--limit", limit, _MAX_EVENTS)
+    async with scope.open() as api:
+        path = f"{INSTANCE.path}/{await _id(api, instance)}/timeline"
+        events = await _latest(api, path, limit, is_for_people=output == "table")
     if output == "name":
-        show_text("".join(f"{each['event']}\n" for each in events))
+        write("".join(f"{each.event}\n" for each in events))
     elif output != "table":
-        show_text(dump(events, output))
+        write(dump(events, output))
     else:
-        show_text(_table(events))
+        write(_table(events))
 
 
-def explain(instance: str, /, *, output: Output = "table", where: Where = HERE) -> None:
-    """Say why an instance is as it is: what it waits for, since when, and who can unblock it.
+async def explain(instance: str, /, *, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Explain the state of an instance: what it waits for, since when, and who can unblock it.
+
+    Example::
+
+        remuda instance explain web
 
     Parameters
     ----------
     instance
-        Its name or id; of one that is gone, its id.
+        Name or id of the instance; of a deleted one, its id.
 
     """
-    with where.open() as asked:
-        told = asked.session.get(INSTANCE.service, f"{INSTANCE.path}/{_id(asked, instance)}/explain")
+    async with scope.open() as api:
+        path = f"{INSTANCE.path}/{await _id(api, instance)}/explain"
+        found = await api.session.get(INSTANCE.service, path, ExplanationRead)
     if output == "name":
-        show_text(f"{told['state']}\n")
+        write(f"{found.state}\n")
     elif output != "table":
-        show_text(dump(told, output))
+        write(dump(found, output))
     else:
-        show_text("".join(f"{line}\n" for line in told["messages"]))
+        write("".join(f"{line}\n" for line in found.messages))
 
 
-def _latest(asked: Asked, path: str, limit: int, *, is_for_people: bool) -> Sequence[Any]:
-    """Return so many events, the latest last; for those that people need not read, older ones are read."""
-    read = limit
+async def _latest(api: ScopedSession, path: str, limit: int, *, is_for_people: bool) -> Sequence[EventRead]:
+    """Return the latest events in order. In place of events that people need not read, older ones are read."""
+    count = limit
     while True:
-        events = asked.session.get(INSTANCE.service, path, {"limit": str(read)})
-        kept = [each for each in events if not (is_for_people and _is_said_twice(each))]
-        if len(kept) >= limit or len(events) < read or read == _MOST_EVENTS:
+        events = await api.session.get(INSTANCE.service, path, list[EventRead], {"limit": str(count)})
+        kept = [each for each in events if not (is_for_people and _is_redundant(each))]
+        if len(kept) >= limit or len(events) < count or count == _MAX_EVENTS:
             return kept[:limit][::-1]
-        read = min(2 * read, _MOST_EVENTS)
+        count = min(2 * count, _MAX_EVENTS)
 
 
-def _table(events: Sequence[Any]) -> str:
-    """Return a table of what happened; where several instances have had the id, with which of them is meant."""
+def _table(events: Sequence[EventRead]) -> str:
+    """Return a table of events, with a column for the incarnation if there are several."""
     if not events:
-        return "Nothing is remembered of it.\n"
-    headings = ["TIME (UTC)", "CAUSE", "WHAT"]
-    rows = [[_time(each["time"]), _cause(each["cause"]), each["message"]] for each in events]
-    lives = [each.get("incarnation", "")[:_ENOUGH] for each in events]
-    if len(set(lives)) > 1:
+        return "No events found.\n"
+    headings = ["TIME (UTC)", "CAUSE", "EVENT"]
+    rows = [[f"{each.time:%Y-%m-%d %H:%M:%S}", _cause(each.cause), each.message] for each in events]
+    incarnations = [each.incarnation[:_UID_LENGTH] for each in events]
+    if len(set(incarnations)) > 1:
         headings.insert(1, "INCARNATION")
-        for row, life in zip(rows, lives, strict=True):
-            row.insert(1, life)
+        for row, incarnation in zip(rows, incarnations, strict=True):
+            row.insert(1, incarnation)
     return as_table(headings, rows)
 
 
-def _id(asked: Asked, instance: str) -> str:
-    return instance if looks_like_id(instance) else id_of(find(asked, INSTANCE, instance))
+async def _id(api: ScopedSession, instance: str) -> str:
+    return instance if is_id(instance) else await find_id(api, INSTANCE, instance)
 
 
-def _cause(cause: Any) -> str:
-    """Return what an event goes back to, in a word or two; who asked is in its sentence."""
-    match cause["type"]:
+def _cause(cause: CauseRead) -> str:
+    """Return the cause of an event in a word or two. The requester is part of the event's text."""
+    match cause.type:
         case "generation":
-            return f"wish {cause.get('generation', '')}".strip()
+            return f"generation {cause.generation or ''}".strip()
         case "reconcile":
             return "controller"
         case other:
             return str(other)
 
 
-def _is_said_twice(event: Any) -> bool:
-    """Tell whether an event only repeats for programs what others beside it tell: how a server is made anew."""
-    facts = event.get("facts", {})
-    is_rebuild = facts.get("type") == "Available" and event.get("reason") == "Rebuilding"
-    has_ended = facts.get("type") == "Rebuilding" and facts.get("status") == "False"
-    return bool(is_rebuild or has_ended)
-
-
-def _time(text: str) -> str:
-    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S}"
+def _is_redundant(event: EventRead) -> bool:
+    """Tell whether an event only repeats for programs what the events of a rebuild tell people."""
+    is_rebuild = event.facts.get("type") == "Available" and event.reason == "Rebuilding"
+    has_ended = event.facts.get("type") == "Rebuilding" and event.facts.get("status") == "False"
+    return is_rebuild or has_ended

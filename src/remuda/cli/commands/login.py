@@ -1,28 +1,28 @@
-"""``remuda login`` and ``remuda logout``: as whom commands ask, and where."""
+"""Commands ``remuda login`` and ``remuda logout``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from remuda.cli.client.contexts import Context, Named, Tokens
-from remuda.cli.client.oauth import Invitation, log_in
+from remuda.cli.client.contexts import LoginContext, LoginTokens, NamedId
+from remuda.cli.client.oauth import DeviceAuthorization, log_in
 from remuda.cli.client.session import Session
-from remuda.cli.client.transport import pause
-from remuda.cli.lookup import logins, organization_called, project_called
-from remuda.cli.output import say
+from remuda.cli.client.transport import Connections
+from remuda.cli.lookup import NamedResource, contexts_file, find_organization, find_project
+from remuda.cli.output import echo
+from remuda.cli.progress import sleep
 from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable
 from remuda.kernel.secrets import Secret, hide
 
-_NEAR = "http://127.0.0.1:8080"
+_DEFAULT_URL = "http://127.0.0.1:8080"
 _SERVICES = ("identity", "region", "compute")
 
 
 class _Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a first start leaves for scripts, as far as it is needed here."""
+    """The part of `credentials.json` that a login needs."""
 
     endpoints: dict[str, str]
     token: Secret
@@ -30,7 +30,14 @@ class _Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     project_id: str | None = None
 
 
-def login(
+class _Userinfo(msgspec.Struct, frozen=True):
+    """The part of the userinfo response (OpenID Connect) that names the user."""
+
+    sub: str
+    email: str = ""
+
+
+async def login(
     url: str | None = None,
     /,
     *,
@@ -39,127 +46,136 @@ def login(
     organization: str | None = None,
     project: str | None = None,
 ) -> None:
-    """Log in, so that all other commands know where to ask, and as whom.
+    """Log in with a browser or as a service account.
 
-    A browser asks who you are, on this machine or any other. The login is kept in ~/.config/remuda/contexts.json,
-    which only you can read. There can be several, each a context with a name; see remuda context.
+    The login is saved as a context in ~/.config/remuda/contexts.json, which only you can read.
+
+    Example::
+
+        remuda login http://127.0.0.1:8080
+        remuda login --credentials data/credentials.json
 
     Parameters
     ----------
     url
-        Where the Remuda is; by default http://127.0.0.1:8080, or where the credentials say.
+        URL of Remuda. The default is http://127.0.0.1:8080, or the URL in the credentials.
     name
-        What to call this login.
+        Save the login under this context name.
     credentials
-        The credentials.json of a remuda up on this machine: log in as its service account, without a browser.
+        Log in as the service account of this credentials.json, which remuda up writes, without a browser.
     organization
-        The organization to work in, by name or id. It need not be said where there is only one.
+        Work in this organization, by name or id. Needed only if there are several.
     project
-        The project to work in, likewise.
+        Work in this project, by name or id. Needed only if there are several.
 
     """
     if not name:
         raise Invalid("--name", "is empty", remedy="give the login a name such as work")
-    file = logins()
+    file = contexts_file()
     file.read()
     if credentials is None:
-        context = _from_browser(_endpoints(url or _NEAR))
+        context = await _log_in(_endpoints(url or _DEFAULT_URL))
     else:
-        found = _read(credentials)
+        found = _read_credentials(credentials)
         endpoints = found.endpoints if url is None else _endpoints(url)
-        context = Context(endpoints=endpoints, tokens=Tokens(access=found.token))
+        context = LoginContext(endpoints=endpoints, tokens=LoginTokens(access=found.token))
         organization, project = organization or found.organization_id, project or found.project_id
-    with Session(name, context, file) as session, _trusting(credentials, context):
-        context = _placed(session, organization, project)
-    file.change(lambda all_: replace(all_.with_(name, context), current=name))
-    say(f"You are logged in as {context.subject}, {_where(context)}.")
+    with _naming_credentials(credentials, context):
+        async with Session(name, context, file) as session:
+            context = await _scoped(session, organization, project)
+    file.update(lambda contexts: replace(contexts.with_context(name, context), current=name))
+    echo(f"You are logged in as {context.subject}{_place(context)}.")
 
 
-def logout(name: str | None = None, /) -> None:
-    """End a login, and forget it here.
+async def logout(name: str | None = None, /) -> None:
+    """Log out and delete the login context.
+
+    Example::
+
+        remuda logout
 
     Parameters
     ----------
     name
-        The context; by default the current one.
+        Name of the context. The default is the current one.
 
     """
-    file = logins()
+    file = contexts_file()
     found, context = file.read().find(name)
-    told = f"You are logged out of {found}."
+    result = f"You are logged out of {found}."
     try:
-        with Session(found, context, file) as session:
-            session.end()
-    except Unavailable as trouble:
-        told = f"{found} is forgotten here. There it ends by itself, since nobody could be told: {trouble.message}"
-    left = file.change(lambda all_: all_.without(found))
-    say(told if left.current or not left.contexts else f"{told} To go on as another, {left.choosing}.")
+        async with Session(found, context, file) as session:
+            await session.revoke()
+    except Unavailable as error:
+        result = f"The context {found} was deleted. Its login stays valid until it expires: {error.message}"
+    left = file.update(lambda contexts: contexts.without(found))
+    echo(result if left.current or not left.contexts else f"{result} To use another login, {left.remedy}.")
 
 
 def _endpoints(url: str) -> dict[str, str]:
     return {service: f"{url.rstrip('/')}/{service}" for service in _SERVICES}
 
 
-def _from_browser(endpoints: dict[str, str]) -> Context:
-    return Context(endpoints=endpoints, tokens=log_in(endpoints["identity"], _invite, pause))
+async def _log_in(endpoints: dict[str, str]) -> LoginContext:
+    async with Connections() as connections:
+        tokens = await log_in(connections, endpoints["identity"], _announce, sleep)
+    return LoginContext(endpoints=endpoints, tokens=tokens)
 
 
-def _invite(invitation: Invitation) -> None:
-    say(f"Open {invitation.verification_uri_complete} in a browser and let the code {invitation.user_code} in.")
+def _announce(device: DeviceAuthorization) -> None:
+    echo(f"Open {device.verification_uri_complete} in a browser and confirm the code {device.user_code}.")
 
 
-def _read(path: Path) -> _Credentials:
-    remedy = "name the one that remuda up made in its data directory"
+def _read_credentials(path: Path) -> _Credentials:
+    remedy = "name the file that remuda up wrote to its data directory"
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Credentials, dec_hook=hide)
     except OSError as error:
         cause = error.strerror or str(error)
         raise Invalid("--credentials", f"{path} cannot be read ({cause})", remedy=remedy) from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise Invalid("--credentials", f"{path} is no credentials.json", remedy=remedy) from None
+        raise Invalid("--credentials", f"{path} is not a credentials.json", remedy=remedy) from None
 
 
 @contextmanager
-def _trusting(credentials: Path | None, context: Context) -> Iterator[None]:
-    """Have the refusal of a token say where that is from: nobody was logged in with it before."""
+def _naming_credentials(credentials: Path | None, context: LoginContext) -> Iterator[None]:
+    """Name the credentials file in the error that rejects its token."""
     try:
         yield
     except Unauthenticated:
         if credentials is None:
             raise
-        where = context.endpoints.get("identity", "").removesuffix("/identity")
-        remedy = "name the one in the data directory of the remuda up that runs there"
-        raise Invalid("--credentials", f"{credentials} has a token that {where} does not take", remedy=remedy) from None
+        url = context.endpoints.get("identity", "").removesuffix("/identity")
+        remedy = "name the file in the data directory of the remuda up that runs there"
+        raise Invalid("--credentials", f"{credentials} has a token that {url} rejects", remedy=remedy) from None
 
 
-def _placed(session: Session, organization: str | None, project: str | None) -> Context:
-    """Return a context that says who somebody is and where they work, as far as that is clear."""
-    who = session.get("identity", "/oauth2/v2/userinfo")
-    chosen = _only(session, "/api/v1/organizations") if organization is None else None
-    if organization is not None:
-        chosen = organization_called(session, organization)
-    within = None
-    if chosen is not None:
-        path = f"/api/v1/organizations/{chosen.id}/projects"
-        within = _only(session, path) if project is None else project_called(session, chosen, project)
-    return replace(session.context, subject=_subject(who), organization=chosen, project=within)
+async def _scoped(session: Session, organization: str | None, project: str | None) -> LoginContext:
+    """Return the context with its subject, and with an organization and a project if these are unambiguous."""
+    user = await session.get("identity", "/oauth2/v2/userinfo", _Userinfo)
+    subject = user.email or f"the service account {user.sub}"
+    if organization is None:
+        in_organization = await _only_one(session, "/api/v1/organizations")
+    else:
+        in_organization = await find_organization(session, organization)
+    in_project = None
+    if project is not None and in_organization is not None:
+        in_project = await find_project(session, in_organization, project)
+    elif in_organization is not None:
+        in_project = await _only_one(session, f"/api/v1/organizations/{in_organization.id}/projects")
+    return replace(session.context, subject=subject, organization=in_organization, project=in_project)
 
 
-def _subject(who: Any) -> str:
-    return str(who.get("email") or f"the service account {who['sub']}")
-
-
-def _only(session: Session, path: str) -> Named | None:
-    """Return the one thing that there is, if there is one; who may not see any has none."""
+async def _only_one(session: Session, path: str) -> NamedId | None:
+    """Return the only item of a list; None if there are several, or none that the user may read."""
     try:
-        found = session.get("identity", path)
+        found = await session.get("identity", path, list[NamedResource])
     except RemudaError:
         return None
-    metadata = found[0]["metadata"] if len(found) == 1 else None
-    return None if metadata is None else Named(id=metadata["id"], name=metadata["name"])
+    return found[0].metadata if len(found) == 1 else None
 
 
-def _where(context: Context) -> str:
+def _place(context: LoginContext) -> str:
     if context.organization is None or context.project is None:
-        return "and work in no project yet: choose one with remuda context set"
-    return f"and work in the project {context.project.name} of the organization {context.organization.name}"
+        return ", without a project: choose one with remuda context set"
+    return f" in the project {context.project.name} of the organization {context.organization.name}"

@@ -1,121 +1,171 @@
-"""``remuda network``."""
+"""Commands ``remuda network``."""
 
 from typing import Annotated
 
 from cyclopts import Parameter
+from msgspec.structs import replace
 
-from remuda.cli.crud import change_one, delete_one, find, id_of, list_all, make_one, naming_holders, settled, show_found
-from remuda.cli.lookup import HERE, Where, resolve
-from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes, check_address, checked_prefix
+from remuda.cli.crud import (
+    create_resource,
+    delete_resource,
+    find,
+    find_id,
+    list_resources,
+    naming_users,
+    show_resource,
+    update_resource,
+    wait_provisioned,
+)
+from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
+from remuda.cli.options import (
+    NO_METADATA,
+    NO_WAIT,
+    Many,
+    MetadataOptions,
+    Output,
+    WaitOptions,
+    Watch,
+    Yes,
+    check_address,
+    checked_prefix,
+)
 from remuda.cli.resources import NETWORK, REGION
 from remuda.kernel.errors import Invalid
+from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec, NetworkRead, NetworkUpdate
 
 _LONGEST_MASK = 24
 
 
-def list(*, watch: Watch = False, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
-    """List the networks of the project."""
-    with where.open() as asked:
-        list_all(asked, NETWORK, output, watch=watch)
+async def list(*, watch: Watch = False, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A001  the command's name
+    """List the networks of the project.
+
+    Example::
+
+        remuda network list --watch
+    """
+    async with scope.open() as api:
+        await list_resources(api, NETWORK, output, watch=watch)
 
 
-def show(network: str, /, *, output: Output = "table", where: Where = HERE) -> None:
+async def show(network: str, /, *, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:
     """Show a network.
+
+    Example::
+
+        remuda network show lab
 
     Parameters
     ----------
     network
-        Its name or id.
+        Name or id of the network.
 
     """
-    with where.open() as asked:
-        show_found(asked, NETWORK, find(asked, NETWORK, network), output)
+    async with scope.open() as api:
+        await show_resource(api, NETWORK, await find(api, NETWORK, network), output)
 
 
-def create(
+async def create(
     name: str,
     /,
     *,
     region: str,
     prefix: str = "10.0.0.0/24",
     dns: Many = (),
-    about: About = ABOUT,
-    waiting: Waiting = AT_ONCE,
+    metadata: MetadataOptions = NO_METADATA,
+    wait: WaitOptions = NO_WAIT,
     output: Output = "table",
-    where: Where = HERE,
+    scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Make a network.
+    """Create a network.
+
+    Example::
+
+        remuda network create lab --region sim-north --prefix 10.1.0.0/24 --wait
 
     Parameters
     ----------
     name
-        What to call it.
+        Name of the network.
     region
-        Where it is to be, by name or id.
+        Create the network in this region, by name or id.
     prefix
-        Its addresses, as an IPv4 prefix of /24 or larger.
+        Use addresses of this IPv4 prefix, /24 or larger.
     dns
-        A name server for what is on it; say it again for another one. Without any it is the provider's.
+        Use this name server; the default is the provider's. Repeat it for more servers.
 
     """
     _check_prefix(prefix)
     _check_servers(dns)
-    with where.open() as asked:
-        place = asked.needs_project()
-        spec = {
-            "organizationId": place.organization,
-            "projectId": place.project,
-            "regionId": id_of(resolve(asked.session, "region", REGION.path, region, "region")),
-            "prefix": prefix,
-            "dnsNameservers": [*dns],
-        }
-        body = {"metadata": about.metadata({"name": name}), "spec": spec}
-        show_found(asked, NETWORK, make_one(asked, NETWORK, body, waiting=waiting), output)
+    async with scope.open() as api:
+        project = api.require_project()
+        spec = NetworkCreateSpec(
+            organization_id=project.organization,
+            project_id=project.project,
+            region_id=await find_id(api, REGION, region),
+            prefix=prefix,
+            dns_nameservers=dns,
+        )
+        body = NetworkCreate(metadata=metadata.metadata(name), spec=spec)
+        await show_resource(api, NETWORK, await create_resource(api, NETWORK, body, wait=wait), output)
 
 
-def update(
+async def update(
     network: str,
     /,
     *,
     dns: Annotated[tuple[str, ...] | None, Parameter(negative="--no-dns")] = None,
-    about: About = ABOUT,
-    waiting: Waiting = AT_ONCE,
+    metadata: MetadataOptions = NO_METADATA,
+    wait: WaitOptions = NO_WAIT,
     output: Output = "table",
-    where: Where = HERE,
+    scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Change a network.
+    """Update a network.
+
+    Example::
+
+        remuda network update lab --dns 192.0.2.53
 
     Parameters
     ----------
     network
-        Its name or id.
+        Name or id of the network.
     dns
-        A name server for what is on it, instead of those it has; say it again for another one.
+        Use this name server instead of the present ones. Repeat it for more servers.
 
     """
     _check_servers(dns or ())
-    new = {} if dns is None else {"dnsNameservers": [*dns]}
-    with where.open() as asked:
-        changed = change_one(asked, NETWORK, network, about, lambda spec: {**spec, **new})
-        show_found(asked, NETWORK, settled(asked, NETWORK, changed, waiting=waiting), output)
+
+    def body(found: NetworkRead) -> NetworkUpdate:
+        spec = found.spec if dns is None else replace(found.spec, dns_nameservers=dns)
+        return NetworkUpdate(metadata=metadata.metadata(found.metadata.name, found.metadata), spec=spec)
+
+    async with scope.open() as api:
+        updated = await update_resource(api, NETWORK, network, body)
+        await show_resource(api, NETWORK, await wait_provisioned(api, NETWORK, updated, wait=wait), output)
 
 
-def delete(network: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
-    """Give up a network. While something is on it, it stays.
+async def delete(
+    network: str, /, *, yes: Yes = False, wait: WaitOptions = NO_WAIT, scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
+    """Delete a network that nothing uses.
+
+    Example::
+
+        remuda network delete lab --yes
 
     Parameters
     ----------
     network
-        Its name or id.
+        Name or id of the network.
 
     """
-    with where.open() as asked, naming_holders(asked, NETWORK, network):
-        delete_one(asked, NETWORK, network, yes=yes, waiting=waiting)
+    async with scope.open() as api, naming_users(api, NETWORK, network):
+        await delete_resource(api, NETWORK, network, yes=yes, wait=wait)
 
 
 def _check_prefix(text: str) -> None:
     if checked_prefix("--prefix", text).prefixlen > _LONGEST_MASK:
-        remedy = f"write one of /{_LONGEST_MASK} or larger, such as 10.0.0.0/{_LONGEST_MASK}"
+        remedy = f"give one of /{_LONGEST_MASK} or larger, such as 10.0.0.0/{_LONGEST_MASK}"
         raise Invalid("--prefix", f"{text} is too small for a network", remedy=remedy)
 
 

@@ -1,131 +1,144 @@
-"""``remuda quota``: how much there may be, and how much of that is used.
-
-How much there may be, as people write and read it: numbers, and bytes in powers of 1024.
-"""
+"""Commands ``remuda quota``. Quantities are numbers, or bytes with a binary unit."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from remuda.cli.lookup import HERE, Asked, Where
+from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions
 from remuda.cli.options import Output
-from remuda.cli.output import as_table, dump
-from remuda.cli.output import show as print_text
+from remuda.cli.output import Format, as_table, dump, write
+from remuda.identity.quotas.schema import QuotaRead, QuotasRead, QuotasWrite, QuotaWrite
 from remuda.kernel.errors import Invalid
 
-_MOST = 2**53 - 1
+_MAXIMUM = 2**53 - 1
 _STEP = 1024
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _LIMIT = re.compile(r"([^=]+)=([0-9]{1,99})(?: ?([KMGTPE]i)B?)?")
+_EXAMPLE = "give one such as servers=20 or filestorage=2TiB"
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """How much of a kind there may be."""
+class QuotaLimit:
+    """A limit as it was typed."""
 
     kind: str
     quantity: int
     is_bytes: bool
-    """It was written with a unit, which only bytes have."""
+    """It has a unit, which only quantities in bytes have."""
 
 
-def parse_limit(text: str) -> Limit:
-    """Return a limit that is written such as servers=20 or filestorage=2TiB."""
+def parse_limit(text: str) -> QuotaLimit:
+    """Return a limit such as servers=20 or filestorage=2TiB."""
     found = _LIMIT.fullmatch(text)
     if found is None:
-        remedy = "say what there may be, such as servers=20 or filestorage=2TiB"
-        raise Invalid("LIMITS", f"{text} is no limit", remedy=remedy)
+        raise Invalid("LIMITS", f"{text} is not a limit", remedy=_EXAMPLE)
     kind, number, unit = found.groups(default="")
     quantity = int(number) * _STEP ** _UNITS.index(unit)
-    if quantity > _MOST:
-        raise Invalid("LIMITS", f"{text} is too large", remedy=f"say at most {_MOST}")
-    return Limit(kind, quantity, is_bytes=bool(unit))
+    if quantity > _MAXIMUM:
+        raise Invalid("LIMITS", f"{text} is too large", remedy=f"give at most {_MAXIMUM}")
+    return QuotaLimit(kind, quantity, is_bytes=bool(unit))
 
 
 def bytes_text(count: int) -> str:
-    """Return so many bytes as people read them."""
+    """Return a number of bytes with a unit."""
     number, unit = float(count), 0
     while abs(number) >= _STEP and unit < len(_UNITS) - 1:
         number, unit = number / _STEP, unit + 1
     return f"{number:g}" if not unit else f"{number:.4g} {_UNITS[unit]}B"
 
 
-Scope = Annotated[
+QuotaScope = Annotated[
     Literal["organization", "project"],
-    Parameter(name="--of", help="Whose: the organization's, which always holds, or what of it a project may have."),
+    Parameter(name="--of", help="Use the quota of the organization, or that of the project within it."),
 ]
 
 
-def show(*, of: Scope = "organization", output: Output = "table", where: Where = HERE) -> None:
-    """Show how much there may be, and how much of that is used."""
-    with where.open() as asked:
-        _show(asked.session.get("identity", _path(asked, of))["quotas"], output)
-
-
-def set(  # noqa: A001  the command's name
-    *limits: str, of: Scope = "organization", output: Output = "table", where: Where = HERE
+async def show(
+    *, of: QuotaScope = "organization", output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
 ) -> None:
-    """Change how much there may be. What an organization may have is for administrators of the platform to say.
+    """Show the limits and the usage.
+
+    Example::
+
+        remuda quota show --of project
+    """
+    async with scope.open() as api:
+        _show((await _read(api, of)).quotas, output)
+
+
+async def set(  # noqa: A001  the command's name
+    *limits: str, of: QuotaScope = "organization", output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
+    """Change limits; only the operator of the platform can change those of an organization.
+
+    Example::
+
+        remuda quota set servers=20 filestorage=2TiB --of project
 
     Parameters
     ----------
     limits
-        What there may be, such as servers=20 or filestorage=2TiB, which is in bytes where no unit is said. The others
-        stay as they are.
+        Limits such as servers=20 or filestorage=2TiB; without a unit, bytes. Other limits stay unchanged.
 
     """
     wanted = {each.kind: each for each in map(parse_limit, limits)}
     if not wanted:
-        raise Invalid("LIMITS", "are missing", remedy="say what there may be, such as servers=20")
-    with where.open() as asked:
-        path = _path(asked, of)
-        found, state = asked.session.read("identity", path)
-        known = {each["kind"]: each["quantity"] for each in found["quotas"]}
-        if strange := sorted(wanted.keys() - known.keys()):
-            raise Invalid("LIMITS", f"name {strange[0]}", remedy=f"the kinds are {', '.join(known)}")
-        _check_units(wanted.values(), found["quotas"])
-        otherwise = _otherwise(asked, found, of)
-        own = {kind: number for kind, number in known.items() if number != otherwise[kind]}
-        new = {kind: each.quantity for kind, each in wanted.items()}
-        body = {"quotas": [{"kind": kind, "quantity": number} for kind, number in (own | new).items()]}
-        asked.session.ask("PUT", "identity", path, body, match=state)
-        _show(asked.session.get("identity", path)["quotas"], output)
+        raise Invalid("LIMITS", "are missing", remedy=_EXAMPLE)
+    async with scope.open() as api:
+        path = _path(api, of)
+        found, etag = await api.session.get_with_etag("identity", path, QuotasRead)
+        present = {each.kind: each.quantity for each in found.quotas}
+        if unknown := sorted(wanted.keys() - present.keys()):
+            raise Invalid("LIMITS", f"name {unknown[0]}", remedy=f"the kinds are {', '.join(present)}")
+        _check_units(wanted.values(), found.quotas)
+        inherited = await _inherited(api, found, of)
+        own = {kind: quantity for kind, quantity in present.items() if quantity != inherited[kind]}
+        new = own | {kind: each.quantity for kind, each in wanted.items()}
+        body = QuotasWrite(quotas=tuple(QuotaWrite(kind=kind, quantity=quantity) for kind, quantity in new.items()))
+        await api.session.send("PUT", "identity", path, body, response_type=type(None), if_match=etag)
+        _show((await _read(api, of)).quotas, output)
 
 
-def _path(asked: Asked, of: str) -> str:
+async def _read(api: ScopedSession, of: str) -> QuotasRead:
+    return await api.session.get("identity", _path(api, of), QuotasRead)
+
+
+def _path(api: ScopedSession, of: str) -> str:
     if of == "organization":
-        return f"/api/v1/organizations/{asked.needs_organization()}/quotas"
-    place = asked.needs_project()
-    return f"/api/v1/organizations/{place.organization}/projects/{place.project}/quotas"
+        return f"/api/v1/organizations/{api.require_organization()}/quotas"
+    project = api.require_project()
+    return f"/api/v1/organizations/{project.organization}/projects/{project.project}/quotas"
 
 
-def _otherwise(asked: Asked, found: Any, of: str) -> dict[str, int]:
-    """Return what holds where nothing is set: setting it too would pin it."""
+async def _inherited(api: ScopedSession, found: QuotasRead, of: str) -> dict[str, int]:
+    """Return the limits that apply where none is set. They are not sent, because that would pin them."""
     if of == "organization":
-        return {each["kind"]: each["default"] for each in found["quotas"]}
-    above = asked.session.get("identity", _path(asked, "organization"))
-    return {each["kind"]: each["quantity"] for each in above["quotas"]}
+        return {each.kind: each.default for each in found.quotas}
+    return {each.kind: each.quantity for each in (await _read(api, "organization")).quotas}
 
 
-def _check_units(wanted: Iterable[Limit], quotas: Any) -> None:
-    of_bytes = {each["kind"] for each in quotas if each["format"] == "binary"}
+def _check_units(wanted: Iterable[QuotaLimit], quotas: Iterable[QuotaRead]) -> None:
+    in_bytes = {each.kind for each in quotas if each.format == "binary"}
     for each in wanted:
-        if each.is_bytes and each.kind not in of_bytes:
-            raise Invalid("LIMITS", f"count {each.kind} in bytes", remedy=f"say a number, such as {each.kind}=20")
+        if each.is_bytes and each.kind not in in_bytes:
+            raise Invalid("LIMITS", f"give {each.kind} in bytes", remedy=f"give a number, such as {each.kind}=20")
 
 
-def _show(quotas: Any, output: str) -> None:
+def _show(quotas: tuple[QuotaRead, ...], output: Format) -> None:
     if output == "name":
-        print_text("".join(f"{each['kind']}\n" for each in quotas))
+        write("".join(f"{each.kind}\n" for each in quotas))
     elif output == "table":
-        rows = [[each["kind"], *(_number(each, name) for name in ("used", "free", "quantity"))] for each in quotas]
-        print_text(as_table(["KIND", "USED", "FREE", "LIMIT"], rows))
+        rows = [
+            [each.kind, *(_quantity(each, number) for number in (each.used, each.free, each.quantity))]
+            for each in quotas
+        ]
+        write(as_table(["KIND", "USED", "FREE", "LIMIT"], rows))
     else:
-        print_text(dump(quotas, "yaml" if output == "yaml" else "json"))
+        write(dump(quotas, output))
 
 
-def _number(quota: Any, name: str) -> str:
-    return bytes_text(quota[name]) if quota["format"] == "binary" else str(quota[name])
+def _quantity(quota: QuotaRead, number: int) -> str:
+    return bytes_text(number) if quota.format == "binary" else str(number)

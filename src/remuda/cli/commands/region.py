@@ -1,28 +1,36 @@
-"""``remuda region``: where networks and instances can be."""
+"""Commands ``remuda region``."""
 
-from remuda.cli.crud import show_found
-from remuda.cli.lookup import HERE, Where
-from remuda.cli.offers import region_called
+from remuda.cli.crud import find, show_resource
+from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
 from remuda.cli.options import Output
 from remuda.cli.output import show_many
 from remuda.cli.resources import REGION
 
 
-def list(*, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
-    """List the regions that there are."""
-    with where.open() as asked:
-        found = asked.session.get_all(REGION.service, REGION.path)
-        show_many(found, REGION.columns, output, empty="There is no region.")
+async def list(*, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A001  the command's name
+    """List the regions.
+
+    Example::
+
+        remuda region list -o name
+    """
+    async with scope.open() as api:
+        found = await api.session.list_all(REGION.service, REGION.path, REGION.read_type)
+        show_many(found, REGION.columns, output, empty="No region found.")
 
 
-def show(region: str, /, *, output: Output = "table", where: Where = HERE) -> None:
-    """Show a region, and what it can do.
+async def show(region: str, /, *, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Show a region and its capabilities.
+
+    Example::
+
+        remuda region show sim-north
 
     Parameters
     ----------
     region
-        Its name or id.
+        Name or id of the region.
 
     """
-    with where.open() as asked:
-        show_found(asked, REGION, region_called(asked, region), output)
+    async with scope.open() as api:
+        await show_resource(api, REGION, await find(api, REGION, region), output)

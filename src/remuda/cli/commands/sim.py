@@ -1,14 +1,19 @@
-"""``remuda sim``: what happens in a simulated cloud without our asking.
+"""Commands ``remuda sim``: out-of-band changes in simulated clouds, to see how Remuda reacts.
 
-The commands work on the clouds' own files, `clouds/NAME.db` in the data directory, whether or not a process has them
-open: they are for whoever wants to see how a Remuda takes it.
+They work on the database files of the clouds, `clouds/NAME.db` in the data directory, whether or not a process has
+these open.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from remuda.cli.commands.config import loaded
-from remuda.cli.output import say, show
+from cyclopts import Parameter
+
+from remuda.cli.commands.config import load_configuration
+from remuda.cli.options import ConfigOption, DataOption
+from remuda.cli.output import as_table, echo, write
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
@@ -16,152 +21,122 @@ from remuda.providers.contract.common import NoCapacity, WrongState, id_in
 from remuda.providers.contract.servers import CloudServer
 from remuda.providers.simulated.operator import Operator, open_operator
 
-_HEADINGS: tuple[str, ...] = ("CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT")
-_LOOK = "look with remuda sim list"
-_STILL: Mapping[str, str] = {
-    "stopped": "is stopped already: start it before its power can be cut again",
-    "failed": "has failed and has no power to cut: have it rebuilt or removed",
-    "removing": f"is being removed: choose another, {_LOOK}",
+_HEADINGS = ("CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT")
+_LIST = "see remuda sim list"
+_STATES: Mapping[str, str] = {
+    "stopped": "is already stopped: start it first",
+    "failed": "has failed: rebuild or delete it",
+    "removing": f"is being deleted: choose another one, {_LIST}",
 }
-"""Why nothing can be done to a server in a state that does not pass, and what can be done about it."""
+"""Reasons why a server in a lasting state cannot be changed, with the remedy."""
+ServerArgument = Annotated[str, Parameter(help="Server, by its id, its id or name in the cloud, or its host name.")]
 
 
-def list(*, cloud: str | None = None, data: Path | None = None, config: Path | None = None) -> None:  # noqa: A001  the command's name
-    """Print the servers that the simulated clouds have, whether or not our store knows of them.
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CloudOptions:
+    """Options that choose a simulated cloud."""
 
-    Parameters
-    ----------
-    cloud
-        The name of one cloud; by default all.
-    data
-        The data directory, as for remuda up.
-    config
-        The configuration, as for remuda up.
+    cloud: Annotated[str | None, Parameter(help="Look only in this simulated cloud. The default is all.")] = None
+    data: DataOption = None
+    config: ConfigOption = None
 
+    def files(self) -> Iterator[Path]:
+        """Yield the database files of the clouds."""
+        directory = DataDirectory(load_configuration(self.config, self.data, None).configuration.server.data)
+        found = sorted(directory.clouds.glob("*.db"))
+        if not found:
+            remedy = "name the data directory of remuda up"
+            raise Invalid("--data", f"{directory.path} has no simulated cloud", remedy=remedy)
+        if self.cloud is not None and self.cloud not in [path.stem for path in found]:
+            remedy = f"use one of {', '.join(path.stem for path in found)}"
+            raise Invalid("--cloud", f"{self.cloud} does not exist", remedy=remedy)
+        yield from (path for path in found if self.cloud in {None, path.stem})
+
+
+ALL_CLOUDS = CloudOptions()
+
+
+def list(*, options: CloudOptions = ALL_CLOUDS) -> None:  # noqa: A001  the command's name
+    """List the servers of the simulated clouds, whether or not Remuda manages them.
+
+    Example::
+
+        remuda sim list --data ./data
     """
-    rows = [_HEADINGS]
-    for path in _files(cloud, data, config):
+    rows = []
+    for path in options.files():
         with open_operator(path, SystemClock()) as operator:
-            rows.extend(_row(path, operator, server) for server in operator.servers())
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    show("".join(f"{line}\n" for line in lines))
+            rows += [_row(path, operator, server) for server in operator.servers()]
+    write(as_table(_HEADINGS, rows))
 
 
-def stop(server: str, /, *, cloud: str | None = None, data: Path | None = None, config: Path | None = None) -> None:
+def stop(server: ServerArgument, /, *, options: CloudOptions = ALL_CLOUDS) -> None:
     """Cut the power of a server.
 
-    Parameters
-    ----------
-    server
-        The server's id, its id or name in the cloud, or its host name.
-    cloud
-        The name of the cloud, if more than one has such a server.
-    data
-        The data directory, as for remuda up.
-    config
-        The configuration, as for remuda up.
+    Example::
 
+        remuda sim stop web --data ./data
     """
-    _act(server, _files(cloud, data, config), lambda operator: operator.stop(server), "is stopped")
+    _apply(server, options, lambda operator: operator.stop(server), "was stopped")
 
 
-def fail(
-    server: str,
-    /,
-    *,
-    why: str = "the host died",
-    cloud: str | None = None,
-    data: Path | None = None,
-    config: Path | None = None,
-) -> None:
-    """Break a server.
+def fail(server: ServerArgument, /, *, why: str = "the host died", options: CloudOptions = ALL_CLOUDS) -> None:
+    """Put a server into the failed state.
+
+    Example::
+
+        remuda sim fail web --why "disk error" --data ./data
 
     Parameters
     ----------
-    server
-        The server's id, its id or name in the cloud, or its host name.
     why
-        What the cloud gives as the reason.
-    cloud
-        The name of the cloud, if more than one has such a server.
-    data
-        The data directory, as for remuda up.
-    config
-        The configuration, as for remuda up.
+        Report this reason.
 
     """
-    _act(server, _files(cloud, data, config), lambda operator: operator.fail(server, why), "has failed")
+    _apply(server, options, lambda operator: operator.fail(server, why), "has failed")
 
 
-def migrate(server: str, /, *, cloud: str | None = None, data: Path | None = None, config: Path | None = None) -> None:
-    """Have a server run on another host.
+def migrate(server: ServerArgument, /, *, options: CloudOptions = ALL_CLOUDS) -> None:
+    """Move a server to another host.
 
-    Parameters
-    ----------
-    server
-        The server's id, its id or name in the cloud, or its host name.
-    cloud
-        The name of the cloud, if more than one has such a server.
-    data
-        The data directory, as for remuda up.
-    config
-        The configuration, as for remuda up.
+    Example::
 
+        remuda sim migrate web --data ./data
     """
-    _act(server, _files(cloud, data, config), lambda operator: operator.migrate(server), "runs on another host")
+    _apply(server, options, lambda operator: operator.migrate(server), "was moved to another host")
 
 
-def vanish(server: str, /, *, cloud: str | None = None, data: Path | None = None, config: Path | None = None) -> None:
-    """Have a server be gone, as if it had never been.
+def vanish(server: ServerArgument, /, *, options: CloudOptions = ALL_CLOUDS) -> None:
+    """Remove a server without a trace.
 
-    Parameters
-    ----------
-    server
-        The server's id, its id or name in the cloud, or its host name.
-    cloud
-        The name of the cloud, if more than one has such a server.
-    data
-        The data directory, as for remuda up.
-    config
-        The configuration, as for remuda up.
+    Example::
 
+        remuda sim vanish web --data ./data
     """
-    _act(server, _files(cloud, data, config), lambda operator: operator.vanish(server), "is gone")
+    _apply(server, options, lambda operator: operator.vanish(server), "was removed")
 
 
-def _files(cloud: str | None, data: Path | None, config: Path | None) -> Iterator[Path]:
-    """Yield the files of the clouds that are meant."""
-    directory = DataDirectory(loaded(config, data, None).configuration.server.data)
-    found = sorted(directory.clouds.glob("*.db"))
+def _apply(server: str, options: CloudOptions, action: Callable[[Operator], object], result: str) -> None:
+    files = [*options.files()]
+    found = [path for path in files if _has(path, server)]
     if not found:
-        remedy = "name the directory that remuda up was given"
-        raise Invalid("--data", f"{directory.path} holds no simulated cloud", remedy=remedy)
-    if cloud is not None and cloud not in [path.stem for path in found]:
-        remedy = f"use one of {', '.join(path.stem for path in found)}"
-        raise Invalid("--cloud", "names no simulated cloud that is there", remedy=remedy)
-    yield from (path for path in found if cloud in {None, path.stem})
-
-
-def _act(server: str, files: Iterator[Path], act: Callable[[Operator], object], done: str) -> None:
-    meant = [*files]
-    having = [path for path in meant if _has(path, server)]
-    if not having:
-        clouds = " or ".join(path.stem for path in meant)
-        raise Unusable(f"There is no server {server} in {clouds}: {_LOOK}, and check --cloud and --data.")
-    if len(having) > 1:
-        remedy = f"say which with --cloud: {', '.join(path.stem for path in having)}"
-        raise Invalid(f"The name {server}", "is that of servers in several clouds", remedy=remedy)
-    named = f"The server {server} of {having[0].stem}"
+        clouds = " or ".join(path.stem for path in files)
+        raise Unusable(f"The server {server} does not exist in {clouds}: {_LIST}, and check --cloud and --data.")
+    if len(found) > 1:
+        remedy = f"choose one with --cloud: {', '.join(path.stem for path in found)}"
+        raise Invalid(f"The name {server}", "exists in several clouds", remedy=remedy)
+    title = f"The server {server} of {found[0].stem}"
     try:
-        with open_operator(having[0], SystemClock()) as operator:
-            act(operator)
+        with open_operator(found[0], SystemClock()) as operator:
+            action(operator)
     except WrongState as error:
-        why = _STILL.get(error.state, f"is {error.state}: wait until it runs, {_LOOK}")
-        raise Unusable(f"{named} {why}.") from None
+        reason = _STATES.get(error.state, f"is {error.state}: wait until it is running, {_LIST}")
+        raise Unusable(f"{title} {reason}.") from None
     except NoCapacity:
-        raise Unusable(f"{named} stays where it is, as no other host has room for it: remove something.") from None
-    say(f"{named} {done}.")
+        message = f"{title} cannot be moved, because no other host has capacity for it: delete another server first."
+        raise Unusable(message) from None
+    echo(f"{title} {result}.")
 
 
 def _has(path: Path, server: str) -> bool:

@@ -1,74 +1,100 @@
-"""``remuda ssh-ca``: authorities whose certificates open instances."""
+"""Commands ``remuda ssh-ca``: SSH certificate authorities whose certificates instances accept."""
 
 import re
 from pathlib import Path
 
-from remuda.cli.crud import delete_one, find, list_all, make_one, naming_holders, show_found
-from remuda.cli.lookup import HERE, Where
-from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Watch, Yes, text_of
+from remuda.cli.crud import create_resource, delete_resource, find, list_resources, naming_users, show_resource
+from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
+from remuda.cli.options import NO_METADATA, NO_WAIT, MetadataOptions, Output, Watch, Yes, read_text
 from remuda.cli.resources import SSH_CA
 from remuda.kernel.errors import Invalid
+from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 
 _PUBLIC = re.compile(r"[a-z0-9@.-]+[ \t]+AAAA[A-Za-z0-9+/]+=*([ \t].*)?")
-"""One line: its type, the key, which begins with how long that is, and maybe a comment."""
+"""One line: the type, the key, which begins with its length, and optionally a comment."""
 
 
-def list(*, watch: Watch = False, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
-    """List the SSH certificate authorities of the project."""
-    with where.open() as asked:
-        list_all(asked, SSH_CA, output, watch=watch)
+async def list(*, watch: Watch = False, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A001  the command's name
+    """List the SSH certificate authorities of the project.
+
+    Example::
+
+        remuda ssh-ca list -o json
+    """
+    async with scope.open() as api:
+        await list_resources(api, SSH_CA, output, watch=watch)
 
 
-def show(authority: str, /, *, output: Output = "table", where: Where = HERE) -> None:
+async def show(authority: str, /, *, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:
     """Show an SSH certificate authority.
+
+    Example::
+
+        remuda ssh-ca show team
 
     Parameters
     ----------
     authority
-        Its name or id.
+        Name or id of the authority.
 
     """
-    with where.open() as asked:
-        show_found(asked, SSH_CA, find(asked, SSH_CA, authority), output)
+    async with scope.open() as api:
+        await show_resource(api, SSH_CA, await find(api, SSH_CA, authority), output)
 
 
-def create(name: str, /, *, key: Path, about: About = ABOUT, output: Output = "table", where: Where = HERE) -> None:
-    """Make an SSH certificate authority known: instances can be opened with its certificates. Its key stays as it is.
+async def create(
+    name: str,
+    /,
+    *,
+    key: Path,
+    metadata: MetadataOptions = NO_METADATA,
+    output: Output = "table",
+    scope: ScopeOptions = DEFAULT_SCOPE,
+) -> None:
+    """Register an SSH certificate authority, whose key cannot be changed later.
+
+    Example::
+
+        remuda ssh-ca create team --key ca.pub
 
     Parameters
     ----------
     name
-        What to call it.
+        Name of the authority.
     key
-        The file with its public key, such as ca.pub. Its private key stays with you.
+        Read its public key from this file. Private keys are never sent.
 
     """
-    public = _public(key)
-    with where.open() as asked:
-        place = asked.needs_project()
-        spec = {"organizationId": place.organization, "projectId": place.project, "publicKey": public}
-        body = {"metadata": about.metadata({"name": name}), "spec": spec}
-        show_found(asked, SSH_CA, make_one(asked, SSH_CA, body, waiting=AT_ONCE), output)
+    public = _read_public_key(key)
+    async with scope.open() as api:
+        project = api.require_project()
+        spec = AuthorityCreateSpec(organization_id=project.organization, project_id=project.project, public_key=public)
+        body = AuthorityCreate(metadata=metadata.metadata(name), spec=spec)
+        await show_resource(api, SSH_CA, await create_resource(api, SSH_CA, body, wait=NO_WAIT), output)
 
 
-def delete(authority: str, /, *, yes: Yes = False, where: Where = HERE) -> None:
-    """Forget an SSH certificate authority. While an instance has it, it stays.
+async def delete(authority: str, /, *, yes: Yes = False, scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Delete an SSH certificate authority that no instance uses.
+
+    Example::
+
+        remuda ssh-ca delete team --yes
 
     Parameters
     ----------
     authority
-        Its name or id.
+        Name or id of the authority.
 
     """
-    with where.open() as asked, naming_holders(asked, SSH_CA, authority):
-        delete_one(asked, SSH_CA, authority, yes=yes, waiting=AT_ONCE)
+    async with scope.open() as api, naming_users(api, SSH_CA, authority):
+        await delete_resource(api, SSH_CA, authority, yes=yes, wait=NO_WAIT)
 
 
-def _public(path: Path) -> str:
-    """Return the public key in a file; what is none does not leave this machine, for it may be the private one."""
-    text = text_of(path, "--key").strip()
+def _read_public_key(path: Path) -> str:
+    """Return the public key in a file. Anything else may be the private key and is not sent."""
+    text = read_text(path, "--key").strip()
     if "PRIVATE KEY" in text:
-        raise Invalid("--key", f"{path} is a private key, and was not sent", remedy="name the .pub file")
+        raise Invalid("--key", f"{path} is a private key and was not sent", remedy="name the .pub file")
     if not _PUBLIC.fullmatch(text):
-        raise Invalid("--key", f"{path} is not one public key, and was not sent", remedy="name the .pub file")
+        raise Invalid("--key", f"{path} is not a public key and was not sent", remedy="name the .pub file")
     return text

@@ -1,4 +1,4 @@
-"""``remuda up``: everything in one process, on one file."""
+"""Command ``remuda up``: all services in one process."""
 
 import asyncio
 from pathlib import Path
@@ -6,62 +6,70 @@ from pathlib import Path
 import uvloop
 
 from remuda.app import StartMessages, registry, services, settings
-from remuda.cli.commands.config import loaded
-from remuda.cli.output import say
-from remuda.config import settings as effect
+from remuda.cli.commands.config import load_configuration
+from remuda.cli.output import echo
+from remuda.config.settings import check
 from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import FirstLogin
 from remuda.process import run
 
-_WELCOME = """\
-This is the first start. Log in at {page} as {administrator} with {how}
-Scripts find a token in {credentials}. The README has the first steps.
+_FIRST_START = """\
+This is the first start. Log in at {page} as {administrator} with {password}
+A token for scripts is in {credentials}. The README shows the first steps.
 """
-_RANDOM = """this password, which is not shown again:
+_GENERATED = """this password, which is not shown again:
 
     {password}
 """
-_CHOSEN = "the password of your configuration."
-_LOST = """\
-{credentials} is gone or damaged, and no start writes it again: get a token with remuda token issue, and rotate the \
-service account scripts with it, whose answer has a new one for scripts.
+_CONFIGURED = "the password of your configuration."
+_CREDENTIALS_LOST = """\
+{credentials} is missing or damaged and is not written again: get a token with remuda token issue, and rotate the \
+service account scripts with it. The response contains a new token for scripts.
 """
 
 
 def up(*, data: Path | None = None, listen: str | None = None, config: Path | None = None) -> None:
-    """Run everything in one process until it is told to stop, by Ctrl-C or SIGTERM.
+    """Run all services in one process until Ctrl-C or SIGTERM.
 
-    The first start makes an administrator, an organization, a project and a service account, and prints how to log in.
-    The log goes to stderr, one JSON object a line. What else can be set, remuda config show lists.
+    The first start creates an administrator, an organization, a project and a service account, and prints how to log
+    in. The log is written to stderr, one JSON object a line. See remuda config show for all settings.
+
+    Example::
+
+        remuda up --data ./data --listen 127.0.0.1:8080
 
     Parameters
     ----------
     data
-        The directory that holds everything: the store, its keys and credentials.json. It is made if it is not there.
-        By default $XDG_DATA_HOME/remuda, which is ~/.local/share/remuda unless set otherwise.
+        Keep the store, its keys and credentials.json in this directory, which is created if it does not exist. The
+        default is $XDG_DATA_HOME/remuda, usually ~/.local/share/remuda.
     listen
-        HOST:PORT to answer on, by default 127.0.0.1:8080. Port 0 takes one that is free.
+        Listen on this HOST:PORT. The default is 127.0.0.1:8080; port 0 takes a free port.
     config
-        The TOML file with the configuration; by default remuda.toml in the data directory, if it is there.
+        Read the configuration from this TOML file. The default is remuda.toml in the data directory, if it exists.
 
     """
-    configuration = loaded(config, data, listen).configuration
-    effect.check(configuration)
-    where = configuration.server.data.resolve()
+    configuration = load_configuration(config, data, listen).configuration
+    check(configuration)
+    directory = configuration.server.data.resolve()
 
     def announce(address: ListenAddress) -> None:
-        say(f"Remuda is ready at http://{address} (data in {where}). Stop it with Ctrl-C.")
+        echo(f"Remuda is ready at http://{address} (data in {directory}). Stop it with Ctrl-C.")
 
-    begin = services(configuration, StartMessages(welcome=_welcome, credentials_lost=_lost))
+    begin = services(configuration, StartMessages(welcome=_announce_first_start, credentials_lost=_credentials_lost))
     running = run(settings(configuration), announce=announce, services=begin, kinds=registry())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(running)
 
 
-def _welcome(told: FirstLogin) -> None:
-    how = _CHOSEN if told.password is None else _RANDOM.format(password=told.password.reveal())
-    say(_WELCOME.format(page=told.page, administrator=told.administrator, how=how, credentials=told.credentials))
+def _announce_first_start(first: FirstLogin) -> None:
+    password = _CONFIGURED if first.password is None else _GENERATED.format(password=first.password.reveal())
+    echo(
+        _FIRST_START.format(
+            page=first.page, administrator=first.administrator, password=password, credentials=first.credentials
+        )
+    )
 
 
-def _lost(credentials: Path) -> None:
-    say(_LOST.format(credentials=credentials))
+def _credentials_lost(credentials: Path) -> None:
+    echo(_CREDENTIALS_LOST.format(credentials=credentials))

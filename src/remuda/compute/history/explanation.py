@@ -15,10 +15,10 @@ import msgspec
 from remuda.compute.history.reasons import PowerRequest, format_time, messages_of, notes, server_failure, wait_of
 from remuda.compute.history.schema import ExplanationRead, WaitRead
 from remuda.compute.history.timeline import actor_name
-from remuda.compute.instances.controller import departures_under
+from remuda.compute.instances.controller import tombstone_subject
 from remuda.compute.instances.rules import message_of, reason_of
-from remuda.compute.instances.server_lookup import is_ambiguous, sorted_out
-from remuda.compute.instances.status import is_being_changed, rebuild_under_way
+from remuda.compute.instances.server_lookup import classified, is_ambiguous
+from remuda.compute.instances.status import current_rebuild, is_being_changed
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.compute.ports import is_deleting
 from remuda.kernel.clock import yield_to_loop
@@ -78,7 +78,7 @@ _decode = msgspec.json.Decoder(_EventData).decode
 
 async def find_tombstone(log: Log, subject: str) -> Tombstone | None:
     """Return the tombstone of the last deleted instance of an id, if it is still stored."""
-    kept = await log.read_back(TIMELINE, departures_under(subject), limit=1)
+    kept = await log.read_back(TIMELINE, tombstone_subject(subject), limit=1)
     return _tombstone(kept.entries[0]) if kept.entries else await _latest(log, subject, _tombstone)
 
 
@@ -159,7 +159,7 @@ class ExplanationInput:
     @property
     def active_servers(self) -> Sequence[ServerRead]:
         """The servers that may belong to the instance, without those that are being deleted."""
-        return sorted_out(self.instance, self.servers or ()).standing
+        return classified(self.instance, self.servers or ()).candidates
 
     @property
     def server(self) -> ServerRead | None:
@@ -305,7 +305,7 @@ def _reported(known: ExplanationInput) -> tuple[str, str, datetime | None]:
     if available.status == "True" and deleted is None:
         return "", "", None
     reason = available.reason if available.status != "True" else "Deprovisioning"
-    rebuild = rebuild_under_way(instance) if reason == "Rebuilding" else None
+    rebuild = current_rebuild(instance) if reason == "Rebuilding" else None
     message = available.message if rebuild is None else rebuild.message
     return reason, message, deleted or available.last_transition_time
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from remuda.compute.history.schema import Resolver, WaitRead
 from remuda.compute.history.timeline import actor_name
-from remuda.compute.instances.convergence import NET_S
+from remuda.compute.instances.convergence import POLL_S
 from remuda.compute.instances.status import DRIFTED
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.kernel.conditions import Condition, find_condition
@@ -17,7 +17,7 @@ from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.status import STALLED
 
 _CONTROLLER = ControllerSettings()
-_SOON_S = int(NET_S)
+_SOON_S = int(POLL_S)
 _BLOCKED_S = round(_CONTROLLER.blocked_within_s[1])
 _BACKED_OFF_S = int(_CONTROLLER.backoff.longest_s)
 _UNKNOWN_S = 0
@@ -80,7 +80,7 @@ REASONS: Mapping[str, Reason] = {
         "Ask the operator to remove that resource.",
         _BACKED_OFF_S,
     ),
-    "ProviderRefused": Reason(
+    "ProviderRejected": Reason(
         "The provider rejects the server",
         "user",
         "Select a flavor and an image that are offered.",

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from remuda.http.routes import Wire
+from remuda.http.schema import Wire
 from remuda.operations.kinds import Phase
 
 CauseType = Literal["request", "generation", "reconcile", "observation"]

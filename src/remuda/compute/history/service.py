@@ -33,8 +33,8 @@ from remuda.compute.history.timeline import (
     rejected_operations,
     without_rejected,
 )
-from remuda.compute.instances.rules import has_scope, place_of
-from remuda.compute.instances.server_lookup import is_here
+from remuda.compute.instances.rules import has_scope, project_ref_of
+from remuda.compute.instances.server_lookup import is_in_scope
 from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.names import permission
 from remuda.compute.ports import RegionClient
@@ -197,9 +197,9 @@ class History:
     async def _observed(self, instance: ComputeInstance) -> tuple[Sequence[ServerRead] | None, NetworkRead | None]:
         """Return the servers and the network of an instance; nothing if region does not respond."""
         try:
-            servers = await self.region.list_servers(instance.name, place_of(instance))
+            servers = await self.region.list_servers(instance.name, project_ref_of(instance))
             network = await self.region.find_network(network_of(instance))
-            return [each for each in servers if is_here(instance, each)], network
+            return [each for each in servers if is_in_scope(instance, each)], network
         except Unavailable:
             return None, None
 

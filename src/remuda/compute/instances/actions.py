@@ -13,7 +13,7 @@ import msgspec
 
 from remuda.access.principal import Context, Verb
 from remuda.compute.instances.schema import ConsoleOutputRead, ConsoleSessionRead, SnapshotCreate, SshKeyRead
-from remuda.compute.instances.server_lookup import Matches
+from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.service import Instances
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import PROVENANCE, permission
@@ -31,53 +31,53 @@ _MOST_TAGS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verbs:
+class Actions:
     """Actions on the instances of all projects."""
 
     instances: Instances
     region: RegionClient
-    matches: Matches
+    lookup: ServerLookup
     log: Log
 
     async def start(self, context: Context, instance: str) -> None:
         found, server, caller = await self._server(context, "update", instance)
         await self.region.api.start_server(caller, server)
-        await self._tell(context, found, "Started")
+        await self._record(context, found, "Started")
 
     async def stop(self, context: Context, instance: str) -> None:
         found, server, caller = await self._server(context, "update", instance)
         await self.region.api.stop_server(caller, server)
-        await self._tell(context, found, "Stopped")
+        await self._record(context, found, "Stopped")
 
     async def reboot(self, context: Context, instance: str, *, hard: bool) -> None:
         found, server, caller = await self._server(context, "update", instance)
         reboot = self.region.api.hard_reboot_server if hard else self.region.api.soft_reboot_server
         await reboot(caller, server)
-        await self._tell(context, found, "Rebooted", hard=hard)
+        await self._record(context, found, "Rebooted", hard=hard)
 
     async def snapshot(self, context: Context, instance: str, body: SnapshotCreate) -> ImageRead:
         """Create an image of an instance."""
         found, server, caller = await self._server(context, "update", instance)
         snapshot = ServerSnapshot(metadata=with_provenance(body.metadata, instance), spec=SnapshotCreateSpec())
         image = await self.region.api.snapshot_server(caller, server, snapshot)
-        await self._tell(context, found, "SnapshotMade", image=image.metadata.id)
+        await self._record(context, found, "SnapshotMade", image=image.metadata.id)
         return image
 
     async def ssh_key(self, context: Context, instance: str) -> SshKeyRead:
         """Return the private SSH key of an instance, which has none if it trusts an SSH certificate authority."""
-        found = await self._found(context, "update", instance)
+        found = await self._find(context, "update", instance)
         if found.spec.ssh_certificate_authority_id:
             raise NotFound("SSH key of the instance", instance)
-        server, caller = await self._called(context, found)
+        server, caller = await self._target(context, found)
         key = await self.region.api.get_server_ssh_key(caller, server)
-        await self._tell(context, found, "KeyHandedOut")
+        await self._record(context, found, "KeyHandedOut")
         return SshKeyRead(private_key=key.private_key)
 
     async def open_console(self, context: Context, instance: str) -> ConsoleSessionRead:
         """Return the address of an instance's console, for a browser."""
         found, server, caller = await self._server(context, "update", instance)
         session = await self.region.api.open_server_console(caller, server)
-        await self._tell(context, found, "ConsoleOpened")
+        await self._record(context, found, "ConsoleOpened")
         return ConsoleSessionRead(url=session.url)
 
     async def console_output(self, context: Context, instance: str, *, length: int | None) -> ConsoleOutputRead:
@@ -88,26 +88,26 @@ class Verbs:
 
     async def _server(self, context: Context, verb: Verb, instance: str) -> tuple[ComputeInstance, str, Context]:
         """Return an instance, its server, and the context of a call for the caller, whose permission is checked."""
-        found = await self._found(context, verb, instance)
-        return found, *await self._called(context, found)
+        found = await self._find(context, verb, instance)
+        return found, *await self._target(context, found)
 
-    async def _called(self, context: Context, found: ComputeInstance) -> tuple[str, Context]:
-        server = await self.matches.one(found)
+    async def _target(self, context: Context, found: ComputeInstance) -> tuple[str, Context]:
+        server = await self.lookup.find(found)
         return server.metadata.id, await self.region.caller.on_behalf_of(context)
 
-    async def _found(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
+    async def _find(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
         found = await self.instances.find(context, permission("instances", verb), instance)
         if verb == "update" and found.is_deleting:
             raise Malformed("instance is being deleted")
         return found
 
-    async def _tell(self, context: Context, found: ComputeInstance, event: str, **facts: Any) -> None:
+    async def _record(self, context: Context, found: ComputeInstance, event: str, **facts: Any) -> None:
         """Append an event to the timeline by itself, since the action writes no object that could carry it."""
         await self.log.append([requested_event(context, INSTANCE, found, event, **facts)])
 
 
 def with_provenance(wanted: MetadataWrite, instance: str) -> MetadataWrite:
-    """Return the metadata of a snapshot: the caller's tags but for those of services, and one that says whose it is."""
+    """Return the metadata of a snapshot: the caller's tags without reserved ones, and the tag of the instance."""
     kept = [tag for tag in wanted.tags if not is_reserved(tag.name)]
     check_tags(kept)
     if len(kept) >= _MOST_TAGS:

@@ -1,23 +1,11 @@
-"""What makes instances true: one server for each, as it is wanted, and what that server tells as the instance's status.
+"""Controller of instances: it keeps one server in region for each, and projects the server's state to the status.
 
-::
+    create operation done -> quota confirmed -> server requested -> server as requested
 
-    its operation is done  →  what it costs is held for good  →  its server is asked for  →  the server is as wanted
-
-The server is found by where the instance is and by its tag, every time, and there must be exactly one; where there are
-several, nothing is done to any. Region does the work: it is asked for one thing in each pass and waited for, and each
-change of the server wakes the pass that goes on. What comes to be is written down when it is final, so a new instance
-takes one write of its own; only if that takes longer than a moment, its way there is shown as well.
-
-It goes in the other order: all its servers, then what it cost, then the instance. One whose labels are damaged stays
-as it is, and says so: what is not found where they point may be somewhere else.
-
-What is kept of an instance that goes, where nothing else is: whose it was is found, however much is told later.
-
-Who asks for its name once more and is refused leaves entries under the id of an instance that is gone, and there is no
-end to those.
-
-The controller of instances, and what wakes it: instances, their operations, and (`following`) their servers.
+The server is found by the instance's scope and tag in every reconcile, and there must be exactly one; if there are
+several, nothing is done. Region does the work: one request is sent per reconcile, and each change of the server
+enqueues the instance again. Deletion goes in the opposite order: servers, quota, instance. An instance with damaged
+labels is left alone, because its server may exist elsewhere.
 """
 
 from collections.abc import Sequence
@@ -26,10 +14,17 @@ from dataclasses import dataclass, replace
 import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.convergence import NET_S, Asking, Keeping, Making, Step, leftover_breaker
-from remuda.compute.instances.rules import charge_for, give_back, is_to_give_back, message_of, reason_of, with_less
-from remuda.compute.instances.server_lookup import Linked, broken_spec, is_ambiguous, linked_to
-from remuda.compute.instances.status import UNTOLD
+from remuda.compute.instances.convergence import POLL_S, Convergence, ServerChanges, ServerCreation, Step, cleanup_guard
+from remuda.compute.instances.rules import (
+    charge_for,
+    has_surplus_quota,
+    message_of,
+    reason_of,
+    release_surplus,
+    with_surplus,
+)
+from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked, is_ambiguous
+from remuda.compute.instances.status import REPORT_AFTER
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts, IdentityPort, RegionClient, is_deleting
 from remuda.kernel.conditions import find_condition
@@ -49,98 +44,102 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 
-def departure(instance: ComputeInstance, run: ReconcileContext) -> Record:
-    """Return what to keep of an instance in the commit by which it goes."""
+def tombstone(instance: ComputeInstance, run: ReconcileContext) -> Record:
+    """Return the tombstone of an instance, which is stored in the commit that removes it.
+
+    Timeline permissions need the labels after the object is gone. A separate subject keeps them, because later events
+    under the same id must not push them out of the retained window.
+    """
     entry = run.event(instance, RELEASED, labels=instance.metadata.labels)
-    return msgspec.structs.replace(entry, subject=departures_under(entry.subject))
+    return msgspec.structs.replace(entry, subject=tombstone_subject(entry.subject))
 
 
-def departures_under(subject: str) -> str:
-    """Return under which subject the instances are kept that went, by that of what happened to them."""
+def tombstone_subject(subject: str) -> str:
+    """Return the subject of the tombstones, by the timeline subject of the instances."""
     return f"{subject}/gone"
 
 
 AMBIGUOUS = "AmbiguousServer"
-"""Why nothing is done to an instance with several servers."""
+"""The reason for an instance with several servers."""
 
 _CHANGE_OPEN = replace(OPERATION_OPEN, message="the operation that changes it has not ended")
-"""Why an instance is left alone that an operation has in hand."""
+"""The result for an instance that is locked by an operation."""
 
 
-def ambiguities(registry: CollectorRegistry) -> Counter:
-    """Return what counts instances that turned out to have several servers."""
+def ambiguity_counter(registry: CollectorRegistry) -> Counter:
+    """Return the counter of instances with several servers."""
     text = "Instances that turned out to have several servers, or one that they are not linked to."
     return Counter("remuda_compute_ambiguous_servers", text, registry=registry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceController:
-    """Keeps one server for each instance."""
+    """Reconciles instances."""
 
     store: Store
     identity: IdentityPort
     region: RegionClient
-    making: Making
-    keeping: Keeping
+    creation: ServerCreation
+    convergence: Convergence
     ambiguous: Counter
 
     async def provision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
-        """Bring an instance one step nearer to being as it is wanted."""
+        """Bring an instance one step nearer to its desired state."""
         waiting = await wait_for_create(self.store, instance, instance.spec.operation, run)
         if waiting is not None:
             return waiting
         if await is_locked(self.store, instance):
             return _CHANGE_OPEN
-        linked = await linked_to(self.region, instance)
+        linked = await find_linked(self.region, instance)
         if damage := linked.damage or broken_spec(instance):
             return Blocked("Errored", damage)
         return await self._converge(instance, linked, run)
 
     async def deprovision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
-        """Bring an instance one step nearer to being gone."""
+        """Bring an instance one step nearer to its removal."""
         if await is_operation_open(self.store, instance.spec.operation):
             return OPERATION_OPEN
         if await is_locked(self.store, instance):
             return _CHANGE_OPEN
-        linked = await linked_to(self.region, instance)
+        linked = await find_linked(self.region, instance)
         if linked.damage:
             return Blocked("Errored", linked.damage)
         if linked.own:
             return await self._remove(instance, linked.own, run)
-        if self.making.record_missing(instance):
-            after_s = self.making.absences.delay_s
+        if self.creation.is_pending(instance) and not self.creation.absences.record_missing(instance.uid):
+            after_s = self.creation.absences.delay_s
             return Requeue(after_s, "Deprovisioning", "looking whether its server is really gone")
         await self.identity.release(charge_for(instance), permanently=True)
-        self.making.clear_pending(instance)
-        self.keeping.asking.forget(instance)
-        return Outcome(Done(), instance, [departure(instance, run)])
+        self.creation.clear_pending(instance)
+        self.convergence.changes.forget(instance)
+        return Outcome(Done(), instance, [tombstone(instance, run)])
 
-    async def _converge(self, instance: ComputeInstance, linked: Linked, run: ReconcileContext) -> Step:
-        if is_ambiguous(instance, linked.standing):
-            return self._ambiguous(instance, linked.standing, run)
-        if linked.standing:
-            self.making.clear_pending(instance)
-            return await self._keep(instance, linked.standing[0], run)
-        if linked.going:
-            return Requeue(NET_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
-        if linked.leftovers:
-            return await self.making.clear(instance, linked.leftovers, run)
-        return await self.making.make(instance, run)
+    async def _converge(self, instance: ComputeInstance, linked: LinkedServers, run: ReconcileContext) -> Step:
+        if is_ambiguous(instance, linked.candidates):
+            return self._ambiguous(instance, linked.candidates, run)
+        if linked.candidates:
+            self.creation.clear_pending(instance)
+            return await self._update(instance, linked.candidates[0], run)
+        if linked.deleting:
+            return Requeue(POLL_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
+        if linked.previous:
+            return await self.creation.remove_previous(instance, linked.previous, run)
+        return await self.creation.create(instance, run)
 
-    async def _keep(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
-        """Keep its server, and give back what it no longer costs."""
-        clock = self.keeping.clock
-        if is_to_give_back(instance):
+    async def _update(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
+        """Converge the server, and release surplus quota."""
+        clock = self.convergence.clock
+        if has_surplus_quota(instance):
             run.acted = True
-            held = await give_back(self.identity, instance)
+            held = await release_surplus(self.identity, instance)
             if held is not None:
                 return held
             instance = with_charged(instance, clock)
-        step = await self.keeping.keep(instance, server, run)
-        return with_less(instance, step, clock) if isinstance(step, Outcome) else step
+        step = await self.convergence.converge(instance, server, run)
+        return with_surplus(instance, step, clock) if isinstance(step, Outcome) else step
 
     def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext) -> Step:
-        """Say that it is not clear which server is its own, once, and do nothing."""
+        """Report once that the server is ambiguous, and do nothing."""
         ids = [server.metadata.id for server in servers]
         result = Blocked(AMBIGUOUS, f"it is not clear which server is its own: {', '.join(ids)}")
         said = find_condition(instance.status.conditions, AVAILABLE)
@@ -151,38 +150,38 @@ class InstanceController:
         return Outcome(result, instance, status_events=[run.event(instance, AMBIGUOUS, servers=ids)])
 
     async def _remove(self, instance: ComputeInstance, own: Sequence[ServerRead], run: ReconcileContext) -> Result:
-        self.making.clear_pending(instance)
+        self.creation.clear_pending(instance)
         for server in own:
             if not is_deleting(server):
                 run.acted = True
                 await self.region.delete_server(server.metadata.id, payer_of(instance))
-        message = f"its server is being removed{_what_keeps(own[0])}"
-        return Requeue(NET_S, "Deprovisioning", message, report_after_s=UNTOLD.total_seconds())
+        message = f"its server is being removed{_deletion_detail(own[0])}"
+        return Requeue(POLL_S, "Deprovisioning", message, report_after_s=REPORT_AFTER.total_seconds())
 
 
-def _what_keeps(server: ServerRead) -> str:
+def _deletion_detail(server: ServerRead) -> str:
     message = message_of(server)
     is_usual = not is_deleting(server) or reason_of(server) in {"", "Deprovisioning", "Provisioning", "Provisioned"}
     return "" if is_usual or not message else f": {message}"
 
 
-def driver(ports: ComputePorts) -> Controller:
-    """Return the controller of instances. Have `Following` done beside it, or it hears nothing of their servers."""
+def build_controller(ports: ComputePorts) -> Controller:
+    """Return the controller of instances. `ServerWatch` has to run beside it, to enqueue on changes of servers."""
     reconciling = ports.reconcile_ports
-    breaker = leftover_breaker(reconciling)
+    breaker = cleanup_guard(reconciling)
     instances = InstanceController(
         store=reconciling.store,
         identity=ports.identity,
         region=ports.region,
-        making=Making(
+        creation=ServerCreation(
             store=reconciling.store,
             identity=ports.identity,
             region=ports.region,
             absences=AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds()),
-            breaker=breaker,
+            guard=breaker,
         ),
-        keeping=Keeping(clock=ports.clock, asking=Asking(ports.region)),
-        ambiguous=ambiguities(ports.metrics),
+        convergence=Convergence(clock=ports.clock, changes=ServerChanges(ports.region)),
+        ambiguous=ambiguity_counter(ports.metrics),
     )
     return Controller(
         "instances",

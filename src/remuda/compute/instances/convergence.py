@@ -1,16 +1,12 @@
-"""What region is asked to do to a server, so that it becomes what its instance wants.
+"""Convergence of a server with its instance: create it, change it, replace it, and project its state.
 
-What the server was last asked to be is compared with what is wanted now, never with what is observed; the plan that
-people see comes from the same decision. One thing is asked for in each pass, and everything may be asked for again: a
-change says all of what is wanted, and a replacement is named after what it is for. Whoever decides late, on a wish that
-was taken back or beside another who controls, is refused: each says which revision of the server it has seen.
+The specification that was last requested is compared with the desired one, never with the observed state; plans use the
+same comparison. One request is sent per reconcile, and every request can be repeated: an update has the whole desired
+specification, and a replacement has an id derived from its cause. Each request names the revision of the server that it
+is based on, so a controller that acts on an outdated instance is rejected.
 
-Making the server of an instance that has none: once it is clear that it should have one, and that there is room.
-
-What an earlier instance of the name has left behind goes first. A server that vanished is looked for twice and then
-made again, while its network is there. What it costs is held for good before anything is asked for.
-
-Keeping the server of an instance as it is wanted, and showing how it is.
+A server is created after the quota is confirmed and servers of a previous incarnation are removed. A server that has
+disappeared is created again after its absence is confirmed, while its network exists.
 """
 
 from collections.abc import Sequence
@@ -26,24 +22,25 @@ from remuda.compute.instances.rules import (
     message_of,
     reason_of,
 )
-from remuda.compute.instances.server_lookup import servers_naming
+from remuda.compute.instances.server_lookup import list_tagged
 from remuda.compute.instances.status import (
-    UNTOLD,
-    Anew,
+    REPORT_AFTER,
+    RebuildKind,
+    can_rebuild,
+    changed_addresses,
+    current_rebuild,
     is_being_changed,
+    is_in_progress,
     is_rebuilding,
-    is_to_be_anew,
-    is_under_way,
-    is_untold,
-    moved,
+    is_unreported,
+    needs_rebuild,
     projected,
-    rebuild_under_way,
-    takes_images,
     with_rebuild_ended,
     with_rebuilding,
 )
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.plans.diff import Field, StepKind, changed_fields, required_steps, with_fields
+from remuda.compute.plans.diff import changed_fields, required_steps, with_fields
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
@@ -73,45 +70,42 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 REJECTION_REASONS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
-"""The reasons for which an instance is not made what is wanted, as `refusal_of` has them."""
+"""The reasons with which region rejects a request, as `rejection_of` returns them."""
 
-_NO_ROOM = (
+_NO_CAPACITY = (
     "the region has no room for its new flavor now: its old server runs on, and is replaced as soon as there is room; "
     "give the instance its old flavor again if that is not wanted any more"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked for, and the server as region has it since."""
+class RequestedChange:
+    """A change that was requested, and the server since then."""
 
     server: ServerRead
     fields: tuple[Field, ...]
-    """What is to become another; nothing, if what was wanted in vain is taken back."""
-    anew: Anew | None = None
-    """Whether the server is made anew by it, and how."""
+    """The changed fields; none if a rejected change is reverted."""
+    rebuild: RebuildKind | None = None
+    """Whether the server is rebuilt or replaced."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """Asks."""
+class ServerChanges:
+    """Changes and replacements of servers."""
 
     region: RegionClient
-    _refused: dict[str, int] = field(default_factory=dict)
-    """How often a replacement was refused, by the uid of the instance: what is asked for after that is another one.
+    _rejections: dict[str, int] = field(default_factory=dict)
+    """The number of rejected replacements, by the uid of the instance. A request after a rejection has another id."""
 
-    Under the same id region would go through every earlier try, each time, and it may be refused for weeks.
-    """
+    async def converge(self, instance: ComputeInstance, server: ServerRead) -> RequestedChange | None:
+        """Request the next step towards the desired server; return None if it was requested before.
 
-    async def converge(self, instance: ComputeInstance, server: ServerRead) -> Asked | None:
-        """Ask for what brings a server nearer to what is wanted; None if it was asked to be that before.
-
-        Raises what region says, if it refuses.
+        Raise the error of region if it rejects the request.
         """
         desired, requested = desired_server(instance), last_requested(server)
         if not changed_fields(requested, desired):
             return None
-        steps = dict(required_steps(requested, desired, can_rebuild=takes_images(server)))
+        steps = dict(required_steps(requested, desired, can_rebuild=can_rebuild(server)))
         if "replace" not in steps:
             return await self._change(instance, server, desired, steps)
         if "in-place" in steps:
@@ -120,8 +114,8 @@ class Asking:
         return await self._replace(instance, server, steps["replace"])
 
     def forget(self, instance: ComputeInstance) -> None:
-        """Remember nothing of an instance that is gone."""
-        self._refused.pop(instance.uid, None)
+        """Forget the rejections of a deleted instance."""
+        self._rejections.pop(instance.uid, None)
 
     async def _change(
         self,
@@ -129,21 +123,23 @@ class Asking:
         server: ServerRead,
         desired: ServerCreate,
         steps: dict[StepKind, tuple[Field, ...]],
-    ) -> Asked:
+    ) -> RequestedChange:
         context, body = await self._context(instance), server_update(desired)
         try:
             changed = await self.region.api.update_server(
                 context, server.metadata.id, body, revision=server.status.revision
             )
         except PreconditionFailed:
-            raise Conflict("Server", server.metadata.id) from None  # somebody else asks, who may know a later wish
+            raise Conflict("Server", server.metadata.id) from None  # another controller sent a request, maybe later
         fields = tuple(each for step in steps.values() for each in step)
-        if changed_fields(last_requested(changed), desired):  # or it would be asked for again and again
+        if changed_fields(last_requested(changed), desired):  # otherwise it would be requested again and again
             raise Invalid(", ".join(fields), "was asked of region, which shows it otherwise", remedy="choose another")
-        return Asked(changed, fields, "Rebuilding" if "rebuild" in steps else None)
+        return RequestedChange(changed, fields, "Rebuilding" if "rebuild" in steps else None)
 
-    async def _replace(self, instance: ComputeInstance, server: ServerRead, fields: tuple[Field, ...]) -> Asked:
-        refused, spec = self._refused.get(instance.uid, 0), desired_server(instance).spec
+    async def _replace(
+        self, instance: ComputeInstance, server: ServerRead, fields: tuple[Field, ...]
+    ) -> RequestedChange:
+        refused, spec = self._rejections.get(instance.uid, 0), desired_server(instance).spec
         context = await self._context(instance, replacement_id(instance, server, refused))
         body = ReplaceWrite(
             flavor_id=spec.flavor_id,
@@ -161,12 +157,12 @@ class Asking:
             raise Unavailable("The replacement was asked for before, and is not seen yet: look again.") from None
         except RemudaError as error:
             if not error.retry:
-                self._refused[instance.uid] = refused + 1
+                self._rejections[instance.uid] = refused + 1
             raise
-        self._refused.pop(instance.uid, None)
+        self._rejections.pop(instance.uid, None)
         if replaced.status.replacements < server.status.replacements:
-            return Asked(replaced, ())
-        return Asked(replaced, fields, "Replacing")
+            return RequestedChange(replaced, ())
+        return RequestedChange(replaced, fields, "Replacing")
 
     async def _context(self, instance: ComputeInstance, operation: str | None = None) -> Context:
         return await writing_for(self.region, instance, operation)
@@ -195,54 +191,56 @@ def server_update(desired: ServerCreate) -> ServerUpdate:
     )
 
 
-def refusal_of(error: RemudaError) -> Blocked:
-    """Return what to say where region will not do it as it was asked; what a retry may cure is raised again."""
+def rejection_of(error: RemudaError) -> Blocked:
+    """Return the result for a request that region rejects; raise an error that a retry may resolve again."""
     if error.retry:
         raise error
     if isinstance(error, InsufficientCapacity):
-        return Blocked("NoCapacity", _NO_ROOM)
+        return Blocked("NoCapacity", _NO_CAPACITY)
     is_missing = isinstance(error, NotFound | ReferenceRejected | OwnerRejected)
     return Blocked("DependencyNotFound" if is_missing else "Errored", error.message.rstrip("."))
 
 
-NET_S = 10.0
-"""When to look again at what region does: the watch of servers tells at once, and this is for what it has missed."""
+POLL_S = 10.0
+"""The delay before region is polled, in case the watch of servers has missed a change."""
 
 Step = Result | Outcome[ComputeInstance]
-"""What comes of a step."""
+"""The result of a reconcile."""
 
-_BEING_MADE = Requeue(NET_S, message="its server is being made", report_after_s=UNTOLD.total_seconds())
+_CREATING = Requeue(POLL_S, message="its server is being made", report_after_s=REPORT_AFTER.total_seconds())
 
 
-def leftover_breaker(ports: ReconcilePorts) -> DeletionGuard:
-    """Return what keeps the servers of earlier instances from being removed by the dozen."""
+def cleanup_guard(ports: ReconcilePorts) -> DeletionGuard:
+    """Return the deletion guard for servers of previous incarnations."""
     return DeletionGuard("leftovers", ComputeInstance, ports=ports)
 
 
-def made_again(instance: ComputeInstance, run: ReconcileContext, why: str) -> Record:
-    """Return the entry for a server that is made again: it starts from its image, and runs, whatever it was before."""
+def recreated_event(instance: ComputeInstance, run: ReconcileContext, why: str) -> Record:
+    """Return the event of a server that is created again, from its image and running."""
     return run.event(instance, "MadeAgain", why=why, lost="disk", was=instance.status.power_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
-    """Makes servers."""
+class ServerCreation:
+    """Creates servers."""
 
     store: Store
     identity: IdentityPort
     region: RegionClient
     absences: AbsenceTracker
-    breaker: DeletionGuard
-    _unanswered: set[str] = field(default_factory=set)
-    """The uids of instances whose server was asked for without an answer: it may yet come to be."""
+    guard: DeletionGuard
+    _pending: set[str] = field(default_factory=set)
+    """The uids of instances whose create request has no response: the server may yet appear."""
 
-    async def clear(self, instance: ComputeInstance, leftovers: Sequence[ServerRead], run: ReconcileContext) -> Step:
-        """Remove what an earlier instance of the name has left behind: it has the id of the server to be made."""
-        waiting = Requeue(NET_S, "ServerDeleting", "what an earlier instance of its name left behind is being removed")
-        standing = [each for each in leftovers if not is_deleting(each)]
+    async def remove_previous(
+        self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext
+    ) -> Step:
+        """Delete servers of a previous incarnation, which have the id of the server to create."""
+        waiting = Requeue(POLL_S, "ServerDeleting", "what an earlier instance of its name left behind is being removed")
+        standing = [each for each in servers if not is_deleting(each)]
         if not standing:
             return waiting
-        stopped = await self.breaker.allow(instance, run)
+        stopped = await self.guard.allow(instance, run)
         if stopped is not None:
             return stopped
         for server in standing:
@@ -253,38 +251,38 @@ class Making:
         ]
         return Outcome(waiting, instance, entries)
 
-    async def make(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
-        """Ask for a server."""
-        held = await self._kept_from(instance) or await confirm_quota(self.identity, charge_for(instance))
+    async def create(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
+        """Request a server."""
+        held = await self._blocker(instance) or await confirm_quota(self.identity, charge_for(instance))
         if held is not None:
             return held
-        await self._check_wanted(instance)
+        await self._check_exists(instance)
         run.acted = True
         try:
-            await self._create(instance, run)
+            await self._request(instance, run)
         except AlreadyExists:
-            return await self._taken(instance)
+            return await self._name_conflict(instance)
         except RemudaError as error:
-            refusal = refusal_of(error)
-            self._unanswered.discard(instance.uid)
+            refusal = rejection_of(error)
+            self._pending.discard(instance.uid)
             return refusal
         self.clear_pending(instance)
         if not instance.status.has_server:
-            return _BEING_MADE
+            return _CREATING
         why = "it was not there any more, and nobody had asked us for that"
-        return Outcome(_BEING_MADE, instance, [made_again(instance, run, why)])
+        return Outcome(_CREATING, instance, [recreated_event(instance, run, why)])
 
     def clear_pending(self, instance: ComputeInstance) -> None:
-        """Record that the server of an instance exists."""
-        self._unanswered.discard(instance.uid)
+        """Record that the response to the create request is known."""
+        self._pending.discard(instance.uid)
         self.absences.clear(instance.uid)
 
-    def record_missing(self, instance: ComputeInstance) -> bool:
-        """Record that a server is missing; return whether a create without a response may still take effect."""
-        return instance.uid in self._unanswered and not self.absences.record_missing(instance.uid)
+    def is_pending(self, instance: ComputeInstance) -> bool:
+        """Return whether a create request has no response, so that the server may yet appear."""
+        return instance.uid in self._pending
 
-    async def _kept_from(self, instance: ComputeInstance) -> Result | None:
-        """Return why no server is made, or not yet."""
+    async def _blocker(self, instance: ComputeInstance) -> Result | None:
+        """Return the reason why no server is created, or not yet."""
         network = await self.region.find_network(network_of(instance))
         if network is None:
             return Blocked("NetworkGone", "its network is gone")
@@ -294,44 +292,48 @@ class Making:
             return Requeue(self.absences.delay_s, "ServerVanished", "its server is not there, looking for it once more")
         return None
 
-    async def _check_wanted(self, instance: ComputeInstance) -> None:
-        """Raise Conflict if an instance goes by now, or is gone: who slept would make a server that is nobody's."""
+    async def _check_exists(self, instance: ComputeInstance) -> None:
+        """Raise Conflict if an instance is being deleted: a suspended process would create an orphan."""
         found = await find(self.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.uid != instance.uid:
             raise Conflict("ComputeInstance", instance.name)
 
-    async def _create(self, instance: ComputeInstance, run: ReconcileContext) -> None:
-        """Ask for the server, each time anew: there is one of its id at most, and it says whose it is."""
-        self._unanswered.add(instance.uid)
+    async def _request(self, instance: ComputeInstance, run: ReconcileContext) -> None:
+        """Request the server. Its id is derived, so a repeated request creates no second one."""
+        self._pending.add(instance.uid)
         await self.region.api.create_server(await writing_for(self.region, instance, run.id), desired_server(instance))
 
-    async def _taken(self, instance: ComputeInstance) -> Result:
-        """Say what to do about a server that has the id: ours, if an answer was lost, or somebody else's."""
-        if await servers_naming(self.region, instance):
-            return Requeue(0, message=_BEING_MADE.message, report_after_s=_BEING_MADE.report_after_s)
-        self._unanswered.discard(instance.uid)
+    async def _name_conflict(self, instance: ComputeInstance) -> Result:
+        """Return the result if a server with the id exists: its own after a lost response, or another."""
+        if await list_tagged(self.region, instance):
+            return Requeue(0, message=_CREATING.message, report_after_s=_CREATING.report_after_s)
+        self._pending.discard(instance.uid)
         return Blocked("NameTaken", "a server that is not its own has its name on its network")
 
 
 _USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}
-_BEING_CHANGED = "its server is being changed"
+_CHANGING = "its server is being changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
-    """Keeps servers."""
+class Convergence:
+    """Converges existing servers."""
 
     clock: Clock
-    asking: Asking
+    changes: ServerChanges
 
-    async def keep(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
-        """Look after a server that is there. What it costs was held for good before it was asked for."""
-        if is_untold(instance, self.clock.now()) and is_under_way(server) and is_requested(instance, server):
-            return replace(_waiting(instance, server), report_after_s=UNTOLD.total_seconds())
+    async def converge(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
+        """Converge a server that exists. Its quota was confirmed before it was requested."""
+        if is_unreported(instance, self.clock.now()) and is_in_progress(server) and is_requested(instance, server):
+            return replace(_progress(instance, server), report_after_s=REPORT_AFTER.total_seconds())
         outcome = await self._outcome(instance, server, run)
         return replace(
             outcome,
-            status_events=[*_news(instance, server, run), *outcome.status_events, *_moved(instance, outcome, run)],
+            status_events=[
+                *_server_events(instance, server, run),
+                *outcome.status_events,
+                *_address_events(instance, outcome, run),
+            ],
         )
 
     async def _outcome(
@@ -339,85 +341,87 @@ class Keeping:
     ) -> Outcome[ComputeInstance]:
         known = instance if is_charged(instance) else with_charged(instance, self.clock)
         try:
-            asked = await self.asking.converge(instance, server)
+            asked = await self.changes.converge(instance, server)
         except RemudaError as error:
-            return Outcome(refusal_of(error), projected(known, server, self.clock.now()))
+            return Outcome(rejection_of(error), projected(known, server, self.clock.now()))
         if asked is not None:
             run.acted = True
-            return self._told(known, server, asked, run)
-        return self._under_way(known, server) if is_under_way(server) else self._ended(known, server, run)
+            return self._requested(known, server, asked, run)
+        return self._in_progress(known, server) if is_in_progress(server) else self._finished(known, server, run)
 
-    def _told(
-        self, instance: ComputeInstance, before: ServerRead, asked: Asked, run: ReconcileContext
+    def _requested(
+        self, instance: ComputeInstance, before: ServerRead, asked: RequestedChange, run: ReconcileContext
     ) -> Outcome[ComputeInstance]:
         now, server = self.clock.now(), asked.server
         facts = {"fields": list(asked.fields), "server": server.metadata.id}
-        if asked.anew is None:
+        if asked.rebuild is None:
             entry = run.event(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
             is_all = bool(asked.fields) and is_requested(instance, server)
-            if is_all and not is_under_way(server):  # what was changed means nothing to its provider
-                return replace(self._ended(instance, server, run), effect_events=[entry])
-            return Outcome(Requeue(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
+            if is_all and not is_in_progress(server):  # the change does not concern the provider
+                return replace(self._finished(instance, server, run), effect_events=[entry])
+            return Outcome(Requeue(POLL_S, message=_CHANGING), projected(instance, server, now), [entry])
         entry = run.event(
             instance,
-            asked.anew,
+            asked.rebuild,
             **facts,
             flavor=server.spec.flavor_id,
             image=server.spec.image_id,
             was={"flavor": before.spec.flavor_id, "image": before.spec.image_id},
         )
-        begun = with_rebuilding(instance, asked.anew, server, now)
-        return Outcome(Requeue(NET_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
+        begun = with_rebuilding(instance, asked.rebuild, server, now)
+        return Outcome(Requeue(POLL_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
 
-    def _under_way(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
-        """Show how far region is with what was asked for."""
-        now, said = self.clock.now(), rebuild_under_way(instance)
+    def _in_progress(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
+        """Report the progress of region."""
+        now, said = self.clock.now(), current_rebuild(instance)
         if not is_rebuilding(instance, server):
-            return Outcome(_waiting(instance, server), projected(instance, server, now))
-        how: Anew = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
+            return Outcome(_progress(instance, server), projected(instance, server, now))
+        how: RebuildKind = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
         seen = projected(with_rebuilding(instance, how, server, now), server, now)
-        return Outcome(Requeue(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
+        return Outcome(Requeue(POLL_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
 
-    def _ended(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Outcome[ComputeInstance]:
-        """Show what has come of it."""
-        now, rebuild = self.clock.now(), rebuild_under_way(instance)
+    def _finished(
+        self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
+    ) -> Outcome[ComputeInstance]:
+        """Report the result."""
+        now, rebuild = self.clock.now(), current_rebuild(instance)
         has_failed = server.metadata.provisioning_status == "error"
         news = []
-        if rebuild is not None or is_to_be_anew(instance):
+        if rebuild is not None or needs_rebuild(instance):
             event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
             news.append(run.event(instance, event, server=server.metadata.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
         return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), status_events=news)
 
 
-def _news(instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> list[Record]:
-    """Return what its server tells for the first time: that it is there, or that it was gone meanwhile."""
+def _server_events(instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> list[Record]:
+    """Return the events of a server that is observed for the first time, or was created again."""
     if not instance.status.has_server:
         return [run.event(instance, "ServerMade", server=server.metadata.id)]
-    if server.status.times_made_again <= instance.status.remade:
+    if server.status.recreations <= instance.status.remade:
         return []
     why = "it was gone from its provider, and nobody had asked us for that"
-    return [made_again(instance, run, why)]
+    return [recreated_event(instance, run, why)]
 
 
-def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: ReconcileContext) -> list[Record]:
-    """Return what its addresses were and are now, if they have become others."""
-    changes = moved(before.status, outcome.resource.status)
+def _address_events(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: ReconcileContext) -> list[Record]:
+    """Return the event of changed addresses."""
+    changes = changed_addresses(before.status, outcome.resource.status)
     return [run.event(before, "AddressesChanged", changes=changes)] if changes else []
 
 
-def _waiting(instance: ComputeInstance, server: ServerRead) -> Requeue:
-    """Return what a server waits for, where that is more than its turn."""
+def _progress(instance: ComputeInstance, server: ServerRead) -> Requeue:
+    """Return the reason for which a server is not ready."""
     if reason_of(server) not in _USUAL:
-        return Requeue(NET_S, reason_of(server), _message(server))
+        return Requeue(POLL_S, reason_of(server), _message(server))
     if not is_being_changed(instance, server):
-        return Requeue(NET_S, message="its server is being made")
+        return Requeue(POLL_S, message="its server is being made")
     how_far = message_of(server) if reason_of(server) == "Provisioning" else ""
-    return Requeue(NET_S, message=how_far or _BEING_CHANGED)
+    return Requeue(POLL_S, message=how_far or _CHANGING)
 
 
 def _failure(server: ServerRead) -> Blocked:
-    """Return why a server has failed, in region's own word where it has one."""
+    """Return the failure of a server, with the reason that region reports."""
     return Blocked("Errored" if reason_of(server) in _USUAL else reason_of(server), _message(server))
 
 

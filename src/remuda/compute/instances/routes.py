@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from remuda.compute.instances import rules, schema
-from remuda.compute.instances.actions import Verbs
+from remuda.compute.instances.actions import Actions
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
 from remuda.compute.names import INSTANCE, INSTANCES, InstancePath, permission
@@ -53,7 +53,7 @@ def _action(**fields: Any) -> AnyRoute:
             "path_type": InstancePath,
             "description": "The action needs exactly one server. If the instance has none or several, nothing is done, "
             "and the response is 500.",
-            "service": Verbs,
+            "service": Actions,
             **fields,
         }
     )
@@ -65,14 +65,14 @@ _ACTIONS = [
         name="start_instance",
         summary="Start a stopped instance",
         success=202,
-        calls=Verbs.start,
+        calls=Actions.start,
     ),
     _action(
         path=f"{INSTANCE}/stop",
         name="stop_instance",
         summary="Stop a running instance",
         success=202,
-        calls=Verbs.stop,
+        calls=Actions.stop,
     ),
     _action(
         path=f"{INSTANCE}/reboot",
@@ -80,7 +80,7 @@ _ACTIONS = [
         summary="Reboot a running instance",
         query_type=schema.RebootQuery,
         success=202,
-        calls=Verbs.reboot,
+        calls=Actions.reboot,
     ),
     _action(
         path=f"{INSTANCE}/snapshot",
@@ -89,7 +89,7 @@ _ACTIONS = [
         body_type=schema.SnapshotCreate,
         response_type=ImageRead,
         success=201,
-        calls=Verbs.snapshot,
+        calls=Actions.snapshot,
     ),
     _action(
         method="GET",
@@ -98,7 +98,7 @@ _ACTIONS = [
         summary="Read the private SSH key of an instance",
         response_type=schema.SshKeyRead,
         holds_secret=True,
-        calls=Verbs.ssh_key,
+        calls=Actions.ssh_key,
     ),
     _action(
         method="GET",
@@ -107,7 +107,7 @@ _ACTIONS = [
         summary="Open the console of an instance in a browser",
         response_type=schema.ConsoleSessionRead,
         holds_secret=True,
-        calls=Verbs.open_console,
+        calls=Actions.open_console,
     ),
     _action(
         method="GET",
@@ -117,7 +117,7 @@ _ACTIONS = [
         permission=permission("instances", "read"),
         query_type=schema.ConsoleQuery,
         response_type=schema.ConsoleOutputRead,
-        calls=Verbs.console_output,
+        calls=Actions.console_output,
     ),
 ]
 
@@ -142,4 +142,4 @@ ROUTES = [
     _UPDATE,
     *_ACTIONS,
 ]
-"""The routes of `Instances`, `Updates` and `Verbs`."""
+"""The routes of `Instances`, `Updates` and `Actions`."""

@@ -1,13 +1,10 @@
-"""The rules of instances, as pure functions: what is stored of them, what they cost, how they read.
+"""Rules of instances, as pure functions: validation, stored objects, the desired server, quota, views.
 
-What clients sent comes back as they sent it. What an instance's server is asked to be (`facts_of`) is the same in the
-words that region reads it back in, so the two can be compared.
+`desired_server` has the form in which region reads a server back, so the two can be compared.
 
-What an instance costs. While its server has other GPUs than are wanted, that is whichever are more.
-
-What it no longer costs is given back when its server is seen to be without them: a replacement may have to wait for
-room. That is written down first, in the same write that shows it, and then the ledger is told: a wish for more in
-between begins another turn, and whoever tells of less in an earlier one is late.
+While the server has other GPUs than the instance asks for, the larger number is charged. Surplus quota is released when
+the server is observed without them: first the condition is stored, then the ledger is changed, with a fencing token, so
+that an increase in between is not undone.
 """
 
 import dataclasses
@@ -61,28 +58,25 @@ from remuda.resources.schema import MetadataWrite, TagWire
 from remuda.resources.tags import own_tags, replaced_tags
 
 SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
-"""The labels that say where an instance is, and what it is called."""
+"""The labels of the scope and name of an instance."""
 
 
 def instance_id(network: str, name: str) -> str:
-    """Return the id of the instance of this name on a network, and of its server: there can be only one of each."""
+    """Return the id of the instance with this name on a network, and of its server."""
     return derived_id(network, name)
 
 
-def place_of(instance: ComputeInstance) -> ProjectRef:
+def project_ref_of(instance: ComputeInstance) -> ProjectRef:
     return ProjectRef(labels.organization_of(instance), labels.project_of(instance))
 
 
 def has_scope(instance: ComputeInstance) -> bool:
-    """Tell whether an instance says where it is and what it is called: labels can be damaged behind our back.
-
-    One that does not is nobody's, and shown to nobody, until it is mended. The monitor tells of it.
-    """
+    """Return whether an instance has the labels of its scope. One without them is hidden until it is repaired."""
     return all(instance.metadata.labels.get(label) for label in SCOPE)
 
 
 def charge_of(instance: str, operation: str, payer: ProjectRef, *, gpus: int, is_public: bool, turn: int = 0) -> Charge:
-    """Return what an instance costs in a turn, which the operation that made it holds."""
+    """Return the quota of an instance."""
     amounts = {"servers": 1, "gpus": gpus, "floatingips": int(is_public)}
     return Charge(
         payer=payer,
@@ -108,7 +102,7 @@ def new_instance(wanted: InstanceCreate, region: str, by: Principal, *, operatio
     return ComputeInstance(
         metadata=new_metadata(name, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
         spec=InstanceSpec(
-            **_said(spec),
+            **_client_fields(spec),
             protection=_stored_protection(spec.protection, Protection()),
             server_id=name,
             gpus=gpus,
@@ -121,7 +115,7 @@ def new_instance(wanted: InstanceCreate, region: str, by: Principal, *, operatio
 def changed_instance(
     instance: ComputeInstance, wanted: InstanceUpdate, by: Principal, now: datetime, *, gpus: int
 ) -> ComputeInstance:
-    """Return an instance with everything replaced that a client may change; `gpus` are those of the wanted flavor."""
+    """Return an instance with everything replaced that a client may change; `gpus` are those of the new flavor."""
     check_tags(wanted.metadata.tags)
     before, spec = instance.spec, wanted.spec
     return replace(
@@ -129,7 +123,7 @@ def changed_instance(
         metadata=changed_metadata(instance.metadata, wanted.metadata, by.subject, now),
         spec=replace(
             before,
-            **_said(spec),
+            **_client_fields(spec),
             protection=_stored_protection(spec.protection, before.protection),
             gpus=gpus,
             tags=replaced_tags(before.tags, stored_tags(wanted.metadata), by),
@@ -137,8 +131,8 @@ def changed_instance(
     )
 
 
-def _said(spec: InstanceSpecWire) -> dict[str, Any]:
-    """Return what clients say of a spec and what is stored as they say it."""
+def _client_fields(spec: InstanceSpecWire) -> dict[str, Any]:
+    """Return the fields of a stored spec that clients write."""
     return {
         "flavor_id": spec.flavor_id,
         "image_id": spec.image_id,
@@ -238,7 +232,7 @@ def message_of(server: ServerRead) -> str:
 
 
 def source_prefix(text: str) -> str | None:
-    """Return a prefix as region reads it back, or None where the text is none: specs can be damaged as well."""
+    """Return a prefix in the form in which region reads it back, or None if it is not one."""
     try:
         return str(IPv4Network(text, strict=False))
     except ValueError:
@@ -299,21 +293,21 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
 
 
 INSTANCE_VIEW = etag_view(read_instance, writable_instance)
-"""An instance as JSON, with its tag."""
+"""An instance as JSON, with its ETag."""
 
 
-_LESS = "GivingBack"
+_SURPLUS = "GivingBack"
 _MESSAGE = "what it no longer costs is being given back"
 
 
 def charged_gpus(instance: ComputeInstance) -> int:
-    """Return how many GPUs an instance has, or is to have: whichever are more."""
+    """Return the GPUs that an instance has or is to have, whichever are more."""
     applied = instance.status.applied
     return max(instance.spec.gpus, 0 if applied is None else applied.gpus)
 
 
 def charge_for(instance: ComputeInstance) -> Charge:
-    """Return what a stored instance costs."""
+    """Return the quota of a stored instance."""
     spec = instance.spec
     return charge_of(
         instance.name,
@@ -325,14 +319,14 @@ def charge_for(instance: ComputeInstance) -> Charge:
     )
 
 
-def with_less(before: ComputeInstance, outcome: Outcome[ComputeInstance], clock: Clock) -> Outcome[ComputeInstance]:
-    """Return an outcome that says that something is to be given back, if what it shows costs less than before."""
+def with_surplus(before: ComputeInstance, outcome: Outcome[ComputeInstance], clock: Clock) -> Outcome[ComputeInstance]:
+    """Return an outcome whose condition says that quota is to be released, if it shows less than before."""
     if charged_gpus(before) == charged_gpus(outcome.resource):
         return outcome
     said = Condition(
         type=CHARGED,
         status="False",
-        reason=_LESS,
+        reason=_SURPLUS,
         message=_MESSAGE,
         last_transition_time=clock.now().replace(microsecond=0),
     )
@@ -344,14 +338,14 @@ def with_less(before: ComputeInstance, outcome: Outcome[ComputeInstance], clock:
     )
 
 
-def is_to_give_back(instance: ComputeInstance) -> bool:
-    """Tell whether an instance costs less than what is held for it."""
+def has_surplus_quota(instance: ComputeInstance) -> bool:
+    """Return whether more quota is allocated than an instance uses."""
     said = find_condition(instance.status.conditions, CHARGED)
-    return said is not None and said.reason == _LESS
+    return said is not None and said.reason == _SURPLUS
 
 
-async def give_back(ledger: Ledger, instance: ComputeInstance) -> Result | None:
-    """Hold what an instance costs and no more; return what keeps it from that. Conflict: that changes just now."""
+async def release_surplus(ledger: Ledger, instance: ComputeInstance) -> Result | None:
+    """Change the allocation to what an instance uses; return the result that blocks it, or None."""
     try:
         await ledger.change(charge_for(instance))
     except NotFound:  # nothing is held, since somebody released it: what it costs now is held instead

@@ -1,14 +1,10 @@
-"""What takes more than one effect: to make an instance.
+"""Sagas that create an instance, and update it together with its quota.
 
-What it costs is held under the id of the operation, and the instance says which operation made it. So of two who want
-the same name the later one takes back what it held itself, and nothing else.
+Quota is reserved under the id of the operation, which is stored in the instance. So of two operations for the same name
+the second one rolls back its own reservation only. The network may be deleted between the validation and the write;
+it is read again when the instance is stored, so either the saga or the network consumer sees the deletion.
 
-Its network may have been marked between the judgement and the write. It is looked at once more when the instance is
-there: either that is seen here, or whoever ends the instances of a marked network has seen the instance.
-
-What takes more than one effect: to change an instance together with what it costs.
-
-Its user data is in what the operation remembers, before and after; so its record is sealed.
+The input has user data, before and after, so the record of the operation is sealed.
 """
 
 from dataclasses import dataclass
@@ -33,7 +29,7 @@ from remuda.store.contract import Store
 
 
 class NameTaken(AlreadyExists):
-    """Raised when the network has an instance of this name, or is about to, or had one that is not gone yet."""
+    """Raised when the network has an instance of this name, or one is being created or deleted."""
 
     def __init__(self, name: str, *, is_settled: bool) -> None:
         super().__init__("instance", name)
@@ -45,7 +41,7 @@ class NameTaken(AlreadyExists):
 
 
 class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to make an instance."""
+    """Input of the create saga."""
 
     instance: str
     """Its id."""
@@ -53,11 +49,11 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     gpus: int
     by: Requester
-    """Who pays is told in it."""
+    """The caller and payer."""
 
 
 class NetworkLookup(Protocol):
-    """Knows networks."""
+    """Finds networks."""
 
     async def find_network(self, network: str) -> NetworkRead | None:
         """Return a network, or None if there is none."""
@@ -66,7 +62,7 @@ class NetworkLookup(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstancePorts:
-    """What the steps reach the world through."""
+    """Ports of the create saga."""
 
     store: Store
     identity: Ledger
@@ -82,18 +78,18 @@ def _charge(work: Work[NewInstance]) -> Charge:
     return rules.charge_of(new.instance, work.id, payer, gpus=new.gpus, is_public=is_public)
 
 
-async def _allocate(ports: InstancePorts, work: Work[NewInstance]) -> None:
+async def _reserve(ports: InstancePorts, work: Work[NewInstance]) -> None:
     try:
         await reserve(ports.identity, _charge(work), work.input.by.principal)
     except AlreadyExists:  # something is held for an instance of this name
-        raise await _taken(ports, work.input) from None
+        raise await _name_taken(ports, work.input) from None
 
 
 async def _release(ports: InstancePorts, work: Work[NewInstance]) -> None:
     await ports.identity.release(_charge(work))
 
 
-async def _make(ports: InstancePorts, work: Work[NewInstance]) -> None:
+async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:
     new = work.input
     made = rules.new_instance(new.wanted, new.region, new.by.principal, operation=work.id, gpus=new.gpus)
     try:
@@ -101,30 +97,30 @@ async def _make(ports: InstancePorts, work: Work[NewInstance]) -> None:
     except AlreadyExists:
         there = await find(ports.store, ComputeInstance, made.name)
         if there is None or there.spec.operation != work.id:
-            raise await _taken(ports, new) from None
+            raise await _name_taken(ports, new) from None
         found = there
     work.about.uid = found.uid
 
 
-async def _taken(ports: InstancePorts, new: NewInstance) -> NameTaken:
+async def _name_taken(ports: InstancePorts, new: NewInstance) -> NameTaken:
     found = await find(ports.store, ComputeInstance, new.instance, include_deleting=False)
     return NameTaken(new.wanted.metadata.name, is_settled=found is not None)
 
 
-async def _unmake(ports: InstancePorts, work: Work[NewInstance]) -> None:
+async def _roll_back(ports: InstancePorts, work: Work[NewInstance]) -> None:
     await roll_back_create(
         ports.store, ComputeInstance, work.input.instance, lambda found: found.spec.operation == work.id
     )
 
 
-async def _look_again(ports: InstancePorts, work: Work[NewInstance]) -> None:
+async def _check_network(ports: InstancePorts, work: Work[NewInstance]) -> None:
     network = await ports.region.find_network(work.input.wanted.spec.network_id)
     if network is None or is_deleting(network):
         raise Malformed("network is being deleted")
 
 
-async def _leave(ports: InstancePorts, work: Work[NewInstance]) -> None:
-    """Do nothing: nothing was done."""
+async def _do_nothing(ports: InstancePorts, work: Work[NewInstance]) -> None:
+    """Do nothing, because the step has no effect."""
 
 
 CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
@@ -133,29 +129,29 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
     has_secret=True,  # its user data
     subject=lambda new: (INSTANCE.qualified, new.instance),
     steps=(
-        Step(name="hold-quota", do=_allocate, undo=_release),
-        Step(name="make-instance", do=_make, undo=_unmake),
-        Step(name="look-at-network", do=_look_again, undo=_leave),
+        Step(name="hold-quota", do=_reserve, undo=_release),
+        Step(name="make-instance", do=_create, undo=_roll_back),
+        Step(name="look-at-network", do=_check_network, undo=_do_nothing),
     ),
 )
-"""Makes an instance."""
+"""Creates an instance."""
 
 
 def bound(ports: InstancePorts) -> list[AnyBound]:
-    """Return the sagas of this room with what they reach the world through."""
+    """Return the create saga with its ports."""
     return [Bound(CREATE_INSTANCE, ports)]
 
 
 class ChangedInstance(QuotaUpdate[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
-    """What is needed to change an instance that is to cost something else."""
+    """Input of an update that changes the quota of an instance."""
 
     gpus: int
-    """How many physical ones the wanted flavor has."""
+    """The physical GPUs of the new flavor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePorts:
-    """What the steps reach the world through."""
+    """Ports of the update saga."""
 
     store: Store
     identity: Ledger
@@ -168,9 +164,9 @@ def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInsta
 UPDATE_INSTANCE = update_saga(
     "instance.update", INSTANCE, ChangedInstance, changed=_changed, charge=charge_for, has_secret=True
 )
-"""Gives an instance another flavor, or a public address, or takes one away, with whatever else is changed with it."""
+"""Updates an instance whose quota changes, because of its flavor or public address."""
 
 
 def bound_update(ports: UpdatePorts) -> list[AnyBound]:
-    """Return the saga with what it reaches the world through."""
+    """Return the update saga with its ports."""
     return [Bound(UPDATE_INSTANCE, ports)]

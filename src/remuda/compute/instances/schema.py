@@ -6,7 +6,7 @@ import msgspec
 
 from remuda.compute.kinds import PowerState
 from remuda.compute.plans.schema import PlanHash
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 

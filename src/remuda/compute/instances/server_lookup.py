@@ -1,19 +1,12 @@
-"""Which of the servers that name an instance are its own.
+"""Lookup of the server that belongs to an instance.
 
-A server says by its tags to which instance it belongs, and to which incarnation of it. One that names an incarnation of
-before is a leftover. One that names none was tagged by an existing cluster, which had no incarnations; it is ours if it
-is the server that the instance is linked to, or if the instance has no link either. Else it is not clear whose it is:
-nothing is done then, as if there were two of its own, and it is not removed with the instance.
+The tags of a server name the instance and its incarnation (uid). A server of another incarnation is a previous one. A
+server without an incarnation was tagged by an existing cluster; it belongs to the instance if the instance is linked to
+it or to none. Otherwise the server is ambiguous: nothing is done to it, and it is not deleted with the instance.
 
-Servers are looked for where the labels of the instance say that it is. One of its own that is elsewhere tells that
-these labels are damaged: then nothing is done, and above all the instance is not let go without it.
-
-What can be wrong with a stored instance: its labels and its spec can be damaged behind our back.
-
-Nothing is done to one that is damaged, and nothing is destroyed: its controller says what is wrong, and so does the
-monitor. What is wrong with its spec alone keeps nobody from deleting it.
-
-The one server of an instance: found by where the instance is and by the tag, and never guessed.
+Servers are looked up in the scope of the instance's labels. A server of this incarnation outside that scope shows that
+the labels are damaged. A damaged instance is reported and left alone; damage of the spec alone does not prevent its
+deletion.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.rules import SCOPE, incarnation_of, instance_id, place_of, source_prefix
+from remuda.compute.instances.rules import SCOPE, incarnation_of, instance_id, project_ref_of, source_prefix
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import RegionClient, is_deleting
 from remuda.kernel.errors import Inconsistent, Malformed, NotFound
@@ -33,13 +26,13 @@ _DAMAGED = "its labels are damaged: "
 
 
 def missing_labels(instance: ComputeInstance) -> str:
-    """Return which of the labels are missing that say where an instance is; nothing, if none is."""
+    """Return a message about missing scope labels, or an empty string."""
     missing = [label for label in SCOPE if not instance.metadata.labels.get(label)]
     return f"{_DAMAGED}{', '.join(missing)} is missing" if missing else ""
 
 
 def wrong_labels(instance: ComputeInstance, server: ServerRead) -> Mapping[str, str]:
-    """Return the labels that an instance where this server is would have, and this one has not."""
+    """Return the labels that differ from the scope of a server, with their right values."""
     there = {
         labels.ORGANIZATION: server.metadata.organization_id,
         labels.PROJECT: server.metadata.project_id,
@@ -50,15 +43,15 @@ def wrong_labels(instance: ComputeInstance, server: ServerRead) -> Mapping[str, 
     return {label: value for label, value in there.items() if found.get(label) != value}
 
 
-def displaced(instance: ComputeInstance, server: ServerRead) -> str:
-    """Return what is wrong with an instance whose own server is elsewhere than its labels say."""
+def displacement(instance: ComputeInstance, server: ServerRead) -> str:
+    """Return a message about an instance whose server is outside the scope of its labels."""
     found, right = instance.metadata.labels, wrong_labels(instance, server)
     told = [f"{label} is {found.get(label, '')} and should be {value}" for label, value in right.items()]
     return f"{_DAMAGED}{', '.join(told)}, as its server has it"
 
 
 def broken_link(instance: ComputeInstance) -> str:
-    """Return what is wrong with an instance that is linked to a server of another network or name."""
+    """Return a message about an instance that is linked to a server of another network or name, or an empty string."""
     found, linked = instance.metadata.labels, instance.spec.server_id
     if not linked or linked == instance_id(found[regional.NETWORK], found[labels.NAME]):
         return ""
@@ -66,7 +59,7 @@ def broken_link(instance: ComputeInstance) -> str:
 
 
 def broken_spec(instance: ComputeInstance) -> str:
-    """Return what is wanted of an instance that no server can be asked for; nothing, if all of it can."""
+    """Return a message about a spec for which no server can be requested, or an empty string."""
     broken = [repr(each) for each in instance.spec.networking.allowed_source_addresses if source_prefix(each) is None]
     if not broken:
         return ""
@@ -75,106 +68,106 @@ def broken_spec(instance: ComputeInstance) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Linked:
-    """The servers that name an instance."""
+class LinkedServers:
+    """The servers that are tagged with an instance."""
 
-    standing: Sequence[ServerRead]
-    """Those that may be its own, but for those that are being deleted: there must be one."""
-    going: Sequence[ServerRead]
-    """Those that may be its own and are being deleted."""
+    candidates: Sequence[ServerRead]
+    """Those that may belong to it and are not being deleted: there must be one."""
+    deleting: Sequence[ServerRead]
+    """Those that may belong to it and are being deleted."""
     own: Sequence[ServerRead] = ()
-    """Those of these that surely are."""
-    leftovers: Sequence[ServerRead]
-    """Those of an earlier instance of its name."""
-    elsewhere: Sequence[ServerRead] = ()
-    """Its own that are not where its labels say that it is."""
+    """Those of both that certainly belong to it."""
+    previous: Sequence[ServerRead]
+    """Those of a previous incarnation."""
+    displaced: Sequence[ServerRead] = ()
+    """Its own outside the scope of its labels."""
     damage: str = ""
-    """What is wrong with its labels, if anything."""
+    """A message about damaged labels, or an empty string."""
 
 
-async def linked_to(region: RegionClient, instance: ComputeInstance) -> Linked:
-    """Look for the servers of an instance, and whether its labels are whole; if one is missing, nobody is asked."""
+async def find_linked(region: RegionClient, instance: ComputeInstance) -> LinkedServers:
+    """Look up the servers of an instance, and check its labels. If a label is missing, region is not called."""
     if missing := missing_labels(instance):
-        return Linked(standing=(), going=(), leftovers=(), damage=missing)
-    linked = sorted_out(instance, await servers_naming(region, instance))
-    if linked.elsewhere and not linked.own:
-        return replace(linked, damage=displaced(instance, linked.elsewhere[0]))
+        return LinkedServers(candidates=(), deleting=(), previous=(), damage=missing)
+    linked = classified(instance, await list_tagged(region, instance))
+    if linked.displaced and not linked.own:
+        return replace(linked, damage=displacement(instance, linked.displaced[0]))
     return replace(linked, damage=broken_link(instance))
 
 
-async def servers_naming(region: RegionClient, instance: ComputeInstance) -> Sequence[ServerRead]:
-    """Return the servers that name an instance: all of them where it is, and its own elsewhere."""
-    found = await region.list_servers(instance.name, place_of(instance))
-    return [each for each in found if is_here(instance, each) or _is_linked(instance, each)]
+async def list_tagged(region: RegionClient, instance: ComputeInstance) -> Sequence[ServerRead]:
+    """Return the servers that are tagged with an instance: all in its scope, and its own elsewhere."""
+    found = await region.list_servers(instance.name, project_ref_of(instance))
+    return [each for each in found if is_in_scope(instance, each) or _is_linked(instance, each)]
 
 
-def sorted_out(instance: ComputeInstance, servers: Iterable[ServerRead]) -> Linked:
-    """Tell servers that name an instance apart."""
+def classified(instance: ComputeInstance, servers: Iterable[ServerRead]) -> LinkedServers:
+    """Classify servers that are tagged with an instance."""
     servers = list(servers)
-    here = [each for each in servers if is_here(instance, each)]
+    here = [each for each in servers if is_in_scope(instance, each)]
     claiming = [each for each in here if incarnation_of(each) in {"", instance.uid}]
-    return Linked(
-        standing=[each for each in claiming if not is_deleting(each)],
-        going=[each for each in claiming if is_deleting(each)],
+    return LinkedServers(
+        candidates=[each for each in claiming if not is_deleting(each)],
+        deleting=[each for each in claiming if is_deleting(each)],
         own=[each for each in claiming if _is_own(instance, each)],
-        leftovers=[each for each in here if incarnation_of(each) not in {"", instance.uid}],
-        elsewhere=[each for each in servers if each not in here and _is_linked(instance, each)],
+        previous=[each for each in here if incarnation_of(each) not in {"", instance.uid}],
+        displaced=[each for each in servers if each not in here and _is_linked(instance, each)],
     )
 
 
-def is_here(instance: ComputeInstance, server: ServerRead) -> bool:
-    """Tell whether a server is where the labels of an instance say that it is."""
+def is_in_scope(instance: ComputeInstance, server: ServerRead) -> bool:
+    """Return whether a server is in the scope of an instance."""
     return not wrong_labels(instance, server)
 
 
 def is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerRead]) -> bool:
-    """Tell whether it is not clear which server is its own: several may be, or one that it is not linked to."""
+    """Return whether several servers may belong to an instance, or one that it is not linked to."""
     return len(standing) > 1 or any(instance.spec.server_id not in {"", each.metadata.id} for each in standing)
 
 
 def _is_own(instance: ComputeInstance, server: ServerRead) -> bool:
-    """Tell whether a server that names an instance surely belongs to this incarnation of it."""
+    """Return whether a tagged server certainly belongs to this incarnation."""
     if incarnation := incarnation_of(server):
         return incarnation == instance.uid
     return instance.spec.server_id in {"", server.metadata.id}
 
 
 def _is_linked(instance: ComputeInstance, server: ServerRead) -> bool:
-    """Tell whether a server is of this incarnation wherever it is: it says so, or is the very one."""
+    """Return whether a server is of this incarnation, in any scope."""
     incarnation = incarnation_of(server)
     return incarnation == instance.uid or (not incarnation and server.metadata.id == instance.spec.server_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
-    """Finds the one server of an instance, and counts where there is another number of them."""
+class ServerLookup:
+    """Finds the one server of an instance, and counts failures."""
 
     region: RegionClient
-    odd: Counter
+    failures: Counter
 
     @classmethod
-    def over(cls, region: RegionClient, registry: CollectorRegistry) -> "Matches":
-        """Return one that counts in a registry, in which all counts begin at nought."""
+    def over(cls, region: RegionClient, registry: CollectorRegistry) -> "ServerLookup":
+        """Return a lookup with its metric in a registry."""
         text = "Requests that found no server of an instance that has one, or several."
         odd = Counter("remuda_compute_odd_matches", text, ["found"], registry=registry)
         for found in ("none", "several"):
             odd.labels(found)
         return cls(region, odd)
 
-    async def one(self, instance: ComputeInstance) -> ServerRead:
-        """Return the server of an instance, or raise Inconsistent; an instance that has none yet is told so.
+    async def find(self, instance: ComputeInstance) -> ServerRead:
+        """Return the server of an instance, or raise Inconsistent, or Malformed if it has none yet.
 
-        One whose labels are damaged, so that its server is elsewhere, is nobody's: it is not found.
+        An instance with damaged labels, whose server is elsewhere, is not found.
         """
-        linked = sorted_out(instance, await servers_naming(self.region, instance))
-        found = linked.standing or linked.going
+        linked = classified(instance, await list_tagged(self.region, instance))
+        found = linked.candidates or linked.deleting
         if len(found) == 1 and not is_ambiguous(instance, found):
             return found[0]
-        if linked.elsewhere and not found:
-            self.odd.labels("none").inc()
+        if linked.displaced and not found:
+            self.failures.labels("none").inc()
             raise NotFound("ComputeInstance", instance.name)
         if not found and (instance.is_deleting or not instance.status.has_server):
             raise Malformed("instance has no server at the moment: wait until it is provisioned")
-        count = len(found) if len(found) > 1 else 0  # a single one that it is not linked to is none of its own
-        self.odd.labels("several" if count else "none").inc()
+        count = len(found) if len(found) > 1 else 0  # a single one that it is not linked to does not belong to it
+        self.failures.labels("several" if count else "none").inc()
         raise Inconsistent("instance", instance.name, part="server", found=count)

@@ -1,13 +1,11 @@
-"""The watch of servers: each change of one wakes the controller of the instance that it says it belongs to.
+"""Watch source of servers: a change of a server enqueues the instance that it is tagged with.
 
-That is one lookup by key, however many instances there are. When it begins every server is told once. Whatever its
-instance already shows is passed over, so a start wakes nobody without a reason: what was unsettled the controller looks
-at by itself, and what has changed meanwhile differs. When all servers have been told, then or anew, instances are held
-against them: one whose server went while nobody watched is looked at now, and not when the next scan comes by.
+Each change costs one lookup by key. At the start all servers are sent; an instance whose status already shows its
+server is not enqueued. After each complete list, instances whose server is missing are enqueued at once, instead of at
+the next resync.
 
-A server whose instance is not there, or is another incarnation, and one that is not its instance's own are odd: they
-are counted, told in the log, and handed to the monitor. Where there is an instance, its controller tells in its
-timeline what it makes of that.
+A server without its instance, of another incarnation, or that is not the linked one, is an orphan: it is counted,
+logged and reported to the monitor.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -21,7 +19,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from remuda.clients.watch import Changed, Restarted, Synced
 from remuda.compute.instances.rules import incarnation_of, instance_of, is_requested
-from remuda.compute.instances.status import is_shown, is_under_way, is_untold
+from remuda.compute.instances.status import is_in_progress, is_projected, is_unreported
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import ComputePorts, is_deleting
 from remuda.kernel.backoff import Backoff
@@ -35,34 +33,34 @@ from remuda.region.port import RegionApi
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.crud import find
 
-Odd = Literal["missing", "stale", "duplicate"]
-"""Why a server is odd: it has no instance, one that took the place of its own, or is not the one of its instance."""
+OrphanReason = Literal["missing", "stale", "duplicate"]
+"""Why a server is an orphan: no instance, another incarnation, or the instance has another server."""
 
 T = TypeVar("T")
 _STRIDE = 10
 _NAMES = 100
 _MOST_REMEMBERED = 10_000
-_HAS_BEGUN_S = 0.05
+_SYNC_POLL_S = 0.05
 _PAUSE = Backoff(0.5, 30.0)
 
 
 class InstanceQueue(Protocol):
-    """The controller of instances, as far as it is woken."""
+    """The controller of instances, as far as keys are enqueued."""
 
     @property
     def is_synced(self) -> bool:
-        """Whether it controls, and hears what it is told."""
+        """Whether it leads and accepts keys."""
         ...
 
     def enqueue(self, key: str) -> None:
-        """Look at an instance now."""
+        """Enqueue an instance."""
         ...
 
 
-async def followed(
+async def watch_forever(
     tell: Callable[[], AsyncIterator[T]], what: str, clock: Clock, randomness: Randomness
 ) -> AsyncGenerator[T]:
-    """Yield what another service tells of its things, for ever; whatever goes wrong, all of it is told again."""
+    """Yield the messages of a watch without end; after an error the watch starts over."""
     failures = 0
     while True:
         try:
@@ -71,7 +69,7 @@ async def followed(
                     failures = 0
                     yield each
         except RemudaError as error:
-            structlog.get_logger().warning("not followed", what=what, error=error.code)
+            structlog.get_logger().warning("watch interrupted", what=what, error=error.code)
         failures += 1
         await clock.sleep(_PAUSE.pause_s(failures, randomness))
 
@@ -105,106 +103,106 @@ async def watch_servers(region: RegionApi) -> AsyncGenerator[Changed[ServerRead]
                 yield message
 
 
-class Following:
-    """Follows the servers of all instances. Have `keep` done as a duty."""
+class ServerWatch:
+    """Watches the servers of all instances. `run` is a background task."""
 
     def __init__(
         self, ports: ComputePorts, controller: InstanceQueue, suspect: Callable[[ServerRead], None] = lambda _: None
     ) -> None:
-        """Wake `controller`, and tell `suspect` of servers whose instance is not there."""
+        """Enqueue in `controller`, and report servers without an instance to `suspect`."""
         self._ports, self._controller, self._suspect = ports, controller, suspect
         self._store = ports.reconcile_ports.store
         self._counts = _counts(ports.metrics)
-        self._odd: dict[str, Odd] = {}
-        """What was told already, by the server's id."""
+        self._orphans: dict[str, OrphanReason] = {}
+        """The reported orphans, by the id of the server."""
 
-    async def keep(self) -> None:
-        """Follow for ever, while this process leads: a duty."""
-        await while_leading(self._ports.leader, self._follow)
+    async def run(self) -> None:
+        """Watch while this process leads."""
+        await while_leading(self._ports.leader, self._watch)
 
-    async def notice(self, change: Changed[ServerRead]) -> None:
-        """Wake whom it concerns."""
+    async def observe(self, change: Changed[ServerRead]) -> None:
+        """Enqueue the instance of a server, if its status does not show the change."""
         server = change.item
         found = await find(self._store, ComputeInstance, instance_of(server))
-        why = None if change.type == "deleted" else _why_odd(found, server)
-        self._judge(found, server, why)
+        why = None if change.type == "deleted" else _orphan_reason(found, server)
+        self._classify(found, server, why)
         is_own = change.type != "deleted" and not is_deleting(server) and why is None
-        if found is not None and not (is_own and self._is_known(found, server)):
+        if found is not None and not (is_own and self._is_current(found, server)):
             self._controller.enqueue(found.name)
 
-    async def _follow(self) -> None:
+    async def _watch(self) -> None:
         ports = self._ports
-        while not self._controller.is_synced:  # what it is told before that it does not hear
-            await ports.clock.sleep(_HAS_BEGUN_S)
-        servers = followed(lambda: watch_servers(ports.region.api), "servers", ports.clock, ports.randomness)
+        while not self._controller.is_synced:  # it ignores keys before that
+            await ports.clock.sleep(_SYNC_POLL_S)
+        servers = watch_forever(lambda: watch_servers(ports.region.api), "servers", ports.clock, ports.randomness)
         async with aclosing(servers):
             count = 0
             async for each in servers:
                 if isinstance(each, AllServers):
-                    await self._miss(each.ids)
+                    await self._enqueue_missing(each.ids)
                     continue
-                await self._notice(each)
+                await self._observe(each)
                 count += 1
                 if count % _STRIDE == 0:
                     await yield_to_loop()
 
-    async def _miss(self, there: AbstractSet[str]) -> None:
-        """Wake those whose server is not there. Nearly always a server has its instance's id, so few are read."""
+    async def _enqueue_missing(self, there: AbstractSet[str]) -> None:
+        """Enqueue instances whose server is missing. A server usually has the id of its instance, so few are read."""
         count = 0
         async for name in names(self._store, ComputeInstance):
             count += 1
             if count % _NAMES == 0:
                 await yield_to_loop()
-            if name not in there and await self._misses_its_server(name, there):
+            if name not in there and await self._lacks_server(name, there):
                 self._controller.enqueue(name)
 
-    async def _misses_its_server(self, instance: str, there: AbstractSet[str]) -> bool:
+    async def _lacks_server(self, instance: str, there: AbstractSet[str]) -> bool:
         try:
             found = await find(self._store, ComputeInstance, instance)
         except (Unreadable, Unsealable):
-            return False  # the monitor tells of it
+            return False  # the monitor reports it
         return found is not None and found.status.has_server and found.spec.server_id not in there
 
-    async def _notice(self, change: Changed[ServerRead]) -> None:
-        """Wake whom it concerns; one instance that cannot be judged keeps no other from being woken."""
+    async def _observe(self, change: Changed[ServerRead]) -> None:
+        """Observe a change; an error of one instance does not affect the others."""
         server = change.item
         try:
-            await self.notice(change)
+            await self.observe(change)
         except Exception as error:
             if isinstance(error, RemudaError) and error.retry:
                 raise
             structlog.get_logger().exception(
-                "server not noticed", server=server.metadata.id, instance=instance_of(server)
+                "server change not processed", server=server.metadata.id, instance=instance_of(server)
             )
             self._controller.enqueue(instance_of(server))
 
-    def _judge(self, found: ComputeInstance | None, server: ServerRead, why: Odd | None) -> None:
+    def _classify(self, found: ComputeInstance | None, server: ServerRead, why: OrphanReason | None) -> None:
         id_ = server.metadata.id
         if why is None:
-            self._odd.pop(id_, None)
+            self._orphans.pop(id_, None)
             return
         if found is None or why == "stale":
             self._suspect(server)
-        if self._odd.get(id_) == why:
+        if self._orphans.get(id_) == why:
             return
-        if len(self._odd) >= _MOST_REMEMBERED:
-            self._odd.clear()  # what is still odd is told once more
-        self._odd[id_] = why
+        if len(self._orphans) >= _MOST_REMEMBERED:
+            self._orphans.clear()  # present orphans are reported once more
+        self._orphans[id_] = why
         self._counts.labels(why).inc()
-        structlog.get_logger().warning("odd server", why=why, server=id_, instance=instance_of(server))
+        structlog.get_logger().warning("orphan server", why=why, server=id_, instance=instance_of(server))
 
-    def _is_known(self, found: ComputeInstance, server: ServerRead) -> bool:
-        """Tell whether there is nothing to do: an instance at rest shows its server, or is too new to show its way."""
+    def _is_current(self, found: ComputeInstance, server: ServerRead) -> bool:
+        """Return whether nothing is to be done: the status shows the server, or is too new to be reported."""
         now = self._ports.clock.now()
         if found.is_deleting:
             return False
-        if is_under_way(server):
-            return is_untold(found, now)
-        return is_provisioned(found) and is_shown(found, server, now) and is_requested(found, server)
+        if is_in_progress(server):
+            return is_unreported(found, now)
+        return is_provisioned(found) and is_projected(found, server, now) and is_requested(found, server)
 
 
-def _why_odd(found: ComputeInstance | None, server: ServerRead) -> Odd | None:
-    """Return why a server is odd; one that goes is not, whatever it was."""
+def _orphan_reason(found: ComputeInstance | None, server: ServerRead) -> OrphanReason | None:
+    """Return the reason why a server is an orphan; None if it is not, or is being deleted."""
     if is_deleting(server):
         return None
     if found is None:
@@ -217,6 +215,6 @@ def _why_odd(found: ComputeInstance | None, server: ServerRead) -> Odd | None:
 def _counts(registry: CollectorRegistry) -> Counter:
     text = "Servers that name an instance which is not there, is another one, or has another server."
     counts = Counter("remuda_compute_odd_servers", text, ["why"], registry=registry)
-    for why in get_args(Odd):
+    for why in get_args(OrphanReason):
         counts.labels(why)
     return counts

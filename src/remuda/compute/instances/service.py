@@ -60,25 +60,25 @@ _GB, _GIB = 10**9, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What an instance is made of."""
+class InstanceOffer:
+    """The flavor and image of an instance."""
 
     flavor: FlavorRead
     image: ImageRead
 
     @property
     def gpus(self) -> int:
-        """How many physical GPUs it has."""
+        """The number of physical GPUs."""
         return gpus_of(self.flavor)
 
 
 def gpus_of(flavor: FlavorRead) -> int:
-    """Return how many physical GPUs a flavor has."""
+    """Return the number of physical GPUs of a flavor."""
     return 0 if flavor.spec.gpu is None else flavor.spec.gpu.physical_count
 
 
 def check_network(network: NetworkRead, place: ProjectRef) -> None:
-    """Refuse a network of another project, or one that is about to go. Where the network is, the instance is."""
+    """Reject a network of another project, or one that is being deleted."""
     if project_ref(network.metadata) != place:
         raise Invalid(
             "spec.networkId",
@@ -89,13 +89,13 @@ def check_network(network: NetworkRead, place: ProjectRef) -> None:
         raise Malformed("network is being deleted")
 
 
-async def choose(region: RegionApi, caller: Context, network: NetworkRead, wanted: InstanceSpecWire) -> Choice:
-    """Return the flavor and image that are wanted in a network's region, if they are offered there and fit."""
+async def choose(region: RegionApi, caller: Context, network: NetworkRead, wanted: InstanceSpecWire) -> InstanceOffer:
+    """Return the requested flavor and image, if the region of the network offers them and they fit together."""
     id_, images = network.status.region_id, ImageQuery(organizations=(network.metadata.organization_id,))
     flavor = find_flavor(await region.list_flavors(caller, id_), wanted.flavor_id)
     image = find_image(await region.list_images(caller, id_, images), wanted.image_id)
     check_fit(flavor, image)
-    return Choice(flavor, image)
+    return InstanceOffer(flavor, image)
 
 
 def find_flavor(flavors: Iterable[FlavorRead], flavor: str) -> FlavorRead:
@@ -107,7 +107,7 @@ def find_flavor(flavors: Iterable[FlavorRead], flavor: str) -> FlavorRead:
 
 
 def find_image(images: Iterable[ImageRead], image: str) -> ImageRead:
-    """Return an image that is meant for instances, in whatever state."""
+    """Return an image for instances, in any state."""
     for each in images:
         if each.metadata.id == image and is_for_instances(each):
             return each
@@ -115,7 +115,7 @@ def find_image(images: Iterable[ImageRead], image: str) -> ImageRead:
 
 
 def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
-    """Refuse an image that cannot be used, or not with this flavor."""
+    """Reject an image that is not ready, or does not fit the flavor."""
     has, needs = flavor.spec, image.spec
     if image.status.state != "ready":
         raise Malformed(f"requested image is not ready for use: it is {image.status.state}")
@@ -133,14 +133,14 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
 
 
 async def check_access(region: RegionApi, caller: Context, network: NetworkRead, wanted: InstanceSpecWire) -> None:
-    """Refuse what lets traffic or people in, where it is not the network's or the project's own."""
+    """Reject security groups of another network and an SSH certificate authority of another project."""
     await check_groups(region, caller, wanted.networking, network.metadata.id)
     await check_authority(region, caller, wanted.ssh_certificate_authority_id, project_ref(network.metadata))
-    check_said(wanted)
+    check_texts(wanted)
 
 
 async def check_groups(region: RegionApi, caller: Context, networking: NetworkingWire | None, network: str) -> None:
-    """Refuse security groups that the caller cannot read, or that are another network's."""
+    """Reject security groups that the caller cannot read, or of another network."""
     for group in () if networking is None else each_once(networking.security_groups):
         if (await region.get_security_group(caller, group)).status.network_id != network:
             raise Invalid(
@@ -150,7 +150,7 @@ async def check_groups(region: RegionApi, caller: Context, networking: Networkin
 
 
 async def check_authority(region: RegionApi, caller: Context, authority: str | None, place: ProjectRef) -> None:
-    """Refuse an SSH certificate authority that the caller cannot read, or that is another project's."""
+    """Reject an SSH certificate authority that the caller cannot read, or of another project."""
     if authority is None:
         return
     found = await region.get_ssh_certificate_authority(caller, authority)
@@ -162,15 +162,15 @@ async def check_authority(region: RegionApi, caller: Context, authority: str | N
         )
 
 
-def check_said(wanted: InstanceSpecWire) -> None:
-    """Refuse user data and prefixes that are none."""
+def check_texts(wanted: InstanceSpecWire) -> None:
+    """Reject invalid user data and prefixes."""
     has_authority = wanted.ssh_certificate_authority_id is not None
     check_user_data(read_user_data(wanted.user_data), with_authority=has_authority)
     check_sources(wanted.networking)
 
 
 def check_sources(networking: NetworkingWire | None) -> None:
-    """Refuse prefixes that are none."""
+    """Reject invalid prefixes."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
         parse_prefix(prefix, "failed to parse IPv4 prefix")  # the words that clients know
 
@@ -206,8 +206,8 @@ class Instances:
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
         )
-        made = await self._made_before(context, body)
-        return made or await self._made(context, await self._judged(context, place, body))
+        made = await self._find_created(context, body)
+        return made or await self._create(context, await self._validated(context, place, body))
 
     async def get(self, context: Context, instance: str) -> ComputeInstance:
         return await self.find(context, permission("instances", "read"), instance)
@@ -240,8 +240,8 @@ class Instances:
         allow_for(context.principal, right, found)
         return found
 
-    async def _judged(self, context: Context, place: ProjectRef, wanted: InstanceCreate) -> NewInstance:
-        """Judge a new instance, in the order that clients know, and return what there is to make."""
+    async def _validated(self, context: Context, place: ProjectRef, wanted: InstanceCreate) -> NewInstance:
+        """Validate a new instance, in the order that clients know, and return the input of the saga."""
         region, caller = (
             self.region.api,
             await self.region.caller.impersonating(context, place.organization, place.project),
@@ -260,7 +260,7 @@ class Instances:
             by=requester_of(payer_principal(context.principal, place)),
         )
 
-    async def _made(self, context: Context, new: NewInstance) -> ComputeInstance:
+    async def _create(self, context: Context, new: NewInstance) -> ComputeInstance:
         organization = new.wanted.spec.organization_id
         done = await self.operations.run(
             CREATE_INSTANCE,
@@ -275,8 +275,8 @@ class Instances:
             raise ResponseNotStored  # the same request made it once, and it has gone since
         return found
 
-    async def _made_before(self, context: Context, wanted: InstanceCreate) -> ComputeInstance | None:
-        """Return what the same request has made, whatever has become since of what it was judged by."""
+    async def _find_created(self, context: Context, wanted: InstanceCreate) -> ComputeInstance | None:
+        """Return the instance that the same request has created, whatever has changed since."""
         if context.key is None:
             return None
         name = rules.instance_id(wanted.spec.network_id, wanted.metadata.name)
@@ -293,8 +293,8 @@ def _tags(instance: ComputeInstance) -> Sequence[Tag]:
     return instance.spec.tags
 
 
-async def end_instances_on(store: Store, network: str, randomness: Randomness, *, controller: str) -> int:
-    """Ask for every instance on a network to go, and return of how many that was asked. To ask twice is fine."""
+async def delete_instances_on(store: Store, network: str, randomness: Randomness, *, controller: str) -> int:
+    """Request the deletion of every instance on a network, and return their number. It can be repeated."""
     count = 0
     async for name in names(store, ComputeInstance, labels={NETWORK: network}):
         try:

@@ -24,7 +24,7 @@ from remuda.compute.instances.convergence import REJECTION_REASONS
 from remuda.compute.instances.rules import charge_for, charged_gpus, desired_server, last_requested
 from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.schema import InstanceUpdate
-from remuda.compute.instances.server_lookup import is_ambiguous, servers_naming, sorted_out
+from remuda.compute.instances.server_lookup import classified, is_ambiguous, list_tagged
 from remuda.compute.instances.service import (
     Instances,
     check_access,
@@ -34,7 +34,7 @@ from remuda.compute.instances.service import (
     find_image,
     gpus_of,
 )
-from remuda.compute.instances.status import is_kept, is_made_anew, takes_images
+from remuda.compute.instances.status import can_rebuild, is_rebuild_due, keeps_running
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
 from remuda.compute.plans.diff import FIELDS, PlannedInstance, PlanSide, changed_fields, with_fields
@@ -55,32 +55,32 @@ from remuda.resources.crud import KeyedLock, audit_records, check_state, request
 from remuda.resources.schema import FlavorRead, ImageRead
 
 _OF_THE_SERVER = frozenset(field for field, (_, kind) in FIELDS.items() if kind in {"rebuild", "replace"})
-"""The fields of which none changes without the server being made anew, and then all do."""
+"""The fields that change only with a rebuild or replacement, and then together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The server of an instance, as a change finds it."""
+class LastApplied:
+    """The last applied specification of a server, from which an update is planned."""
 
     server: ServerCreate
-    """What it was last asked to be; that is what is wanted, unless it was refused."""
-    takes_images: bool = True
-    """Whether it stays the same server with another image."""
+    """The desired one, unless region rejected it."""
+    can_rebuild: bool = True
+    """Whether another image rebuilds the same server."""
 
 
-async def standing_of(region: RegionClient, instance: ComputeInstance, *, is_to_be_anew: bool) -> Standing:
-    """Return how the server of an instance stands; nobody is asked where that makes no difference to a change."""
-    wanted, is_refused = desired_server(instance), _is_refused(instance)
+async def last_applied(region: RegionClient, instance: ComputeInstance, *, is_to_be_anew: bool) -> LastApplied:
+    """Return the last applied specification. Region is called only if that can differ from the desired one."""
+    wanted, is_refused = desired_server(instance), _is_rejected(instance)
     if not is_refused and not is_to_be_anew:
-        return Standing(wanted)
-    standing = sorted_out(instance, await servers_naming(region, instance)).standing
+        return LastApplied(wanted)
+    standing = classified(instance, await list_tagged(region, instance)).candidates
     if not standing or is_ambiguous(instance, standing):
-        return Standing(wanted)
-    return Standing(_applied_to(standing[0], instance) if is_refused else wanted, takes_images(standing[0]))
+        return LastApplied(wanted)
+    return LastApplied(_applied_to(standing[0], instance) if is_refused else wanted, can_rebuild(standing[0]))
 
 
 def server_before(desired: ServerCreate, standing: ServerCreate, after: ServerCreate) -> ServerCreate:
-    """Return what a change is compared with: what it changes stands as it does, all else was wanted before."""
+    """Return the specification to compare an update with: changed fields as applied, the others as desired before."""
     changed = set(changed_fields(desired, after))
     if changed & _OF_THE_SERVER:
         changed |= _OF_THE_SERVER
@@ -88,9 +88,9 @@ def server_before(desired: ServerCreate, standing: ServerCreate, after: ServerCr
 
 
 def _applied_to(server: ServerRead, instance: ComputeInstance) -> ServerCreate:
-    """Return what a server was asked to be; if it keeps its place until there is another, what it was before that."""
+    """Return the requested specification; if the server keeps running without capacity, the one before it."""
     requested, applied = last_requested(server), instance.status.applied
-    if applied is None or not is_kept(server):
+    if applied is None or not keeps_running(server):
         return requested
     spec = replace(
         requested.spec,
@@ -101,8 +101,8 @@ def _applied_to(server: ServerRead, instance: ComputeInstance) -> ServerCreate:
     return replace(requested, spec=spec)
 
 
-def _is_refused(instance: ComputeInstance) -> bool:
-    """Tell whether region was asked for what is wanted now, and would not do it."""
+def _is_rejected(instance: ComputeInstance) -> bool:
+    """Return whether region has rejected the present specification."""
     said = find_condition(instance.status.conditions, AVAILABLE)
     return (
         said is not None
@@ -116,7 +116,7 @@ _MAY_RUN = {None, "Running"}
 
 @dataclass(frozen=True, slots=True)
 class _Offers:
-    """What the catalogue says of the flavors and images of a change; nothing where it makes no new server."""
+    """Flavors and images of an update; empty if it does not replace the server."""
 
     flavor_before: FlavorRead | None = None
     image_before: ImageRead | None = None
@@ -125,8 +125,8 @@ class _Offers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """A change that may be made."""
+class _ValidUpdate:
+    """A validated update."""
 
     found: ComputeInstance
     changed: ComputeInstance
@@ -138,7 +138,7 @@ class Updates:
     """Updates of the instances of all projects."""
 
     instances: Instances
-    turns: KeyedLock = field(default_factory=KeyedLock)
+    locks: KeyedLock = field(default_factory=KeyedLock)
     """Serializes the updates of one instance, so that concurrent requests do not collide."""
 
     async def update(
@@ -152,11 +152,11 @@ class Updates:
             return OtherResponse(await self._plan(context, instance, body))
 
         async def change() -> ComputeInstance:
-            judged = await self._judge(context, instance, body)
+            judged = await self._validate(context, instance, body)
             await self._check_consent(judged, plan)
             return await self._write(context, judged, body)
 
-        async with self.turns.hold(instance):
+        async with self.locks.hold(instance):
             return await retry_on_conflict(change)
 
     async def repeat(
@@ -172,10 +172,10 @@ class Updates:
 
     async def _plan(self, context: Context, instance: str, body: InstanceUpdate) -> PlanRead:
         """Return the plan of an update, and the quota that blocks it."""
-        judged = await self._judge(context, instance, body)
+        judged = await self._validate(context, instance, body)
         return replace(judged.plan, blockers=tuple(await self._blockers(judged)))
 
-    async def _judge(self, context: Context, instance: str, wanted: InstanceUpdate) -> _Judged:
+    async def _validate(self, context: Context, instance: str, wanted: InstanceUpdate) -> _ValidUpdate:
         found = await self._find(context, instance)
         if found.is_deleting:
             raise Malformed("instance is being deleted")
@@ -183,8 +183,8 @@ class Updates:
         check_state(context, found, rules.writable_instance(found))
         if wanted.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
-        is_to_be_anew = _is_made_anew(found, wanted)
-        standing = await standing_of(self.instances.region, found, is_to_be_anew=is_to_be_anew)
+        is_to_be_anew = _replaces_server(found, wanted)
+        standing = await last_applied(self.instances.region, found, is_to_be_anew=is_to_be_anew)
         offers = await self._offers(context, found, wanted, standing.server if is_to_be_anew else None)
         gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
         changed = rules.changed_instance(found, wanted, context.principal, self.instances.clock.now(), gpus=gpus)
@@ -195,14 +195,14 @@ class Updates:
         server = server_before(desired_server(found), standing.server, desired)
         before = _side(found, server, offers.flavor_before, offers.image_before, gpus=held)
         after = _side(changed, desired, offers.flavor, offers.image, gpus=gpus)
-        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=standing.takes_images)
-        return _Judged(found, changed, plan)
+        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=standing.can_rebuild)
+        return _ValidUpdate(found, changed, plan)
 
     async def _offers(
         self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerCreate | None
     ) -> _Offers:
-        """Judge what is wanted by what region knows; return what it says of flavors and images, if a server is made."""
-        place, region = rules.place_of(found), self.instances.region.api
+        """Validate an update against region; return flavors and images, if it replaces the server."""
+        place, region = rules.project_ref_of(found), self.instances.region.api
         caller = await self.instances.region.caller.impersonating(context, place.organization, place.project)
         network = await region.get_network(caller, network_of(found))
         check_network(network, place)
@@ -214,22 +214,22 @@ class Updates:
             images = await region.list_images(caller, id_, query)
             flavor, image = find_flavor(flavors, wanted.spec.flavor_id), find_image(images, wanted.spec.image_id)
             check_fit(flavor, image)
-            _check_room({found.spec.flavor_id, standing.spec.flavor_id}, flavor)
+            _check_capacity({found.spec.flavor_id, standing.spec.flavor_id}, flavor)
             flavor_before = next((each for each in flavors if each.metadata.id == standing.spec.flavor_id), None)
             image_before = next((each for each in images if each.metadata.id == standing.spec.image_id), None)
             offers = _Offers(flavor_before, image_before, flavor, image)
         await check_access(region, caller, network, wanted.spec)
         return offers
 
-    async def _blockers(self, judged: _Judged) -> Sequence[BlockerRead]:
-        """Return what the ledger would refuse now; it is asked only where the change costs more."""
+    async def _blockers(self, judged: _ValidUpdate) -> Sequence[BlockerRead]:
+        """Return the quota that the ledger would reject; it is called only if the update needs more."""
         if not any(each.delta > 0 for each in judged.plan.quota):
             return ()
-        free = await self.instances.identity.free_quota(rules.place_of(judged.found))
+        free = await self.instances.identity.free_quota(rules.project_ref_of(judged.found))
         return quota_blockers(judged.plan.quota, free)
 
-    async def _check_consent(self, judged: _Judged, consent: str | None) -> None:
-        """Refuse what its plan is demanded for, or what is not the plan that was agreed to."""
+    async def _check_consent(self, judged: _ValidUpdate, consent: str | None) -> None:
+        """Reject an update whose plan is required or has changed."""
         plan = judged.plan
         if consent is not None:
             if plan.steps and plan.hash != consent:
@@ -237,7 +237,7 @@ class Updates:
         elif plan.is_destructive and (await protection_of(self.instances.store, judged.found)).plan:
             raise PlanRequired(plan)
 
-    async def _write(self, context: Context, judged: _Judged, wanted: InstanceUpdate) -> ComputeInstance:
+    async def _write(self, context: Context, judged: _ValidUpdate, wanted: InstanceUpdate) -> ComputeInstance:
         found, changed = judged.found, judged.changed
         changes = [change.message for step in judged.plan.steps for change in step.changes]
         told = requested_event(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
@@ -263,8 +263,8 @@ class Updates:
         return await self.instances.store.get(ComputeInstance, found.name)
 
 
-def _is_made_anew(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
-    """Tell whether a change needs a new server or disk, whose flavor and image then have to be on offer."""
+def _replaces_server(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
+    """Return whether an update needs a new server or disk, so that flavor and image must be offered."""
     before, after = found.spec, wanted.spec
     return (before.flavor_id, before.image_id, before.ssh_certificate_authority_id) != (
         after.flavor_id,
@@ -273,8 +273,8 @@ def _is_made_anew(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
     )
 
 
-def _check_room(own: Collection[str], flavor: FlavorRead) -> None:
-    """Refuse another flavor of which no more fit; in its own one, the old server makes room for the new one."""
+def _check_capacity(own: Collection[str], flavor: FlavorRead) -> None:
+    """Reject another flavor without capacity; for the present one, the old server makes capacity."""
     if flavor.metadata.id not in own and flavor.spec.free == 0:
         raise InsufficientCapacity(
             "spec.flavorId",
@@ -284,7 +284,7 @@ def _check_room(own: Collection[str], flavor: FlavorRead) -> None:
 
 
 def subject_of(instance: ComputeInstance) -> PlannedInstance:
-    """Return what a plan tells of an instance."""
+    """Return the facts about an instance that a plan shows."""
     status = instance.status
     return PlannedInstance(
         id=instance.name,
@@ -294,7 +294,7 @@ def subject_of(instance: ComputeInstance) -> PlannedInstance:
         public_ip=status.public_ip,
         mac_address=status.mac_address,
         is_running=status.power_state in _MAY_RUN,
-        is_rebuilding=is_made_anew(instance),
+        is_rebuilding=is_rebuild_due(instance),
     )
 
 

@@ -10,9 +10,9 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from remuda.compute.instances.rules import charge_for
-from remuda.compute.instances.server_lookup import Linked, broken_spec, linked_to
-from remuda.compute.instances.server_watch import followed
-from remuda.compute.instances.service import end_instances_on
+from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked
+from remuda.compute.instances.server_watch import watch_forever
+from remuda.compute.instances.service import delete_instances_on
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Checker, CheckRound, Findings, placeholder_instance
 from remuda.compute.monitor.orphans import DeletedInstances, OrphanCheck, orphan_guard
@@ -84,7 +84,7 @@ class StalledCheck:
         await self.findings.report(
             "network-gone", instance, "its network was deleted, and the instance was not", network=network
         )
-        ended = await end_instances_on(self.ports.store, network, self.ports.randomness, controller="monitor")
+        ended = await delete_instances_on(self.ports.store, network, self.ports.randomness, controller="monitor")
         if ended:
             message = "the instance is deleted with its network"
             await self.findings.report_repair("network-gone", instance, message, network=network)
@@ -124,7 +124,7 @@ class InstanceCheck:
             self.findings.end(checker, checked)
 
     async def _check(self, instance: ComputeInstance, rounds: dict[Checker, CheckRound]) -> None:
-        linked = await linked_to(self.ports.region, instance)
+        linked = await find_linked(self.ports.region, instance)
         if damage := linked.damage or broken_spec(instance):
             await self._damaged(instance, damage, rounds["damaged"])
         elif not is_unsettled(instance):
@@ -135,7 +135,7 @@ class InstanceCheck:
         if checked.record(instance.name) == 1:
             await self.findings.report("damaged", instance, damage)
 
-    async def _check_server(self, instance: ComputeInstance, linked: Linked, checked: CheckRound) -> None:
+    async def _check_server(self, instance: ComputeInstance, linked: LinkedServers, checked: CheckRound) -> None:
         if linked.own:
             return
         if checked.record(instance.uid) == 1:
@@ -186,7 +186,7 @@ class AllocationCheck:
     async def watch_projects(self) -> None:
         """Collect the projects until the task is cancelled."""
         ports = self.ports
-        projects = followed(ports.identity.projects, "projects", ports.clock, ports.randomness)
+        projects = watch_forever(ports.identity.projects, "projects", ports.clock, ports.randomness)
         async with aclosing(projects):
             async for observed in projects:
                 self._projects.add(observed.project)

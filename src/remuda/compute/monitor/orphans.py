@@ -12,7 +12,7 @@ import structlog
 
 from remuda.compute.history.explanation import find_tombstone
 from remuda.compute.instances.rules import has_scope, incarnation_of, instance_of
-from remuda.compute.instances.server_lookup import servers_naming, sorted_out
+from remuda.compute.instances.server_lookup import classified, list_tagged
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, placeholder_instance
 from remuda.compute.ports import ComputePorts, is_deleting, project_ref
@@ -49,7 +49,7 @@ class DeletedInstances:
         """Yield the servers of instances that were deleted since the last call."""
         for uid, instance in list(self._deleted.items()):
             await self.pace.step()
-            for server in sorted_out(instance, await servers_naming(self.ports.region, instance)).standing:
+            for server in classified(instance, await list_tagged(self.ports.region, instance)).candidates:
                 yield server
             self._deleted.pop(uid, None)
 

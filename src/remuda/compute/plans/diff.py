@@ -16,36 +16,20 @@ provider has drifted, which is reported and causes no step. Plan and controller 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from remuda.compute.kinds import Protection
+from remuda.compute.plans.schema import Field, StepKind
 from remuda.region.servers.schema import NetworkingWire, ServerCreate
 from remuda.resources.schema import FlavorRead, ImageRead
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
-StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
-"""Steps, from the least to the most disruptive."""
-
 STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 """All of them, in the order of their execution."""
-
-Field = Literal[
-    "metadata.description",
-    "metadata.tags",
-    "spec.flavorId",
-    "spec.imageId",
-    "spec.networking.securityGroups",
-    "spec.networking.publicIP",
-    "spec.networking.allowedSourceAddresses",
-    "spec.sshCertificateAuthorityId",
-    "spec.userData",
-    "spec.protection",
-]
-"""Fields of an instance that a client can update. Protection and tags concern the instance only."""
 
 FIELDS: Mapping[Field, tuple[str, StepKind]] = {
     "metadata.description": ("metadata.description", "in-place"),

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from remuda.compute.plans.diff import Field, PlannedInstance, PlanSide, StepKind, networking_of
-from remuda.compute.plans.schema import Attribute, DowntimeRead, Extent
+from remuda.compute.plans.diff import PlannedInstance, PlanSide, networking_of
+from remuda.compute.plans.schema import Attribute, DowntimeRead, Extent, Field, StepKind
 
 
 def change_message(field: Field, before: PlanSide, after: PlanSide, *, is_applied: bool) -> str:

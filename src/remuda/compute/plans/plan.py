@@ -13,16 +13,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.compute.plans import messages
-from remuda.compute.plans.diff import Field, PlannedInstance, PlanSide, StepKind, networking_of, required_steps
+from remuda.compute.plans.diff import PlannedInstance, PlanSide, networking_of, required_steps
 from remuda.compute.plans.schema import (
     Attribute,
     BlockerRead,
     Extent,
+    Field,
     PlanAttributeRead,
     PlanChangeRead,
     PlanRead,
     PlanStepRead,
     QuotaChangeRead,
+    StepKind,
 )
 from remuda.kernel.encoding import digest
 from remuda.resources.schema import FlavorRead, ImageRead

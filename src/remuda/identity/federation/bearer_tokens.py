@@ -14,7 +14,7 @@ names an administrator of ours has made nobody one.
 
 What the bearer tokens of external issuers say, and whether that is enough for us.
 
-Until its signature was verified a token is a `Peeked`.
+Until its signature was verified a token has `UnverifiedClaims`.
 
 Whoever shows a token that a trusted issuer has signed is told what is missing in it: its operators need to know.
 
@@ -48,7 +48,14 @@ from remuda.identity.kinds.users import User, user_id
 from remuda.identity.ports import Fetch
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tokens.bearer import Bearer
-from remuda.identity.tokens.jwt import BELIEVED, MAX_UNVERIFIED_BYTES, NOT_VALID, PASSPORT_ISSUER, Peeked, peek
+from remuda.identity.tokens.jwt import (
+    EXTERNAL_TOKEN_CACHE,
+    MAX_UNVERIFIED_BYTES,
+    NOT_VALID,
+    PASSPORT_ISSUER,
+    UnverifiedClaims,
+    unverified_claims,
+)
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthError, Unauthenticated, Unavailable
 from remuda.kernel.text import folded
@@ -91,7 +98,7 @@ def algorithms_of(trust: BearerTrust) -> tuple[str, ...]:
     return tuple(each for each in trust.signing_algorithms or _BY_DEFAULT if each in ALGORITHMS)
 
 
-def verify(peeked: Peeked, keys: Sequence[PublicKey], trust: BearerTrust) -> tuple[Said, tuple[str, ...]]:
+def verify(peeked: UnverifiedClaims, keys: Sequence[PublicKey], trust: BearerTrust) -> tuple[Said, tuple[str, ...]]:
     """Return what a token says, and its groups, if one of these keys has signed it; else raise Unauthenticated."""
     registry = _Registry(algorithms=[peeked.algorithm], strict_check_header=False)
     for key in keys if peeked.algorithm in algorithms_of(trust) else ():
@@ -142,7 +149,7 @@ def _is_authorized(authz: Any) -> bool:
         return False
 
 
-FRESH_S = BELIEVED.total_seconds()
+FRESH_S = EXTERNAL_TOKEN_CACHE.total_seconds()
 """How old keys may be before they are read again, so that one which the issuer withdrew does not verify for ever."""
 
 _OLD_S = 2 * FRESH_S
@@ -252,7 +259,7 @@ class ExternalBearers:
 
     async def __call__(self, token: str) -> Bearer | None:
         """Return who shows this token, or None if it is no trusted external issuer's; raise if it does not hold."""
-        peeked = peek(token)
+        peeked = unverified_claims(token)
         if peeked is None:
             self._unroutable.labels("format").inc()
             raise Unauthenticated("unrecognized bearer token format")
@@ -275,7 +282,7 @@ class ExternalBearers:
             issuer=provider.spec.issuer,
             source=provider.name,
             groups=groups,
-            rests_on=(OAuth2Provider, object_dependency(User, user_id(email))),
+            dependencies=(OAuth2Provider, object_dependency(User, user_id(email))),
         )
 
     async def _trusted(self) -> Mapping[str, OAuth2Provider]:
@@ -304,4 +311,4 @@ class ExternalBearers:
 
     def _end(self, exp: float, now: datetime) -> datetime:
         """Return when to look at a token again: its issuer may have withdrawn the key before the token ends."""
-        return datetime.fromtimestamp(min(exp, (now + BELIEVED).timestamp()), UTC)
+        return datetime.fromtimestamp(min(exp, (now + EXTERNAL_TOKEN_CACHE).timestamp()), UTC)

@@ -20,14 +20,14 @@ from remuda.store.objects import Resource, StoredStruct
 LEDGER_FINALIZER = f"{SHARED}/ledger"
 """Finalizer of a quota record until nothing is counted in it."""
 
-ALLOCATION_FINALIZER = f"{SHARED}/held"
+ALLOCATION_FINALIZER = f"{SHARED}/allocation"
 """Finalizer of an allocation until it is released."""
 
-Life = Literal["unconfirmed", "confirmed", "released"]
+AllocationState = Literal["unconfirmed", "confirmed", "released"]
 """State of an allocation: its owner has yet to confirm it, has confirmed it, or it is released."""
 
 
-Action = Literal["take", "change", "release"]
+Action = Literal["reserve", "update", "release"]
 """Change that an intent is for."""
 
 
@@ -72,12 +72,12 @@ class Intent(StoredStruct, frozen=True):
     owner: str
     """Owner of the allocation, by `owner_value`."""
     action: Action
-    holds: Amounts
+    amounts: Amounts
     """Amounts that the totals have for the allocation while this intent is open."""
     deadline: datetime
-    wants: Amounts = ()
+    new_amounts: Amounts = ()
     """Amounts of the allocation after an update."""
-    turn: int = 0
+    fencing_token: int = 0
     """Fencing token of the change, as in `AllocationSpec`."""
 
 
@@ -115,13 +115,13 @@ class AllocationSpec(StoredStruct, frozen=True):
     """Amounts and period of an allocation."""
 
     allocations: Amounts = ()
-    life: Life = "unconfirmed"
+    state: AllocationState = "unconfirmed"
     started: datetime | None = None
     ended: datetime | None = None
-    taken_under: datetime | None = None
+    intent_deadline: datetime | None = None
     """Deadline of the intent under which it was last reserved or renewed; confirming it completes this intent."""
     tags: tuple[Tag, ...] = ()
-    turn: int = 0
+    fencing_token: int = 0
     """Last fencing token with which it was changed or released. Requests with an earlier one are rejected."""
 
 
@@ -146,12 +146,12 @@ def charge_value(organization: str, kind: str) -> str:
 
 
 def _owner(allocation: Allocation) -> Iterator[str]:
-    if allocation.spec.life != "released":
+    if allocation.spec.state != "released":
         yield owner_value(allocation.metadata.labels[RESOURCE_KIND], allocation.metadata.labels[RESOURCE_ID])
 
 
 def _active(allocation: Allocation) -> Iterator[str]:
-    if allocation.spec.life != "released":
+    if allocation.spec.state != "released":
         yield allocation.metadata.labels[ORGANIZATION]
         yield allocation.metadata.labels[PROJECT]
 
@@ -162,7 +162,7 @@ def _charge(allocation: Allocation) -> Iterator[str]:
 
 
 def _ended(allocation: Allocation) -> Iterator[str]:
-    if allocation.spec.life == "released" and allocation.spec.ended is not None:
+    if allocation.spec.state == "released" and allocation.spec.ended is not None:
         yield allocation.spec.ended.date().isoformat()
 
 
@@ -179,12 +179,12 @@ ALLOCATION = Kind(
     plural="allocations",
     indexes=(
         Index(name="owner", values=_owner),
-        Index(name="living", values=_active),
+        Index(name="active", values=_active),
         Index(name="charge", values=_charge),
         Index(name="ended", values=_ended),
     ),
     unindexed=UNINDEXED | {RESOURCE_ID, RESOURCE_KIND},
-    columns={"Life": ".spec.life"},
+    columns={"State": ".spec.state"},
 )
 """Allocations. Active ones are indexed by owner, organization and project; released ones by the day of their end; all
 by their quota kinds."""

@@ -21,7 +21,7 @@ from remuda.kernel.text import folded
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
-CONTROLLER_FINALIZER = f"{SHARED}/in-care"
+CONTROLLER_FINALIZER = f"{SHARED}/controller"
 """Finalizer of an organization or a project until its controller has seen that nothing uses it."""
 
 

@@ -3,8 +3,9 @@
 A user is global and identified by its subject, an e-mail address, from which its id is derived. A membership is a user
 in one organization. Group members are stored in the group only.
 
-An operation that changes a user or a service account together with its groups needs several writes. A `Claim` on the
-object names the operation that has locked it, with the state to restore; a `Mark` in a group does so for one member.
+An operation that changes a user or a service account together with its groups needs several writes. An `OperationLock`
+on the object names the operation that has locked it, with the state to restore; a `MemberChange` in a group does so for
+one member.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 
-class Before(StoredStruct, frozen=True):
+class PreviousState(StoredStruct, frozen=True):
     """State that a rollback restores."""
 
     name: str = ""
@@ -31,21 +32,21 @@ class Before(StoredStruct, frozen=True):
     state: UserState = "active"
 
 
-class Claim(StoredStruct, frozen=True):
+class OperationLock(StoredStruct, frozen=True):
     """Operation that last locked an object; it is locked while the operation is open."""
 
     operation: str
-    before: Before | None = None
+    previous: PreviousState | None = None
     """None if the operation created the object."""
 
 
-class Mark(StoredStruct, frozen=True):
+class MemberChange(StoredStruct, frozen=True):
     """Change of an operation to one member of a group, until another request decides about the members."""
 
     member: str
     """Value of the index `member`."""
     operation: str
-    was_in: bool = False
+    was_member: bool = False
     """Whether the member was in the group before."""
 
 
@@ -81,7 +82,7 @@ class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     subject: str = ""
     state: UserState = "active"
     tags: tuple[Tag, ...] = ()
-    makers: tuple[str, ...] = ()
+    creators: tuple[str, ...] = ()
     """Operation that created the user, and those that needed it before that one was done: the last of them to be rolled
     back removes it."""
     sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
@@ -103,7 +104,7 @@ class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
 
     state: UserState = "active"
     tags: tuple[Tag, ...] = ()
-    claim: Claim | None = None
+    lock: OperationLock | None = None
 
 
 class OrganizationUser(Resource, frozen=True):
@@ -131,7 +132,7 @@ class ServiceAccountSpec(StoredStruct, frozen=True, omit_defaults=False):
     replaced: tuple[ReplacedToken, ...] = ()
     """Former tokens that have yet to be revoked for processes that do not read this object."""
     tags: tuple[Tag, ...] = ()
-    claim: Claim | None = None
+    lock: OperationLock | None = None
 
 
 class ServiceAccount(Resource, frozen=True):
@@ -156,7 +157,7 @@ class GroupSpec(StoredStruct, frozen=True):
     user_ids: tuple[str, ...] = msgspec.field(default=(), name="userIDs")
     subjects: tuple[Subject, ...] = ()
     tags: tuple[Tag, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    member_changes: tuple[MemberChange, ...] = ()
 
 
 class Group(Resource, frozen=True):
@@ -221,7 +222,7 @@ GROUP = Kind(
     plural="groups",
     indexes=(
         Index(name="member", values=_members),
-        Index(name="operation", values=lambda group: [mark.operation for mark in group.spec.marks]),
+        Index(name="operation", values=lambda group: [entry.operation for entry in group.spec.member_changes]),
     ),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )

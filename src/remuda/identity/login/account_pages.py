@@ -37,7 +37,7 @@ from remuda.identity.oauth.clients import Clients
 from remuda.identity.rbac.acl import Bindings
 from remuda.identity.rbac.roles import PLATFORM_ADMINISTRATOR, role_id
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.sessions import Sessions, organization_vouching
+from remuda.identity.tokens.sessions import Sessions, provider_organization
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
@@ -105,7 +105,7 @@ class AccountPage:
         """Return what a login can show and end."""
         user, login = known.user, known.login
         sessions, logins = await self.logins.sessions_of(user.name), await self.logins.logins_of(user)
-        organization = await organization_vouching(self.store, login.spec.provider)
+        organization = await provider_organization(self.store, login.spec.provider)
         if not organization:
             return _Reach("", sessions, logins)
         own = (await self.store.list_names(OAuth2Provider, labels={ORGANIZATION: organization})).items

@@ -30,7 +30,7 @@ from remuda.identity.login.browser_state import BrowserCookie
 from remuda.identity.lookups import find_active_user
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.tokens.secrets import token_hash
-from remuda.identity.tokens.sessions import Sessions, is_overtaken, is_vouched, organization_vouching
+from remuda.identity.tokens.sessions import Sessions, has_newer_password, provider_exists, provider_organization
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id
@@ -125,10 +125,10 @@ class Logins:
     async def _user(self, login: BrowserLogin) -> User | None:
         """Return whose login it is, if it is good."""
         spec = login.spec
-        if not spec.is_good(self._clock.now()) or not await is_vouched(self._store, spec.provider):
+        if not spec.is_good(self._clock.now()) or not await provider_exists(self._store, spec.provider):
             return None
         user = await find_active_user(self._store, spec.user)
-        return None if await is_overtaken(self._store, spec.user, spec.authenticated) else user
+        return None if await has_newer_password(self._store, spec.user, spec.authenticated) else user
 
     async def _clear(self, login: BrowserLogin) -> None:
         await self._sessions.end_of_login(login.spec.user, login.name)
@@ -154,7 +154,7 @@ class Viewers:
         known = await self.logins.find(value) if value else None
         if known is None:
             raise Unauthenticated("nobody is logged in in this browser")
-        organization = await organization_vouching(self.store, known.login.spec.provider)
+        organization = await provider_organization(self.store, known.login.spec.provider)
         standing = await self.permissions.of_user(known.user)
         if organization:
             standing = standing.restricted_to(organization)

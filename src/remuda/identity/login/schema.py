@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import Parameters, Wire
+from remuda.http.schema import Parameters, Wire
 from remuda.kernel.secrets import Secret
 
 _Address = Annotated[str, msgspec.Meta(max_length=320)]

@@ -28,7 +28,7 @@ from remuda.identity.kinds.oauth import AuthorizationCode, AuthorizationCodeSpec
 from remuda.identity.oauth.schema import DeviceAuthorization
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import new_secret, token_hash
-from remuda.identity.tokens.sessions import Sessions, Telling, session_of_code
+from remuda.identity.tokens.sessions import EndRecords, Sessions, session_of_code
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthError
 from remuda.kernel.randomness import Randomness
@@ -53,12 +53,12 @@ class Codes:
 
     async def issue(self, spec: AuthorizationCodeSpec) -> Secret:
         """Return a new code for a login that has succeeded. When it expires is ours to say."""
-        code, expires = new_secret(self.randomness), self.clock.now() + self.settings.code_life
+        code, expires = new_secret(self.randomness), self.clock.now() + self.settings.code_lifetime
         metadata = Metadata(name=token_hash(code.reveal()))
         await self.store.create(AuthorizationCode(metadata=metadata, spec=replace(spec, expires=expires)))
         return code
 
-    async def find(self, code: Secret, *, ending: Telling) -> AuthorizationCode:
+    async def find(self, code: Secret, *, ending: EndRecords) -> AuthorizationCode:
         """Return a code that was handed out, used or not, or raise OAuthError; a used one's session is ended."""
         if not _FORM.fullmatch(code.reveal()):
             raise OAuthError("invalid_request", "code is malformed: send the one that the login returned")
@@ -69,7 +69,7 @@ class Codes:
             raise _spent()
         return found
 
-    async def use(self, code: AuthorizationCode, *, ending: Telling) -> AuthorizationCode:
+    async def use(self, code: AuthorizationCode, *, ending: EndRecords) -> AuthorizationCode:
         """Mark a code as used, or raise OAuthError, and end what began with it, if it is already."""
         while not code.spec.is_used:
             try:
@@ -81,7 +81,7 @@ class Codes:
         await self._reuse(code, ending)
         raise _spent()
 
-    async def settle(self, code: AuthorizationCode, *, ending: Telling) -> None:
+    async def settle(self, code: AuthorizationCode, *, ending: EndRecords) -> None:
         """Forget a code whose session has begun, or raise OAuthError, and end it, if the code came again."""
         try:
             await self.store.delete(AuthorizationCode, code.name, uid=code.uid, version=code.version)
@@ -89,13 +89,13 @@ class Codes:
             await self.end(code.name, ending=ending)
             raise _spent() from None
 
-    async def end(self, code: str, *, ending: Telling) -> None:
+    async def end(self, code: str, *, ending: EndRecords) -> None:
         """End the session that began with the code of this name, if there is one."""
         session = await self.sessions.find(session_of_code(code))
         if session is not None:
             await self.sessions.end(session, log=await ending(session))
 
-    async def _reuse(self, code: AuthorizationCode, ending: Telling) -> None:
+    async def _reuse(self, code: AuthorizationCode, ending: EndRecords) -> None:
         """Let the first exchange fail if it is under way, and end its session if it is not."""
         while not code.spec.is_reused:
             try:
@@ -142,7 +142,7 @@ class Devices:
     async def begin(self, client: str, scope: str) -> DeviceAuthorization:
         """Return the codes for a device that asks to be let in."""
         device_code, user_code = new_secret(self.randomness), await self._new_user_code()
-        life, uri = self.settings.device_code_life, f"{self.settings.issuer}/oauth2/v2/device"
+        life, uri = self.settings.device_code_lifetime, f"{self.settings.issuer}/oauth2/v2/device"
         spec = DeviceGrantSpec(
             client=client,
             scope=scope,

@@ -78,7 +78,7 @@ class Exchange:
             aud=audience,
             iat=int(now.timestamp()),
             nbf=int(now.timestamp()),
-            exp=int(min(now + self.settings.passport_life, bearer.expires).timestamp()),
+            exp=int(min(now + self.settings.passport_lifetime, bearer.expires).timestamp()),
             typ="passport",
             acctype=bearer.type,
             source=bearer.source,

@@ -26,7 +26,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import ID, IdClaims
 from remuda.identity.tokens.secrets import s256
 from remuda.identity.tokens.service import Issued, Tokens
-from remuda.identity.tokens.sessions import RefreshToken, ReusedError, Sessions, is_founded, is_vouched
+from remuda.identity.tokens.sessions import RefreshToken, ReusedError, Sessions, is_valid, provider_exists
 from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, OAuthError
@@ -110,7 +110,7 @@ class Grants:
         if token is None or session is None or session.spec.client != client.name:
             raise OAuthError("invalid_grant", "refresh_token is expired or unknown: log in again")
         records = self._records(context)
-        if not await is_vouched(self.store, session.spec.provider):
+        if not await provider_exists(self.store, session.spec.provider):
             await self.sessions.end(session, log=await records.of_forced_end(session))
             raise OAuthError("invalid_grant", "the provider of this login is gone: log in again")
         scope = _narrowed(session.spec.scope, form.scope)
@@ -157,7 +157,7 @@ class Grants:
 
     async def _check_footing(self, session: Session, records: Records) -> None:
         """End a session again, and raise OAuthError, if its user has logged out, or has another password, by now."""
-        if not await is_founded(self.store, session, self.clock.now()):
+        if not await is_valid(self.store, session, self.clock.now()):
             await self.sessions.end(session, log=await records.of_forced_end(session))
             raise OAuthError("invalid_grant", "the user has logged out, or has another password: log in again")
 

@@ -11,7 +11,7 @@ import msgspec
 from remuda.http.authentication import read_bearer
 from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
 from remuda.identity.oauth import registration as client_wire
-from remuda.identity.oauth import schema as wire
+from remuda.identity.oauth import schema
 from remuda.identity.oauth.clients import ALGORITHMS
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE
 from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN
@@ -59,33 +59,33 @@ def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
     )
 
 
-async def token(oauth: OAuth, call: Call[Nothing, wire.TokenQuery, wire.TokenForm]) -> wire.TokenRead:
+async def token(oauth: OAuth, call: Call[Nothing, schema.TokenQuery, schema.TokenForm]) -> schema.TokenRead:
     """Exchange a grant for tokens."""
     return await oauth.token(call.context, call.body, call.query, _authorization(call))
 
 
 async def authorize_device(
-    oauth: OAuth, call: Call[Nothing, Nothing, wire.DeviceAuthorizationForm]
-) -> wire.DeviceAuthorization:
+    oauth: OAuth, call: Call[Nothing, Nothing, schema.DeviceAuthorizationForm]
+) -> schema.DeviceAuthorization:
     """Begin to let a device in."""
     return await oauth.authorize_device(call.body, _authorization(call), peer=call.peer)
 
 
-async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, wire.ShownToken]) -> None:
+async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, schema.ShownToken]) -> None:
     await oauth.revoke(call.context, call.body, _authorization(call))
 
 
-async def introspect(oauth: OAuth, call: Call[Nothing, Nothing, wire.ShownToken]) -> wire.IntrospectionRead:
+async def introspect(oauth: OAuth, call: Call[Nothing, Nothing, schema.ShownToken]) -> schema.IntrospectionRead:
     """Tell what a token is good for."""
     return await oauth.introspect(call.body, _authorization(call))
 
 
-async def read_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, Nothing]) -> wire.UserinfoRead:
+async def read_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, Nothing]) -> schema.UserinfoRead:
     """Tell who asks."""
     return await oauth.userinfo(_bearer(call))
 
 
-async def post_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, wire.UserinfoForm]) -> wire.UserinfoRead:
+async def post_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, schema.UserinfoForm]) -> schema.UserinfoRead:
     """Tell who asks, by a token in the form or the header."""
     shown = call.body.access_token
     if shown is not None and _authorization(call):
@@ -93,13 +93,13 @@ async def post_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, wire.Userinfo
     return await oauth.userinfo(shown.reveal() if shown is not None else _bearer(call))
 
 
-async def read_keys(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> wire.JsonWebKeySet:
+async def read_keys(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> schema.JsonWebKeySet:
     """Return the keys that verify our tokens."""
     keys = [each.public() for each in await oauth.tokens.keys.all()]
-    return msgspec.convert({"keys": keys}, wire.JsonWebKeySet)
+    return msgspec.convert({"keys": keys}, schema.JsonWebKeySet)
 
 
-async def read_configuration(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> wire.OpenIdConfiguration:
+async def read_configuration(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> schema.OpenIdConfiguration:
     """Return where everything is."""
     return configuration(oauth.settings)
 
@@ -138,9 +138,9 @@ def _tokens() -> list[AnyRoute]:
             oauth=True,
             holds_secret=True,
             headers=_AUTHORIZATION,
-            query_type=wire.TokenQuery,
-            body_type=wire.TokenForm,
-            response_type=wire.TokenRead,
+            query_type=schema.TokenQuery,
+            body_type=schema.TokenForm,
+            response_type=schema.TokenRead,
             errors=(401,),
             service=OAuth,
             handler=token,
@@ -155,8 +155,8 @@ def _tokens() -> list[AnyRoute]:
             oauth=True,
             holds_secret=True,
             headers=_AUTHORIZATION,
-            body_type=wire.DeviceAuthorizationForm,
-            response_type=wire.DeviceAuthorization,
+            body_type=schema.DeviceAuthorizationForm,
+            response_type=schema.DeviceAuthorization,
             errors=(401, 429),
             service=OAuth,
             handler=authorize_device,
@@ -170,7 +170,7 @@ def _tokens() -> list[AnyRoute]:
             form=True,
             oauth=True,
             headers=_AUTHORIZATION,
-            body_type=wire.ShownToken,
+            body_type=schema.ShownToken,
             errors=(401,),
             service=OAuth,
             handler=revoke,
@@ -184,8 +184,8 @@ def _tokens() -> list[AnyRoute]:
             form=True,
             oauth=True,
             headers=_AUTHORIZATION,
-            body_type=wire.ShownToken,
-            response_type=wire.IntrospectionRead,
+            body_type=schema.ShownToken,
+            response_type=schema.IntrospectionRead,
             errors=(401,),
             service=OAuth,
             handler=introspect,
@@ -197,7 +197,7 @@ def _tokens() -> list[AnyRoute]:
             summary="Read who the bearer of a token is",
             scope="public",
             headers=_AUTHORIZATION,
-            response_type=wire.UserinfoRead,
+            response_type=schema.UserinfoRead,
             errors=(401,),
             service=OAuth,
             handler=read_userinfo,
@@ -210,8 +210,8 @@ def _tokens() -> list[AnyRoute]:
             scope="public",
             form=True,
             headers=_AUTHORIZATION,
-            body_type=wire.UserinfoForm,
-            response_type=wire.UserinfoRead,
+            body_type=schema.UserinfoForm,
+            response_type=schema.UserinfoRead,
             errors=(401,),
             service=OAuth,
             handler=post_userinfo,
@@ -227,7 +227,7 @@ def _documents() -> list[AnyRoute]:
             name="read_keys",
             summary="Read the keys that verify our tokens",
             scope="public",
-            response_type=wire.JsonWebKeySet,
+            response_type=schema.JsonWebKeySet,
             service=OAuth,
             handler=read_keys,
         ),
@@ -237,7 +237,7 @@ def _documents() -> list[AnyRoute]:
             name="read_openid_configuration",
             summary="Read where everything is that OpenID Connect needs",
             scope="public",
-            response_type=wire.OpenIdConfiguration,
+            response_type=schema.OpenIdConfiguration,
             service=OAuth,
             handler=read_configuration,
         ),
@@ -247,7 +247,7 @@ def _documents() -> list[AnyRoute]:
             name="read_authorization_server",
             summary="Read the same, where OAuth2 looks for it",
             scope="public",
-            response_type=wire.OpenIdConfiguration,
+            response_type=schema.OpenIdConfiguration,
             service=OAuth,
             handler=read_configuration,
         ),

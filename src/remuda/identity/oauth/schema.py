@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import Parameters
+from remuda.http.schema import Parameters
 from remuda.kernel.secrets import Secret
 
 BEARER = "Bearer"

@@ -141,7 +141,7 @@ class OAuth:
 
     async def _introspect_refresh(self, refresh: RefreshToken, caller: Bearer | str) -> IntrospectionRead:
         session = await self.sessions.of_refresh(refresh)
-        if session is None or not refresh.is_it(session.spec.refresh_hash):
+        if session is None or not refresh.matches(session.spec.refresh_hash):
             return IntrospectionRead(active=False)
         spec = session.spec
         if spec.expires is None or (isinstance(caller, str) and caller != spec.client):

@@ -39,7 +39,7 @@ def owner_of(allocation: Allocation) -> str:
 
 
 def is_active(allocation: Allocation) -> bool:
-    return allocation.spec.life != "released"
+    return allocation.spec.state != "released"
 
 
 def same_operation(found: Allocation, requested: Allocation) -> Allocation:
@@ -67,7 +67,7 @@ def reserved_under(allocation: Allocation, intent: Intent, now: datetime) -> All
     """
     metadata = replace(allocation.metadata, finalizers=(ALLOCATION_FINALIZER,))
     return replace(
-        allocation, metadata=metadata, spec=replace(allocation.spec, started=now, taken_under=intent.deadline)
+        allocation, metadata=metadata, spec=replace(allocation.spec, started=now, intent_deadline=intent.deadline)
     )
 
 
@@ -82,25 +82,27 @@ def tombstone(intent: Intent, organization: str, now: datetime) -> Allocation:
         NAME: UNNAMED,
     }
     metadata = Metadata(name=intent.allocation, labels=labels)
-    return Allocation(metadata=metadata, spec=AllocationSpec(allocations=intent.holds, life="released", ended=now))
+    return Allocation(metadata=metadata, spec=AllocationSpec(allocations=intent.amounts, state="released", ended=now))
 
 
 def confirmed(allocation: Allocation) -> Allocation:
-    return replace(allocation, spec=replace(allocation.spec, life="confirmed"))
+    return replace(allocation, spec=replace(allocation.spec, state="confirmed"))
 
 
 def with_amounts(allocation: Allocation, amounts: Amounts) -> Allocation:
     return replace(allocation, spec=replace(allocation.spec, allocations=amounts))
 
 
-def with_fencing_token(allocation: Allocation, turn: int) -> Allocation:
+def with_fencing_token(allocation: Allocation, fencing_token: int) -> Allocation:
     """Return an allocation that was changed or released with this fencing token or a later one."""
-    return replace(allocation, spec=replace(allocation.spec, turn=max(allocation.spec.turn, turn)))
+    return replace(
+        allocation, spec=replace(allocation.spec, fencing_token=max(allocation.spec.fencing_token, fencing_token))
+    )
 
 
-def is_released_for(allocation: Allocation, turn: int) -> bool:
+def is_released_for(allocation: Allocation, fencing_token: int) -> bool:
     """Return whether an allocation is released, and cannot be renewed with a fencing token before this one."""
-    return not is_active(allocation) and allocation.spec.turn >= turn
+    return not is_active(allocation) and allocation.spec.fencing_token >= fencing_token
 
 
 def released(allocation: Allocation, now: datetime) -> Allocation:
@@ -111,14 +113,14 @@ def released(allocation: Allocation, now: datetime) -> Allocation:
     ended = now if allocation.spec.ended is None else max(now, allocation.spec.ended + _INSTANT)
     finalizers = tuple(each for each in allocation.metadata.finalizers if each != ALLOCATION_FINALIZER)
     metadata = replace(allocation.metadata, finalizers=finalizers)
-    return replace(allocation, metadata=metadata, spec=replace(allocation.spec, life="released", ended=ended))
+    return replace(allocation, metadata=metadata, spec=replace(allocation.spec, state="released", ended=ended))
 
 
 def renewed(allocation: Allocation, intent: Intent, now: datetime) -> Allocation:
     """Return an allocation that is active again with its former amounts. Its start does not change."""
     metadata = replace(allocation.metadata, finalizers=(*allocation.metadata.finalizers, ALLOCATION_FINALIZER))
     started, previous = allocation.spec.started or now, intent.deadline
-    spec = replace(allocation.spec, life="unconfirmed", started=started, ended=None, taken_under=previous)
+    spec = replace(allocation.spec, state="unconfirmed", started=started, ended=None, intent_deadline=previous)
     return replace(allocation, metadata=metadata, spec=spec)
 
 
@@ -127,18 +129,18 @@ def retained(allocation: Allocation, intent: Intent) -> Allocation:
 
     The write changes its version, so that a concurrent or late release conflicts.
     """
-    return replace(allocation, spec=replace(allocation.spec, taken_under=intent.deadline))
+    return replace(allocation, spec=replace(allocation.spec, intent_deadline=intent.deadline))
 
 
 def is_confirmed_under(allocation: Allocation, intent: Intent) -> bool:
     """Return whether an allocation was confirmed since this intent; one confirmed, released and renewed was not."""
-    is_same = allocation.spec.taken_under == intent.deadline
-    return is_same and intent.action != "change" and allocation.spec.life == "confirmed"
+    is_same = allocation.spec.intent_deadline == intent.deadline
+    return is_same and intent.action != "update" and allocation.spec.state == "confirmed"
 
 
 def deadline_after(allocation: Allocation, due: datetime) -> datetime:
     """Return the deadline of the next intent of an allocation. It is unique, since it identifies the intent."""
-    previous = allocation.spec.taken_under
+    previous = allocation.spec.intent_deadline
     return due if previous is None else max(due, previous + _INSTANT)
 
 

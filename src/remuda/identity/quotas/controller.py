@@ -55,7 +55,7 @@ class LedgerController:
 
     async def _remove_finalizer(self, record: Quota, run: ReconcileContext) -> None:
         """Remove the finalizer of a record without usage when no allocation is active: empty ones are not counted."""
-        if (await self.store.list_names(Allocation, index=("living", record.name), limit=1)).items:
+        if (await self.store.list_names(Allocation, index=("active", record.name), limit=1)).items:
             run.requeue_after(_RETRY_S)
             return
         finalizers = tuple(each for each in record.metadata.finalizers if each != LEDGER_FINALIZER)

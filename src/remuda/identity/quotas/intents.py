@@ -58,7 +58,7 @@ class Intents:
         for _ in range(MAX_ATTEMPTS):
             allocation = await self.get_active(name)
             try:
-                if allocation.spec.life == "confirmed":
+                if allocation.spec.state == "confirmed":
                     return await self.retain(allocation, log)
                 allocation = await self._store.update(confirmed(allocation), log=log)
             except Conflict:
@@ -79,7 +79,7 @@ class Intents:
         else:
             allocation = await self._store.update(allocation)  # this writes nothing, as in `find_current`
         if intent is not None and is_confirmed_under(allocation, intent):
-            await self.complete(organization, intent, intent.holds)
+            await self.complete(organization, intent, intent.amounts)
         return allocation
 
     async def complete_confirmed(self, allocation: Allocation) -> None:
@@ -87,7 +87,7 @@ class Intents:
         organization = organization_of(allocation)
         intent = await self.open_intent(organization, allocation.name)
         if intent is not None and is_confirmed_under(allocation, intent):
-            await self.complete(organization, intent, intent.holds)
+            await self.complete(organization, intent, intent.amounts)
 
     async def open_intent(self, organization: str, name: str) -> Intent | None:
         """Return the open intent of an allocation, as the cache has it."""
@@ -116,7 +116,7 @@ class Intents:
         if intent is None:
             return
         allocation = await self.find(name)
-        if intent.action != "change" and allocation is not None and is_active(allocation):
+        if intent.action != "update" and allocation is not None and is_active(allocation):
             await self.confirm(name)
         else:
             await self.expire(organization, intent)
@@ -153,14 +153,16 @@ class Intents:
         if allocation is None:
             await self._store.create(tombstone(intent, organization, self._clock.now()))
             return ()
-        if intent.action == "change" and is_active(allocation):
-            await self._store.update(with_fencing_token(with_amounts(allocation, intent.wants), intent.turn), log=log)
-            return intent.wants
+        if intent.action == "update" and is_active(allocation):
+            await self._store.update(
+                with_fencing_token(with_amounts(allocation, intent.new_amounts), intent.fencing_token), log=log
+            )
+            return intent.new_amounts
         if is_confirmed_under(allocation, intent):
-            return intent.holds
-        needs_release = intent.action == "take" or is_active(allocation)
+            return intent.amounts
+        needs_release = intent.action == "reserve" or is_active(allocation)
         finished = with_fencing_token(
-            released(allocation, self._clock.now()) if needs_release else allocation, intent.turn
+            released(allocation, self._clock.now()) if needs_release else allocation, intent.fencing_token
         )
         if finished != allocation:
             await self._store.update(finished, log=log)

@@ -122,10 +122,10 @@ class Validation:
     """
 
     def __init__(
-        self, store: Store, clock: Clock, intents: Intents, kinds: QuotaKinds, *, intent_life: timedelta
+        self, store: Store, clock: Clock, intents: Intents, kinds: QuotaKinds, *, intent_lifetime: timedelta
     ) -> None:
         self._store, self._clock, self._intents, self._kinds = store, clock, intents, kinds
-        self._intent_life = intent_life
+        self._intent_lifetime = intent_lifetime
 
     async def reserve(self, record: Quota, requested: Allocation) -> tuple[Apply, None]:
         """Count a new allocation, unless its operation has done so."""
@@ -144,21 +144,28 @@ class Validation:
         check(allocation)
         present, edited = allocation.spec.allocations, edit(allocation)
         amounts = edited.spec.allocations
-        intent = self._new_intent(allocation, "change", larger(present, amounts), wants=amounts, turn=edited.spec.turn)
+        intent = self._new_intent(
+            allocation, "update", larger(present, amounts), new_amounts=amounts, fencing_token=edited.spec.fencing_token
+        )
         catalogue = await self._kinds.all()
         return lambda spec: with_reservation(spec, intent, present, catalogue), allocation
 
-    async def release(self, record: Quota, name: str, turn: int, check: Check) -> tuple[Apply, Allocation | None]:
+    async def release(
+        self, record: Quota, name: str, fencing_token: int, check: Check
+    ) -> tuple[Apply, Allocation | None]:
         """Add an intent to release an allocation; an open intent is completed first."""
         allocation, intent_open = await self._intents.find_current(name), find_intent(record.spec, name)
-        if allocation is None or is_released_for(allocation, turn):
+        if allocation is None or is_released_for(allocation, fencing_token):
             return unchanged, allocation
         if is_active(allocation):
             check(allocation)
         if intent_open is not None:
             return unchanged, allocation
         intent = self._new_intent(
-            allocation, "release", allocation.spec.allocations if is_active(allocation) else (), turn=turn
+            allocation,
+            "release",
+            allocation.spec.allocations if is_active(allocation) else (),
+            fencing_token=fencing_token,
         )
         return lambda spec: with_intent(spec, intent), allocation
 
@@ -183,21 +190,30 @@ class Validation:
         owner = owner_of(allocation)
         if (await self._store.list_names(Allocation, index=("owner", owner), limit=1)).items:
             raise OwnerHasAllocation(owner)
-        intent, catalogue = self._new_intent(allocation, "take", allocation.spec.allocations), await self._kinds.all()
+        intent, catalogue = (
+            self._new_intent(allocation, "reserve", allocation.spec.allocations),
+            await self._kinds.all(),
+        )
         return lambda spec: with_reservation(spec, intent, (), catalogue)
 
     def _new_intent(
-        self, allocation: Allocation, action: Action, holds: Amounts, *, wants: Amounts = (), turn: int = 0
+        self,
+        allocation: Allocation,
+        action: Action,
+        amounts: Amounts,
+        *,
+        new_amounts: Amounts = (),
+        fencing_token: int = 0,
     ) -> Intent:
         return Intent(
             allocation=allocation.name,
             project=project_of(allocation),
             owner=owner_of(allocation),
             action=action,
-            holds=holds,
-            deadline=deadline_after(allocation, self._clock.now() + self._intent_life),
-            wants=wants,
-            turn=turn,
+            amounts=amounts,
+            deadline=deadline_after(allocation, self._clock.now() + self._intent_lifetime),
+            new_amounts=new_amounts,
+            fencing_token=fencing_token,
         )
 
 
@@ -208,11 +224,11 @@ QuotaCheck = Callable[[Quota], None]
 class Ledger:
     """Quota records and allocations of all organizations. A process has one. Every method can be repeated."""
 
-    def __init__(self, store: Store, clock: Clock, randomness: Randomness, *, intent_life: timedelta) -> None:
+    def __init__(self, store: Store, clock: Clock, randomness: Randomness, *, intent_lifetime: timedelta) -> None:
         self.kinds = QuotaKinds(store)
         self.writer = QuotaWriter(store, clock, randomness)
         self.intents = Intents(store, clock, self.writer)
-        self._validation = Validation(store, clock, self.intents, self.kinds, intent_life=intent_life)
+        self._validation = Validation(store, clock, self.intents, self.kinds, intent_lifetime=intent_lifetime)
         self._store, self._clock = store, clock
 
     async def reserve(self, requested: Allocation, *, log: Sequence[Record] = ()) -> Allocation:
@@ -239,7 +255,7 @@ class Ledger:
                 allocation = await self._store.create(reserved_under(requested, intent, self._clock.now()), log=log)
             except AlreadyExists:
                 continue  # the same operation runs twice, or took too long
-            if allocation.spec.life == "confirmed":
+            if allocation.spec.state == "confirmed":
                 await self.intents.complete_confirmed(allocation)
             return allocation
         raise Conflict("Allocation", requested.name)
@@ -265,7 +281,7 @@ class Ledger:
             return await self._apply_update(organization, intent, allocation, edit, log)
         raise Conflict("Allocation", name)
 
-    async def release(self, name: str, *, turn: int = 0, check: Check, log: Sequence[Record] = ()) -> None:
+    async def release(self, name: str, *, fencing_token: int = 0, check: Check, log: Sequence[Record] = ()) -> None:
         """Release an allocation, which cannot be renewed with an earlier fencing token. It can be repeated."""
         allocation: Allocation | None = await self._store.get(Allocation, name)
         assert allocation is not None, "get returns or raises"
@@ -273,17 +289,19 @@ class Ledger:
         for _ in range(MAX_ATTEMPTS):
             try:
                 record, allocation = await self.writer.write(
-                    organization, lambda record: self._validation.release(record, name, turn, check), about=name
+                    organization,
+                    lambda record: self._validation.release(record, name, fencing_token, check),
+                    about=name,
                 )
             except Conflict:
                 continue
             intent = find_intent(record.spec, name)
             if intent is not None:
                 await self.intents.complete_from(
-                    organization, intent, allocation, () if intent.action == "change" else log
+                    organization, intent, allocation, () if intent.action == "update" else log
                 )
                 allocation = await self.intents.find(name)
-            if allocation is None or is_released_for(allocation, turn):
+            if allocation is None or is_released_for(allocation, fencing_token):
                 return  # otherwise another intent was completed first
         raise Conflict("Allocation", name)
 
@@ -337,16 +355,18 @@ class Ledger:
 
         If another caller completed the intent, it decided the amounts.
         """
-        amounts = intent.wants
+        amounts = intent.new_amounts
         for _ in range(MAX_ATTEMPTS):
             try:
                 allocation = await self._store.update(with_amounts(edit(allocation), amounts), log=log)
             except Conflict:
                 allocation = await self.intents.get_active(allocation.name)
                 amounts = (
-                    intent.wants if await self.intents.is_open(organization, intent) else allocation.spec.allocations
+                    intent.new_amounts
+                    if await self.intents.is_open(organization, intent)
+                    else allocation.spec.allocations
                 )
                 continue
-            await self.intents.complete(organization, intent, intent.wants)
+            await self.intents.complete(organization, intent, intent.new_amounts)
             return allocation
         raise Conflict("Allocation", allocation.name)

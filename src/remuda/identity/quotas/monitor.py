@@ -151,7 +151,7 @@ def _recorded_totals(spec: QuotaSpec) -> tuple[Amounts, Mapping[str, Amounts]]:
 async def _active(store: Store, organization: str) -> AsyncGenerator[Allocation]:
     after: str | None = None
     while True:
-        page = await store.list(Allocation, index=("living", organization), limit=_PAGE, after=after)
+        page = await store.list(Allocation, index=("active", organization), limit=_PAGE, after=after)
         for allocation in page.items:
             yield allocation
         after = page.next

@@ -124,7 +124,7 @@ def with_reservation(spec: QuotaSpec, intent: Intent, counted: Amounts, catalogu
         raise OwnerHasAllocation(intent.owner)
     if len(others) >= MAX_INTENTS:
         raise Unavailable(f"{len(others)} changes of the organization's quota are in progress: try again later.")
-    moved = _with_totals_moved(spec, intent.project, more=intent.holds, less=counted)
+    moved = _with_totals_moved(spec, intent.project, more=intent.amounts, less=counted)
     check_limits(spec, moved, catalogue, project=intent.project)
     return replace(moved, intents=(*others, intent))
 
@@ -159,7 +159,7 @@ def with_intent_completed(spec: QuotaSpec, intent: Intent, left: Amounts) -> Quo
     found = find_intent(spec, intent.allocation)
     if found != intent:
         return spec
-    moved = _with_totals_moved(spec, intent.project, more=left, less=intent.holds)
+    moved = _with_totals_moved(spec, intent.project, more=left, less=intent.amounts)
     return replace(moved, intents=tuple([each for each in spec.intents if each is not found]))
 
 
@@ -210,10 +210,10 @@ class ExpectedTotals:
         self._pending = {intent.allocation for intent in spec.intents}
         self._sums: dict[tuple[str, str], tuple[int, int]] = {}
         for intent in spec.intents:
-            self._add(intent.project, intent.holds)
+            self._add(intent.project, intent.amounts)
 
     def add(self, allocation: Allocation) -> None:
-        if allocation.spec.life != "released" and allocation.name not in self._pending:
+        if allocation.spec.state != "released" and allocation.name not in self._pending:
             self._add(allocation.metadata.labels[PROJECT], allocation.spec.allocations)
 
     def totals(self) -> tuple[Amounts, Mapping[str, Amounts]]:

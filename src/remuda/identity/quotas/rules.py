@@ -10,8 +10,17 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
-from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Amount, Amounts, Life, Limit, Limits, QuotaSpec
-from remuda.identity.quotas import schema as wire
+from remuda.identity.kinds.quotas import (
+    Allocation,
+    AllocationSpec,
+    AllocationState,
+    Amount,
+    Amounts,
+    Limit,
+    Limits,
+    QuotaSpec,
+)
+from remuda.identity.quotas import schema
 from remuda.identity.quotas.allocation_state import with_fencing_token
 from remuda.identity.quotas.quota_state import MAX_QUANTITY, Catalogue, limits_of, of_kind, project_ledger, used
 from remuda.kernel.errors import Invalid, PreconditionFailed
@@ -31,7 +40,7 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_REMEDY = "use 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
-def check_quotas(requested: wire.QuotasWrite, catalogue: Catalogue) -> None:
+def check_quotas(requested: schema.QuotasWrite, catalogue: Catalogue) -> None:
     """Raise Invalid for unknown kinds and invalid quantities."""
     _check_once("quotas", [quota.kind for quota in requested.quotas])
     for number, quota in enumerate(requested.quotas):
@@ -42,7 +51,7 @@ def check_quotas(requested: wire.QuotasWrite, catalogue: Catalogue) -> None:
         _check_number(f"quotas[{number}].quantity", quota.quantity)
 
 
-def check_allocation(requested: wire.AllocationWrite) -> None:
+def check_allocation(requested: schema.AllocationWrite) -> None:
     check_tags(requested.metadata.tags)
     spec = requested.spec
     _check_label("spec.kind", spec.kind)
@@ -56,7 +65,7 @@ def check_allocation(requested: wire.AllocationWrite) -> None:
         _check_number(f"spec.allocations[{number}].reserved", amount.reserved)
 
 
-def check_same_owner(allocation: Allocation, requested: wire.AllocationWrite) -> None:
+def check_same_owner(allocation: Allocation, requested: schema.AllocationWrite) -> None:
     """Raise Invalid if the object that an allocation is for would change."""
     labels = allocation.metadata.labels
     for field, stored, requested_value in (
@@ -67,7 +76,7 @@ def check_same_owner(allocation: Allocation, requested: wire.AllocationWrite) ->
             raise Invalid(field, f"is {stored} and cannot change", remedy="release it and request another")
 
 
-def check_period(query: wire.UsageQuery) -> None:
+def check_period(query: schema.UsageQuery) -> None:
     if query.at is not None and (query.since is not None or query.until is not None):
         raise Invalid("at", "is given beside since or until", remedy="give a moment or a period")
     if query.since is not None and query.until is not None and query.since >= query.until:
@@ -92,16 +101,18 @@ def _check_number(field: str, number: int) -> None:
         raise Invalid(field, "is too large", remedy=f"use at most {MAX_QUANTITY}")
 
 
-def stored_limits(requested: wire.QuotasWrite) -> Limits:
+def stored_limits(requested: schema.QuotasWrite) -> Limits:
     ordered = sorted(requested.quotas, key=lambda quota: quota.kind)
     return tuple(Limit(kind=quota.kind, quantity=quota.quantity) for quota in ordered)
 
 
-def writable_limits(limits: Limits) -> wire.QuotasWrite:
-    return wire.QuotasWrite(quotas=tuple(wire.QuotaWrite(kind=limit.kind, quantity=limit.quantity) for limit in limits))
+def writable_limits(limits: Limits) -> schema.QuotasWrite:
+    return schema.QuotasWrite(
+        quotas=tuple(schema.QuotaWrite(kind=limit.kind, quantity=limit.quantity) for limit in limits)
+    )
 
 
-def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | None = None) -> wire.QuotasRead:
+def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | None = None) -> schema.QuotasRead:
     """Return the limits and the usage of an organization, for all kinds or some."""
     limits = limits_of(spec.quotas, catalogue)
     return _read(catalogue, lambda kind: limits[kind], spec.totals, only)
@@ -109,7 +120,7 @@ def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | 
 
 def read_project_quotas(
     spec: QuotaSpec, project: str, catalogue: Catalogue, *, only: Iterable[str] | None = None
-) -> wire.QuotasRead:
+) -> schema.QuotasRead:
     """Return the limits and the usage of a project. Without a limit of its own, that of its organization is shown.
 
     `free` is the smaller remainder of both.
@@ -117,7 +128,7 @@ def read_project_quotas(
     entry, shared = project_ledger(spec, project), limits_of(spec.quotas, catalogue)
     limits = shared | {limit.kind: limit.quantity for limit in entry.quotas}
     read = _read(catalogue, lambda kind: limits[kind], entry.totals, only)
-    return wire.QuotasRead(
+    return schema.QuotasRead(
         quotas=tuple(
             replace(quota, free=min(quota.free, shared[quota.kind] - used(of_kind(spec.totals, quota.kind))))
             for quota in read.quotas
@@ -127,14 +138,14 @@ def read_project_quotas(
 
 def _read(
     catalogue: Catalogue, limit_of: Callable[[str], int], totals: Amounts, only: Iterable[str] | None
-) -> wire.QuotasRead:
+) -> schema.QuotasRead:
     kinds = sorted(catalogue if only is None else set(only) & catalogue.keys())
-    return wire.QuotasRead(quotas=tuple(_read_one(kind, limit_of(kind), totals, catalogue) for kind in kinds))
+    return schema.QuotasRead(quotas=tuple(_read_one(kind, limit_of(kind), totals, catalogue) for kind in kinds))
 
 
-def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> wire.QuotaRead:
+def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> schema.QuotaRead:
     metadata, amount = catalogue[kind], of_kind(totals, kind)
-    return wire.QuotaRead(
+    return schema.QuotaRead(
         kind=kind,
         quantity=limit,
         used=used(amount),
@@ -149,7 +160,13 @@ def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> w
 
 
 def new_allocation(
-    name: str, organization: str, project: str, requested: wire.AllocationWrite, principal: Principal, *, life: Life
+    name: str,
+    organization: str,
+    project: str,
+    requested: schema.AllocationWrite,
+    principal: Principal,
+    *,
+    state: AllocationState,
 ) -> Allocation:
     labels = {
         ORGANIZATION: organization,
@@ -158,60 +175,60 @@ def new_allocation(
         RESOURCE_ID: requested.spec.id,
     }
     tags = own_tags(stored_tags(requested.metadata), principal)
-    spec = AllocationSpec(allocations=_amounts(requested), life=life, tags=tags)
+    spec = AllocationSpec(allocations=_amounts(requested), state=state, tags=tags)
     return Allocation(metadata=new_metadata(name, requested.metadata, principal, labels=labels), spec=spec)
 
 
-def check_fencing_token(allocation: Allocation, turn: int | None) -> None:
+def check_fencing_token(allocation: Allocation, fencing_token: int | None) -> None:
     """Raise PreconditionFailed if the allocation was changed with a later fencing token."""
-    if turn is not None and turn < allocation.spec.turn:
-        raise PreconditionFailed("Allocation", allocation.name, precondition="turn")
+    if fencing_token is not None and fencing_token < allocation.spec.fencing_token:
+        raise PreconditionFailed("Allocation", allocation.name, precondition="fencingToken")
 
 
 def updated_allocation(
     allocation: Allocation,
-    requested: wire.AllocationWrite,
+    requested: schema.AllocationWrite,
     principal: Principal,
     now: datetime,
     *,
-    turn: int | None = None,
+    fencing_token: int | None = None,
 ) -> Allocation:
     """Return an allocation with all writable fields replaced."""
     tags = replaced_tags(allocation.spec.tags, stored_tags(requested.metadata), principal)
     spec = replace(allocation.spec, allocations=_amounts(requested), tags=tags)
     metadata = changed_metadata(allocation.metadata, requested.metadata, principal.subject, now)
-    return with_fencing_token(replace(allocation, metadata=metadata, spec=spec), turn or 0)
+    return with_fencing_token(replace(allocation, metadata=metadata, spec=spec), fencing_token or 0)
 
 
-def _amounts(requested: wire.AllocationWrite) -> Amounts:
+def _amounts(requested: schema.AllocationWrite) -> Amounts:
     ordered = sorted(requested.spec.allocations, key=lambda amount: amount.kind)
     return tuple(Amount(kind=each.kind, committed=each.committed, reserved=each.reserved) for each in ordered)
 
 
-def writable_allocation(allocation: Allocation) -> wire.AllocationWrite:
-    return wire.AllocationWrite(
+def writable_allocation(allocation: Allocation) -> schema.AllocationWrite:
+    return schema.AllocationWrite(
         metadata=writable_metadata(allocation.metadata, allocation.spec.tags), spec=_spec(allocation)
     )
 
 
-def _spec(allocation: Allocation) -> wire.AllocationSpecWire:
+def _spec(allocation: Allocation) -> schema.AllocationSpecWire:
     labels = allocation.metadata.labels
-    return wire.AllocationSpecWire(
+    return schema.AllocationSpecWire(
         kind=labels[RESOURCE_KIND],
         id=labels[RESOURCE_ID],
         allocations=tuple(
-            wire.AmountWire(kind=amount.kind, committed=amount.committed, reserved=amount.reserved)
+            schema.AmountWire(kind=amount.kind, committed=amount.committed, reserved=amount.reserved)
             for amount in allocation.spec.allocations
         ),
     )
 
 
-def _read_allocation(allocation: Allocation) -> wire.AllocationRead:
+def _read_allocation(allocation: Allocation) -> schema.AllocationRead:
     spec = allocation.spec
-    return wire.AllocationRead(
+    return schema.AllocationRead(
         metadata=read_project_metadata(allocation.metadata, spec.tags),
         spec=_spec(allocation),
-        status=wire.AllocationStatusRead(life=spec.life, started=spec.started, ended=spec.ended),
+        status=schema.AllocationStatusRead(state=spec.state, started=spec.started, ended=spec.ended),
     )
 
 

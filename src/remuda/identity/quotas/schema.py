@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, ListQuery, Parameters, Wire
+from remuda.http.schema import Id, ListQuery, Parameters, Wire
 from remuda.identity.quotas.quota_state import MAX_QUANTITY
 from remuda.kernel.ids import derived_id
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
@@ -84,7 +84,7 @@ class AllocationWrite(Wire, frozen=True):
 class AllocationStatusRead(Wire, frozen=True):
     """State of an allocation."""
 
-    life: Annotated[
+    state: Annotated[
         Literal["unconfirmed", "confirmed", "released"],
         msgspec.Meta(description="An unconfirmed one is released after a deadline; a released one uses no quota."),
     ]
@@ -117,16 +117,16 @@ _CHANGED = "Fencing token of the owner. If the allocation was changed or release
 _ENDED = "Fencing token of the owner. A renewal with an earlier one fails with 412."
 
 
-class FencingQuery(Parameters, frozen=True):
+class FencingQuery(Parameters, frozen=True, rename={"fencing_token": "fencingToken"}):
     """Fencing token of a change."""
 
-    turn: Annotated[FencingToken, msgspec.Meta(description=_CHANGED)] | None = None
+    fencing_token: Annotated[FencingToken, msgspec.Meta(description=_CHANGED)] | None = None
 
 
-class ReleaseQuery(Parameters, frozen=True):
+class ReleaseQuery(Parameters, frozen=True, rename={"fencing_token": "fencingToken"}):
     """Fencing token of a release."""
 
-    turn: Annotated[FencingToken, msgspec.Meta(description=_ENDED)] | None = None
+    fencing_token: Annotated[FencingToken, msgspec.Meta(description=_ENDED)] | None = None
 
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]

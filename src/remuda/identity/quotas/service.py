@@ -26,8 +26,7 @@ from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, Allocation, Quota, Q
 from remuda.identity.kinds.quotas import Limits as StoredLimits
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.names import permission
-from remuda.identity.quotas import rules
-from remuda.identity.quotas import schema as wire
+from remuda.identity.quotas import rules, schema
 from remuda.identity.quotas.allocation_state import is_active, uses_kind, was_active
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import project_ledger
@@ -52,25 +51,25 @@ class Allocations:
     ledger: Ledger
 
     async def allocate(
-        self, context: Context, organization: str, project: str, body: wire.AllocationWrite
+        self, context: Context, organization: str, project: str, body: schema.AllocationWrite
     ) -> Allocation:
         """Create an allocation within the limits."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         await get_in(self.store, Project, project, organization)
         rules.check_allocation(body)
         found = rules.new_allocation(
-            wire.allocation_id(context.principal.subject, context.key or context.operation),
+            schema.allocation_id(context.principal.subject, context.key or context.operation),
             organization,
             project,
             body,
             context.principal,
-            life="confirmed" if context.key is None else "unconfirmed",
+            state="confirmed" if context.key is None else "unconfirmed",
         )
         return await self.ledger.reserve(found, log=audit_records(context, ALLOCATION.plural, found))
 
     async def get(
         self, context: Context, organization: str, project: str, allocation: str
-    ) -> Viewed[wire.AllocationRead]:
+    ) -> Viewed[schema.AllocationRead]:
         allow_in_project(context.principal, permission("allocations", "read"), organization, project)
         return Viewed(rules.ALLOCATION_VIEW, await self._find_active(organization, project, allocation))
 
@@ -81,14 +80,14 @@ class Allocations:
         return await self.ledger.confirm(found.name, log=audit_records(context, ALLOCATION.plural, found))
 
     async def renew(
-        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+        self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> Allocation:
-        """Renew a released allocation within the limits. It must be confirmed again. `turn` as in `change`."""
+        """Renew a released allocation within the limits. It must be confirmed again. `fencing_token` as in `change`."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         found = await self._find(organization, project, allocation)
         return await self.ledger.renew(
             found.name,
-            check=lambda found: _check(context, found, turn),
+            check=lambda found: _check(context, found, fencing_token),
             log=audit_records(context, ALLOCATION.plural, found),
         )
 
@@ -98,9 +97,9 @@ class Allocations:
         organization: str,
         project: str,
         allocation: str,
-        body: wire.AllocationWrite,
+        body: schema.AllocationWrite,
         *,
-        turn: int | None = None,
+        fencing_token: int | None = None,
     ) -> Allocation:
         """Replace the amounts within the limits, unless the allocation was changed with a later fencing token."""
         principal, now = context.principal, self.clock.now()
@@ -110,17 +109,17 @@ class Allocations:
         rules.check_same_owner(found, body)
         return await self.ledger.update(
             found.name,
-            lambda found: rules.updated_allocation(found, body, principal, now, turn=turn),
-            check=lambda found: _check(context, found, turn),
+            lambda found: rules.updated_allocation(found, body, principal, now, fencing_token=fencing_token),
+            check=lambda found: _check(context, found, fencing_token),
             log=audit_records(context, ALLOCATION.plural, found),
         )
 
     async def release(
-        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+        self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> None:
         """Release an allocation, even one that was reserved and never created. Releasing it twice succeeds.
 
-        It cannot be renewed with a fencing token before `turn`.
+        It cannot be renewed with a fencing token before `fencing_token`.
         """
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
         try:
@@ -131,14 +130,14 @@ class Allocations:
             found = await self._find(organization, project, allocation)
         await self.ledger.release(
             found.name,
-            turn=turn or 0,
+            fencing_token=fencing_token or 0,
             check=lambda found: check_state(context, found, rules.writable_allocation(found)),
             log=audit_records(context, ALLOCATION.plural, found) if is_active(found) else (),
         )
 
     async def usage(
-        self, context: Context, organization: str, query: wire.UsageQuery
-    ) -> Collection[Allocation, list[wire.AllocationRead]]:
+        self, context: Context, organization: str, query: schema.UsageQuery
+    ) -> Collection[Allocation, list[schema.AllocationRead]]:
         """Return the allocations that the caller may see: the present ones, or those of a time in the past."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
@@ -154,7 +153,7 @@ class Allocations:
             kind=Allocation,
             view=rules.ALLOCATION_VIEW,
             labels=labels,
-            index=kind_index if is_past else ("living", query.project or organization),
+            index=kind_index if is_past else ("active", query.project or organization),
             visible=_visible(context.principal, organization, matches),
         )
 
@@ -179,10 +178,10 @@ class Allocations:
         return found
 
 
-def _check(context: Context, found: Allocation, turn: int | None) -> None:
+def _check(context: Context, found: Allocation, fencing_token: int | None) -> None:
     """Raise PreconditionFailed unless If-Match holds and the allocation has no later fencing token."""
     check_state(context, found, rules.writable_allocation(found))
-    rules.check_fencing_token(found, turn)
+    rules.check_fencing_token(found, fencing_token)
 
 
 def _visible(principal: Principal, organization: str, matches: Filter | None) -> Filter | None:
@@ -205,7 +204,7 @@ class QuotaLimits:
     store: Store
     ledger: Ledger
 
-    async def of_organization(self, context: Context, organization: str) -> Rendered[wire.QuotasRead]:
+    async def of_organization(self, context: Context, organization: str) -> Rendered[schema.QuotasRead]:
         """Return the limits of an organization and their usage."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         spec = await self._spec(organization)
@@ -213,8 +212,8 @@ class QuotaLimits:
         return _rendered(quotas, _etag(organization, spec.quotas))
 
     async def set_for_organization(
-        self, context: Context, organization: str, body: wire.QuotasWrite
-    ) -> Rendered[wire.QuotasRead]:
+        self, context: Context, organization: str, body: schema.QuotasWrite
+    ) -> Rendered[schema.QuotasRead]:
         """Replace the limits of an organization. A kind that is left out falls back to its default."""
         allow_in_organization(context.principal, permission("quotas", "update"), organization)
         await self.store.get(Organization, organization)
@@ -229,7 +228,7 @@ class QuotaLimits:
         )
         return _rendered(rules.read_quotas(record.spec, catalogue, only=kinds), _etag(organization, record.spec.quotas))
 
-    async def of_project(self, context: Context, organization: str, project: str) -> Rendered[wire.QuotasRead]:
+    async def of_project(self, context: Context, organization: str, project: str) -> Rendered[schema.QuotasRead]:
         """Return the limits of a project and their usage. The caller must be allowed to read the project, too."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         allow_in_project(context.principal, permission("projects", "read"), organization, project)
@@ -239,8 +238,8 @@ class QuotaLimits:
         return _rendered(quotas, _etag(organization, project_ledger(spec, project).quotas))
 
     async def set_for_project(
-        self, context: Context, organization: str, project: str, body: wire.QuotasWrite
-    ) -> Rendered[wire.QuotasRead]:
+        self, context: Context, organization: str, project: str, body: schema.QuotasWrite
+    ) -> Rendered[schema.QuotasRead]:
         """Replace the limits of a project. A kind that is left out is limited by its organization only.
 
         This needs the permission to update all projects of the organization. A limit above the organization's is
@@ -269,7 +268,7 @@ class QuotaLimits:
         return QuotaSpec()
 
 
-def _rendered(quotas: wire.QuotasRead, etag: str) -> Rendered[wire.QuotasRead]:
+def _rendered(quotas: schema.QuotasRead, etag: str) -> Rendered[schema.QuotasRead]:
     return Rendered(msgspec.json.encode(quotas), etag=etag)
 
 

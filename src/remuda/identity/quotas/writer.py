@@ -214,7 +214,7 @@ class ProjectCloser:
         """Close a project if it has no active allocation; return whether it is closed. It can be repeated."""
 
         async def validate(_: Quota) -> tuple[Apply, None]:
-            if (await self._store.list_names(Allocation, index=("living", project), limit=1)).items:
+            if (await self._store.list_names(Allocation, index=("active", project), limit=1)).items:
                 raise Conflict("Project", project)
             return lambda spec: closed(spec, project), None
 

@@ -114,7 +114,7 @@ class IdentityAuthenticator:
     async def _bearer(self, token: str, dependencies: list[Dependency]) -> Principal:
         bearer = await self._bearers.identify(token)
         resolved = await self._permissions.of_bearer(bearer)
-        dependencies += (*bearer.rests_on, *resolved.dependencies)
+        dependencies += (*bearer.dependencies, *resolved.dependencies)
         return Principal(
             subject=bearer.subject,
             type=bearer.type,

@@ -34,15 +34,15 @@ from remuda.identity.rbac.routes import ACL
 from remuda.identity.rbac.schema import access_of
 from remuda.identity.tokens.jwt import (
     ACCESS,
-    BELIEVED,
+    EXTERNAL_TOKEN_CACHE,
     NOT_VALID,
     PASSPORT_ISSUER,
     AccountType,
     Claims,
-    Peeked,
     TokenType,
-    peek,
+    UnverifiedClaims,
     read,
+    unverified_claims,
 )
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.service import Verified
@@ -137,17 +137,17 @@ class RemoteAuthenticator:
     def _cached_claims(self, token: str) -> Claims | None:
         return self._verified.find(token, self._keys.version)
 
-    def _foreign_claims(self, token: str) -> Peeked | None:
+    def _foreign_claims(self, token: str) -> UnverifiedClaims | None:
         """Return the unverified claims of a token of another issuer; None if it is ours or malformed."""
-        claims = peek(token) if self._cached_claims(token) is None else None
+        claims = unverified_claims(token) if self._cached_claims(token) is None else None
         return None if claims is None or claims.issuer in {self._issuer, PASSPORT_ISSUER} else claims
 
-    def _foreign_bearer(self, claims: Peeked) -> Principal:
+    def _foreign_bearer(self, claims: UnverifiedClaims) -> Principal:
         """Return a principal without a subject for a token of another issuer, which identity has to verify."""
         now = self._clock.now()
         if claims.ends <= now.timestamp():
             raise Unauthenticated("token is invalid or has expired")
-        ends = datetime.fromtimestamp(min(claims.ends, (now + BELIEVED).timestamp()), UTC)
+        ends = datetime.fromtimestamp(min(claims.ends, (now + EXTERNAL_TOKEN_CACHE).timestamp()), UTC)
         return Principal(subject="", type="user", issuer=claims.issuer, expires=ends)
 
     async def _verify(self, token: str) -> Claims:

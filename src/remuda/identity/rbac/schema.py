@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Verb
-from remuda.http.routes import Wire
+from remuda.http.schema import Wire
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tokens import Revocation
 from remuda.resources.metadata import read_metadata

@@ -24,7 +24,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle, Outcome, any_children
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
-from remuda.reconcile.sources import Keys, Source, through
+from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import conventions as labels
 from remuda.resources.crud import describe_references, find
@@ -83,7 +83,7 @@ class ProjectController:
 
     async def deprovision(self, project: Project, run: ReconcileContext) -> Result:
         """Close the project unless it has active allocations."""
-        active_index = ("living", project.name)
+        active_index = ("active", project.name)
         allocations = (await self.store.list(Allocation, index=active_index, limit=_MAX_NAMED)).items
         if not allocations:
             if await self.closer.close(labels.organization_of(project), project.name):
@@ -137,7 +137,7 @@ def controllers(
                 Source(Project),
                 Source(
                     Allocation,
-                    when=lambda allocation: allocation.spec.life,
+                    when=lambda allocation: allocation.spec.state,
                     keys=_if_deleting(store, Project, labels.project_of),
                 ),
             ),
@@ -146,7 +146,7 @@ def controllers(
     )
 
 
-def _if_deleting(store: Store, kind: type[Resource], name_of: Callable[[ResourceT], str]) -> Keys[ResourceT]:
+def _if_deleting(store: Store, kind: type[Resource], name_of: Callable[[ResourceT], str]) -> KeyMapper[ResourceT]:
     """Map an object to its owner, if that is deleting: otherwise nothing can have changed for it."""
 
     async def keys(resource: ResourceT) -> Iterable[str]:

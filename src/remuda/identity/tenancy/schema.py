@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import ENCODED_TWICE, Id, ListQuery, Parameters, Wire
+from remuda.http.schema import ENCODED_TWICE, Id, ListQuery, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataRead, MetadataWrite, OrganizationMetadataRead
 

@@ -1,7 +1,7 @@
-"""Who stands behind a bearer token now: the token's own word, held against what is stored.
+"""Authentication of bearer tokens: the claims of a token, checked against stored objects.
 
-A token that was good when it was made is not good for ever: its user may be suspended, its session ended, its service
-account rotated, the token itself revoked. In this process that holds at once.
+A user may be suspended, a session ended, a service account rotated, or a token revoked since the token was issued. In
+this process that applies at once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.jwt import NOT_VALID, AccountType, Claims
 from remuda.identity.tokens.secrets import is_hash_of
 from remuda.identity.tokens.service import Tokens, revocations_of
-from remuda.identity.tokens.sessions import Sessions, is_vouched
+from remuda.identity.tokens.sessions import Sessions, provider_exists
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.crud import find
 from remuda.store.contract import Dependency, Store, named
@@ -24,42 +24,41 @@ from remuda.store.contract import Dependency, Store, named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearer:
-    """Whoever has shown a good token."""
+    """Bearer of a valid token."""
 
     subject: str
-    """An e-mail address, a service account's id, or a service's name."""
+    """E-mail address, id of a service account, or name of a service."""
     type: AccountType
     expires: datetime
-    """When the token ends."""
-    rests_on: tuple[Dependency, ...]
-    """What was read to know all this: while nothing of it changes, it holds until the token ends."""
+    """Expiry of the token."""
+    dependencies: tuple[Dependency, ...]
+    """Objects that were read: the result is valid until one of them changes or the token expires."""
     claims: Claims | None = None
-    """What the token says, if it is ours."""
+    """Claims of a token that we issued."""
     user: User | None = None
-    """The user; somebody whom only an external issuer knows has none."""
+    """The user; None for a user whom only an external issuer knows."""
     account: ServiceAccount | None = None
     issuer: str = LOCAL_ISSUER
-    """Who vouches for it: us, or an external issuer, letter by letter."""
+    """Issuer: ours, or the exact name of an external one."""
     source: str = LOCAL_ISSUER
-    """The same for audits: us, or the name of a provider."""
+    """Issuer for audits: ours, or the name of a provider."""
     groups: tuple[str, ...] = ()
-    """The groups that an external issuer puts it into."""
+    """Groups of the user at an external issuer."""
     scope: str = ""
-    """What was asked for at the login."""
+    """Scope requested at the login."""
     organization: str = ""
-    """The one organization that vouches for it, and where alone it has rights."""
+    """The only organization in which it has permissions, if its provider authenticated the user."""
     operator: str = ""
-    """Who sat at the machine itself and took the user's name."""
+    """Operator on the machine who requested the token."""
 
 
 External = Callable[[str], Awaitable[Bearer | None]]
-"""Tells who stands behind the token of an external issuer: None where it is nobody's whom we trust to issue any, and
-Unauthenticated where it does not hold."""
+"""Authenticates tokens of external issuers: None for an untrusted issuer, Unauthenticated for an invalid token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearers:
-    """Tells who stands behind a token."""
+    """Authentication of bearer tokens."""
 
     store: Store
     tokens: Tokens
@@ -67,7 +66,7 @@ class Bearers:
     external: External | None = None
 
     async def identify(self, token: str) -> Bearer:
-        """Return who shows this token, or raise Unauthenticated."""
+        """Return the bearer of a token, or raise Unauthenticated."""
         if self.external is not None and (bearer := await self.external(token)) is not None:
             return bearer
         claims = await self.tokens.verify(token)
@@ -89,19 +88,19 @@ class Bearers:
             expires=claims.expires,
             claims=claims,
             account=account,
-            rests_on=(*_always(claims), named(ServiceAccount, claims.sub)),
+            dependencies=(*_always(claims), named(ServiceAccount, claims.sub)),
         )
 
     def _service(self, claims: Claims) -> Bearer:
         if claims.sub not in self.tokens.settings.system_accounts:
             raise Unauthenticated(NOT_VALID)
         return Bearer(
-            subject=claims.sub, type="system", expires=claims.expires, claims=claims, rests_on=_always(claims)
+            subject=claims.sub, type="system", expires=claims.expires, claims=claims, dependencies=_always(claims)
         )
 
     async def _user(self, claims: Claims) -> Bearer:
         session = await self.sessions.find(claims.sid) if claims.typ == "fed" else None
-        if claims.typ == "fed" and (session is None or not await is_vouched(self.store, session.spec.provider)):
+        if claims.typ == "fed" and (session is None or not await provider_exists(self.store, session.spec.provider)):
             raise Unauthenticated("the session has ended: log in again")
         user = await find_active_user(self.store, claims.uid)
         if user is None:
@@ -115,10 +114,10 @@ class Bearers:
             scope=claims.sco,
             organization=session.spec.organization if session else "",
             operator=claims.act,
-            rests_on=(*_always(claims), named(Session, claims.sid), OAuth2Provider, named(User, claims.uid)),
+            dependencies=(*_always(claims), named(Session, claims.sid), OAuth2Provider, named(User, claims.uid)),
         )
 
 
 def _always(claims: Claims) -> tuple[Dependency, ...]:
-    """Return what every token of ours rests on: the keys, and that it is not revoked."""
+    """Return the dependencies of every token that we issued: the keys, and its revocations."""
     return SigningKey, *revocations_of(claims)

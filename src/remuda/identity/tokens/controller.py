@@ -1,10 +1,7 @@
-"""What has had its time is forgotten, and the signing keys are renewed: controllers, each woken when something is due.
+"""Controllers that delete expired objects and rotate the signing keys.
 
-They lead like every controller, so of several processes one does this. Until it gets to something nothing depends on
-it: whatever has expired is refused by those who read it.
-
-What must not be believed again is remembered for longer than that (`REMEMBERED`): a clock that is put back makes what
-has ended good once more, but for what we know better of.
+One process does this at a time. Nothing depends on it, since readers reject expired objects. Revocations and used
+assertions are kept for longer (`GRACE`), so that a clock that is set back does not make them valid again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,47 +22,46 @@ from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
-REMEMBERED = timedelta(days=1)
-"""For how long past their end revocations and used assertions are remembered: a clock can be put back by so much."""
+GRACE = timedelta(days=1)
+"""Time for which revocations and used assertions are kept after their expiry."""
 
-_NO_LONGER = timedelta()
-_PASSING: Mapping[type[Any], timedelta] = {
-    AuthorizationCode: _NO_LONGER,
-    DeviceGrant: _NO_LONGER,
-    UsedAssertion: REMEMBERED,
-    Revocation: REMEMBERED,
+_NO_GRACE = timedelta()
+_EXPIRING: Mapping[type[Any], timedelta] = {
+    AuthorizationCode: _NO_GRACE,
+    DeviceGrant: _NO_GRACE,
+    UsedAssertion: GRACE,
+    Revocation: GRACE,
 }
 
 ExpiringT = TypeVar("ExpiringT", AuthorizationCode, DeviceGrant, UsedAssertion, Revocation)
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting(Generic[ExpiringT]):
-    """Deletes objects of one kind when they have expired, `longer` ago."""
+class ExpiryController(Generic[ExpiringT]):
+    """Deletes objects of one kind at some time after their expiry."""
 
     kind: type[ExpiringT]
     store: Store
     clock: Clock
-    longer: timedelta = _NO_LONGER
+    grace: timedelta = _NO_GRACE
 
     async def __call__(self, key: str, run: ReconcileContext) -> Result:
-        """Look at one of them."""
         found = await find(self.store, self.kind, key)
         if found is None:
             return Done()
-        left_s = _left_s(found.spec.expires, self.clock, self.longer)
-        if left_s > 0:
-            run.requeue_after(left_s)
+        remaining_s = _remaining_s(found.spec.expires, self.clock, self.grace)
+        if remaining_s > 0:
+            run.requeue_after(remaining_s)
         else:
             run.acted = True
-            with suppress(NotFound):  # it was used up in this very moment
+            with suppress(NotFound):  # it was used meanwhile
                 await self.store.delete(self.kind, key, uid=found.uid, version=found.version)
         return Done()
 
 
 @dataclass(frozen=True, slots=True)
-class SessionKeeper:
-    """Clears sessions away that have ended, and forgets those that are over."""
+class SessionController:
+    """Clears ended sessions, and deletes expired ones."""
 
     sessions: Sessions
 
@@ -74,12 +70,12 @@ class SessionKeeper:
         session = await find(sessions.store, Session, key)
         if session is None:
             return Done()
-        left_s = _left_s(session.spec.expires, sessions.clock)
+        remaining_s = _remaining_s(session.spec.expires, sessions.clock)
         if session.spec.ended is not None:
             run.acted = True
             await sessions.clear(session)
-        elif left_s > 0:
-            run.requeue_after(left_s)
+        elif remaining_s > 0:
+            run.requeue_after(remaining_s)
         else:
             run.acted = True
             await sessions.forget(session)
@@ -87,8 +83,8 @@ class SessionKeeper:
 
 
 @dataclass(frozen=True, slots=True)
-class LoginKeeper:
-    """Sees logouts through, and forgets browser logins that are over."""
+class LoginController:
+    """Completes logouts, and deletes expired browser logins."""
 
     sessions: Sessions
 
@@ -97,53 +93,52 @@ class LoginKeeper:
         login = await find(store, BrowserLogin, key)
         if login is None:
             return Done()
-        left_s = _left_s(login.spec.expires, self.sessions.clock)
-        if login.spec.ended is None and left_s > 0:
-            run.requeue_after(left_s)
+        remaining_s = _remaining_s(login.spec.expires, self.sessions.clock)
+        if login.spec.ended is None and remaining_s > 0:
+            run.requeue_after(remaining_s)
             return Done()
         run.acted = True
         if login.spec.ended is not None:
             await self.sessions.end_of_login(login.spec.user, login.name)
-        with suppress(NotFound):  # whoever logged out did the same in this very moment
+        with suppress(NotFound):  # the logout did the same meanwhile
             await store.delete(BrowserLogin, key, uid=login.uid, version=login.version)
         return Done()
 
 
 @dataclass(frozen=True, slots=True)
-class Renewing:
-    """Makes a new signing key when the last one is old enough, and forgets those that verify nothing any more."""
+class KeyRotation:
+    """Rotates the signing keys."""
 
     keys: SigningKeys
 
     async def __call__(self, key: str, run: ReconcileContext) -> Result:
         if key == NAME:
-            before = self.keys.stamp
+            before = self.keys.version
             run.requeue_after(await self.keys.rotate())
-            run.acted = self.keys.stamp != before
+            run.acted = self.keys.version != before
         return Done()
 
 
 def controllers(
     ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, *, settings: ControllerSettings | None = None
 ) -> Sequence[Controller]:
-    """Return the controllers of the rooms tokens and oauth, for the service to start and stop."""
     return (
-        Controller("signing-keys", Renewing(keys), kind=SigningKey, ports=ports, settings=settings),
-        Controller("sessions", SessionKeeper(sessions), kind=Session, ports=ports, settings=settings),
-        Controller("browserlogins", LoginKeeper(sessions), kind=BrowserLogin, ports=ports, settings=settings),
+        Controller("signing-keys", KeyRotation(keys), kind=SigningKey, ports=ports, settings=settings),
+        Controller("sessions", SessionController(sessions), kind=Session, ports=ports, settings=settings),
+        Controller("browserlogins", LoginController(sessions), kind=BrowserLogin, ports=ports, settings=settings),
         *(
             Controller(
                 f"{kind.__name__.lower()}s",
-                Forgetting(kind, ports.store, ports.clock, longer),
+                ExpiryController(kind, ports.store, ports.clock, grace),
                 kind=kind,
                 ports=ports,
                 settings=settings,
             )
-            for kind, longer in _PASSING.items()
+            for kind, grace in _EXPIRING.items()
         ),
     )
 
 
-def _left_s(expires: datetime | None, clock: Clock, longer: timedelta = _NO_LONGER) -> float:
-    """Return in how many seconds something goes. What does not say when it ends has been damaged, and goes now."""
-    return 0.0 if expires is None else (expires + longer - clock.now()).total_seconds()
+def _remaining_s(expires: datetime | None, clock: Clock, grace: timedelta = _NO_GRACE) -> float:
+    """Return the seconds until an object is deleted. One without an expiry is damaged, and is deleted now."""
+    return 0.0 if expires is None else (expires + grace - clock.now()).total_seconds()

@@ -1,17 +1,8 @@
-"""What our signed tokens say, one type for each purpose.
+"""Signed tokens (JWS): claims of each kind of token, signing, verification, and unverified claims.
 
-The purpose is in the token's header (`typ`), so that a token made for one thing is never taken for another.
-
-Signed tokens: made, and taken apart again with suspicion.
-
-One algorithm (ES512), keys that we know by id, and a header that says these things and nothing else: whatever a header
-could otherwise bring along (`none`, a key of its own, an address to fetch one from, extensions that must be understood)
-is refused unread. A token that is too long is not even looked at.
-
-What a token claims to be, before anybody has verified it.
-
-That is good for finding out who should have signed it, and for nothing else. A token that is too long, or brings along
-what has to be understood beyond the standard, is nobody's.
+The kind is in the header (`typ`), so that a token of one kind is never accepted as another. Only ES512, known key ids
+and exactly these header fields are accepted. Anything else that a header could contain (`none`, embedded keys, key
+URLs, critical extensions) is rejected, and so are long tokens.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,18 +20,17 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 
 TokenType = Literal["fed", "sa", "svc", "op"]
-"""Whose access token it is: a person's who logged in, a service account's, a service's, or one that an operator had
-made on the machine itself in a person's name."""
+"""Kind of access token: of a user who logged in, of a service account, of a service, or issued by an operator on the
+machine for a user."""
 
 AccountType = Literal["user", "service", "system"]
-"""What stands behind a token, in the words of the wire: a person, a service account, a service."""
+"""Kind of subject on the wire: user, service account, service."""
 
 PASSPORT_ISSUER = "uni-identity"
-"""Who issues passports."""
 
 
-class Stamped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What all of them say. Times are seconds since 1970."""
+class RegisteredClaims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Claims of all tokens. Times are seconds since 1970."""
 
     iss: str
     sub: str
@@ -50,32 +40,31 @@ class Stamped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def expires(self) -> datetime:
-        """When it ends."""
         return datetime.fromtimestamp(self.exp, UTC)
 
 
-class Claims(Stamped, frozen=True, kw_only=True, omit_defaults=True):
-    """An access token. `sub` is an e-mail address (`fed`, `op`), a service account's id (`sa`) or a service's name."""
+class Claims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
+    """Access token. `sub` is an e-mail address (`fed`, `op`), a service account id (`sa`) or a service name (`svc`)."""
 
     jti: str
     nbf: int
     typ: TokenType
     sid: str = ""
-    """The session (`fed`)."""
+    """Session (`fed`)."""
     cid: str = ""
-    """The client through which the user logged in (`fed`)."""
+    """Client through which the user logged in (`fed`)."""
     uid: str = ""
-    """The user's id (`fed`, `op`)."""
+    """Id of the user (`fed`, `op`)."""
     oid: str = ""
-    """The service account's organization (`sa`), or the one that alone vouches for the user, if one does (`fed`)."""
+    """Organization of the service account (`sa`), or the only one in which the session is valid (`fed`)."""
     sco: str = ""
-    """The scope that was asked for (`fed`)."""
+    """Requested scope (`fed`)."""
     act: str = ""
-    """Who had it made (`op`)."""
+    """Operator who requested it (`op`)."""
 
 
-class IdClaims(Stamped, frozen=True, kw_only=True, omit_defaults=True):
-    """An ID token: for the client to know who logged in, and good for nothing else."""
+class IdClaims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
+    """ID token: tells the client who logged in."""
 
     azp: str
     auth_time: int
@@ -86,16 +75,16 @@ class IdClaims(Stamped, frozen=True, kw_only=True, omit_defaults=True):
     email_verified: bool = False
 
 
-class PassportClaims(Stamped, frozen=True, kw_only=True, omit_defaults=True):
-    """A passport: what identity tells another service about a caller. It holds no rights."""
+class PassportClaims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
+    """Passport: describes a caller to another service, and grants no permissions."""
 
     jti: str
     nbf: int
     acctype: AccountType
     source: str
-    """Where the caller is known: `uni`, or a provider's name. For audits."""
+    """Issuer of the caller for audits: `uni`, or the name of a provider."""
     src_iss: str
-    """Who vouched for the caller: `uni`, or an external issuer, letter by letter."""
+    """Issuer of the caller: `uni`, or the exact name of an external one."""
     org_ids: tuple[str, ...]
     typ: Literal["passport"]
     email: str = ""
@@ -103,15 +92,15 @@ class PassportClaims(Stamped, frozen=True, kw_only=True, omit_defaults=True):
     project_id: str = ""
 
 
-StampedT = TypeVar("StampedT", bound=Stamped)
+ClaimsT = TypeVar("ClaimsT", bound=RegisteredClaims)
 
 
 @dataclass(frozen=True, slots=True)
-class Purpose(Generic[StampedT]):
-    """What a token is for: the `typ` of its header, and what it says."""
+class Purpose(Generic[ClaimsT]):
+    """Kind of token: `typ` of the header, and type of the claims."""
 
     typ: str
-    claims: type[StampedT]
+    claims: type[ClaimsT]
 
 
 ACCESS = Purpose("at+jwt", Claims)
@@ -119,13 +108,11 @@ ACCESS = Purpose("at+jwt", Claims)
 ID = Purpose("JWT", IdClaims)
 """ID tokens (OpenID Connect)."""
 PASSPORT = Purpose("passport+jwt", PassportClaims)
-"""Passports."""
 
 
 MAX_TOKEN_BYTES = 8192
-"""How many characters a token may have."""
 NOT_VALID = "token validation failed"
-"""All that whoever shows a bad token is told: why helps only those who make them."""
+"""Only message for an invalid token: details would help attackers."""
 
 _ALGORITHMS = ["ES512"]
 _PARTS = 3
@@ -141,18 +128,17 @@ _decode_header = msgspec.json.Decoder(_Header).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def sign(claims: StampedT, purpose: Purpose[StampedT], key: LoadedKey) -> Secret:
-    """Return the token."""
+def sign(claims: ClaimsT, purpose: Purpose[ClaimsT], key: LoadedKey) -> Secret:
     header = {"alg": "ES512", "typ": purpose.typ, "kid": key.kid}
     return Secret(serialize_compact(header, _encode(claims), key.key, _ALGORITHMS))
 
 
 async def read(
-    token: str, purpose: Purpose[StampedT], find_key: Callable[[str], Awaitable[LoadedKey | None]]
-) -> StampedT:
-    """Return what a token says that one of our keys has signed for this purpose, or raise Unauthenticated.
+    token: str, purpose: Purpose[ClaimsT], find_key: Callable[[str], Awaitable[LoadedKey | None]]
+) -> ClaimsT:
+    """Return the claims of a token that one of our keys signed for this purpose, or raise Unauthenticated.
 
-    Whether it holds now, and here, is for the caller to see.
+    The caller checks times and audience.
     """
     parts = token.split(".") if len(token) <= MAX_TOKEN_BYTES else []
     if len(parts) != _PARTS:
@@ -171,17 +157,16 @@ async def read(
         raise Unauthenticated(NOT_VALID) from None
 
 
-BELIEVED = timedelta(minutes=15)
-"""How long a token of an external issuer is believed before it is looked at again: its issuer may have withdrawn the
-key that signed it."""
+EXTERNAL_TOKEN_CACHE = timedelta(minutes=15)
+"""Time for which a verified token of an external issuer is cached: the issuer may withdraw its key."""
 MAX_UNVERIFIED_BYTES = 16_384
-"""How many characters it may have: some issuers put whole certificates into it."""
+"""Maximum length of an external token: some issuers include certificates."""
 
 
 T = TypeVar("T")
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _UnverifiedHeader(msgspec.Struct, frozen=True):
     alg: str
     kid: str | None = None
     enc: Any = None
@@ -190,7 +175,7 @@ class _Head(msgspec.Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Nothing in it changes how the token is to be read."""
+        """Whether nothing in it changes how the token is parsed."""
         return self.enc is None and self.crit is None and self.b64 is None
 
 
@@ -199,32 +184,32 @@ class _Payload(msgspec.Struct, frozen=True):
     exp: Any = None
 
 
-class Peeked(msgspec.Struct, frozen=True):
-    """What a token says of itself."""
+class UnverifiedClaims(msgspec.Struct, frozen=True):
+    """Claims of a token before its signature is verified. They only select the issuer."""
 
     token: str
     issuer: str
     algorithm: str
     kid: str | None
     ends: float
-    """In seconds since 1970; one that does not say has ended."""
+    """Expiry in seconds since 1970; zero if the token has none."""
 
     def __repr__(self) -> str:
-        return f"Peeked(issuer={self.issuer!r})"
+        return f"UnverifiedClaims(issuer={self.issuer!r})"
 
 
-def peek(token: str) -> Peeked | None:
-    """Return what a token claims to be, or None if it is no signed token (JWS)."""
+def unverified_claims(token: str) -> UnverifiedClaims | None:
+    """Return the unverified claims of a token, or None if it is not a JWS."""
     parts = token.split(".") if len(token) <= MAX_UNVERIFIED_BYTES else []
     if len(parts) != _PARTS:
         return None
     try:
-        head = _decoded(parts[0], _Head)
-        said = _decoded(parts[1], _Payload)
+        header = _decoded(parts[0], _UnverifiedHeader)
+        payload = _decoded(parts[1], _Payload)
     except (ValueError, RecursionError):
         return None
-    ends = float(said.exp) if isinstance(said.exp, int | float) else 0.0
-    return Peeked(token, said.iss, head.alg, head.kid, ends) if head.is_plain else None
+    ends = float(payload.exp) if isinstance(payload.exp, int | float) else 0.0
+    return UnverifiedClaims(token, payload.iss, header.alg, header.kid, ends) if header.is_plain else None
 
 
 def _decoded(part: str, kind: type[T]) -> T:

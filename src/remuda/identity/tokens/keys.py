@@ -1,9 +1,8 @@
-"""The keys that sign our tokens: EC P-521, all in the one `SigningKey` object, sealed.
+"""Signing keys: EC P-521, all in one sealed `SigningKey` object.
 
-A new key is published for a while (`ANNOUNCED`) before it signs, so that whoever verifies by our JWKS has it by then;
-only the very first signs at once. Which key signs follows from when each was made, so a rotation is one write, and
-two processes that rotate at once end with one new key. An older key verifies until no token that it signed can be
-alive.
+A new key is published for a while (`ANNOUNCED`) before it signs, so that clients of the JWKS have it by then; only the
+very first signs at once. The signing key follows from the creation times, so a rotation is one write, and two
+concurrent rotations result in one new key. An older key verifies until no token that it signed can be valid.
 """
 
 from collections.abc import Sequence
@@ -11,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from joserfc.jwk import ECKey
+from msgspec.structs import replace
 
 from remuda.identity.kinds.tokens import PrivateKey, SigningKey, SigningKeySpec
 from remuda.identity.settings import IdentitySettings
@@ -26,47 +25,46 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
 NAME = "signing-keys"
-"""The name of the one object."""
 ANNOUNCED = timedelta(minutes=15)
-"""For how long a key is published before it signs: whoever keeps our JWKS should ask again that often."""
+"""Time for which a key is published before it signs. Caches of the JWKS should be refreshed as often."""
 
 _SPARE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedKey:
-    """A key pair at work."""
+    """Loaded key pair."""
 
     kid: str
-    """Its RFC 7638 thumbprint."""
+    """RFC 7638 thumbprint."""
     key: ECKey = field(repr=False)
     created: datetime
 
     def public(self) -> dict[str, Any]:
-        """Return the public half as a JWK."""
+        """Return the public key as a JWK."""
         return {**self.key.as_dict(private=False), "use": "sig", "alg": "ES512", "kid": self.kid}
 
 
 class SigningKeys:
-    """The keys, loaded once and again when the stored object changes."""
+    """Signing keys, loaded again when the stored object changes."""
 
     def __init__(self, *, store: Store, clock: Clock, randomness: Randomness, settings: IdentitySettings) -> None:
         self._store, self._clock, self._randomness, self._settings = store, clock, randomness, settings
-        self._stamp: int | None = None
+        self._version: int | None = None
         self._loaded: tuple[LoadedKey, ...] = ()
 
     @property
-    def stamp(self) -> int:
-        """Another number as soon as the keys could be others."""
+    def version(self) -> int:
+        """Number that changes with the keys."""
         return self._store.change_counter((SigningKey,))
 
     async def all(self) -> Sequence[LoadedKey]:
-        """Return every key, the newest first; the very first is made by whoever asks first."""
-        stamp = self.stamp
-        if stamp != self._stamp:
+        """Return all keys, the newest first. The first caller creates the first key."""
+        version = self.version
+        if version != self._version:
             stored = await self._find_or_make()
             self._loaded = tuple(map(_load, stored.spec.private_keys))
-            self._stamp = stamp
+            self._version = version
         return self._loaded
 
     async def current(self) -> LoadedKey:
@@ -74,28 +72,28 @@ class SigningKeys:
         return next((each for each in keys if each.created + ANNOUNCED <= now), keys[-1])
 
     async def find(self, kid: str) -> LoadedKey | None:
-        """Return the key with this id, if a token of its can still be alive."""
+        """Return the key with this id, if a token signed with it can still be valid."""
         now = self._clock.now()
-        for key, ends in _with_ends(await self.all(), longest_life(self._settings)):
+        for key, ends in _with_ends(await self.all(), max_lifetime(self._settings)):
             if key.kid == kid:
                 return key if ends is None or now < ends else None
         return None
 
     async def rotate(self) -> float:
-        """Make a new key if the newest is old enough, forget those that are over, and return when to come again.
+        """Create a key if the newest is old enough, remove expired ones, and return the seconds until the next call.
 
-        That is in seconds. Raises Conflict if somebody else was faster.
+        Raises Conflict if another process rotated the keys.
         """
         stored, now = await self._find_or_make(), self._clock.now()
         keys = [_load(each) for each in stored.spec.private_keys]
-        due = keys[0].created + self._settings.signing_key_life
-        ends = [end for _, end in _with_ends(keys, longest_life(self._settings))]
-        kept = [each for each, end in zip(stored.spec.private_keys, ends, strict=True) if end is None or now < end]
+        due = keys[0].created + self._settings.signing_key_lifetime
+        ends = [end for _, end in _with_ends(keys, max_lifetime(self._settings))]
+        remaining = [each for each, end in zip(stored.spec.private_keys, ends, strict=True) if end is None or now < end]
         if due <= now:
-            kept = [_new_key(self._randomness, now), *kept]
-            due = now + self._settings.signing_key_life
-        if tuple(kept) != stored.spec.private_keys:
-            await self._store.update(msgspec.structs.replace(stored, spec=SigningKeySpec(private_keys=tuple(kept))))
+            remaining = [_new_key(self._randomness, now), *remaining]
+            due = now + self._settings.signing_key_lifetime
+        if tuple(remaining) != stored.spec.private_keys:
+            await self._store.update(replace(stored, spec=SigningKeySpec(private_keys=tuple(remaining))))
         return (min([due, *(end for end in ends if end is not None and end > now)]) - now).total_seconds()
 
     async def _find_or_make(self) -> SigningKey:
@@ -109,16 +107,16 @@ class SigningKeys:
             return await self._store.get(SigningKey, NAME)
 
 
-def longest_life(settings: IdentitySettings) -> timedelta:
-    """Return how long a token of ours can live at most."""
-    return max(settings.access_token_life, settings.service_account_token_life, settings.passport_life)
+def max_lifetime(settings: IdentitySettings) -> timedelta:
+    """Return the longest lifetime of a token."""
+    return max(settings.access_token_lifetime, settings.service_account_token_lifetime, settings.passport_lifetime)
 
 
-def _with_ends(keys: Sequence[LoadedKey], life: timedelta) -> list[tuple[LoadedKey, datetime | None]]:
-    """Return each key with the time at which no token that it signed is alive: the newest has none yet."""
+def _with_ends(keys: Sequence[LoadedKey], lifetime: timedelta) -> list[tuple[LoadedKey, datetime | None]]:
+    """Return each key with the time from which no token signed with it is valid; None for the newest."""
     newer = [None, *keys]
     return [
-        (key, None if after is None else after.created + ANNOUNCED + life)
+        (key, None if after is None else after.created + ANNOUNCED + lifetime)
         for key, after in zip(keys, newer, strict=False)
     ]
 
@@ -133,6 +131,6 @@ def _new_key(randomness: Randomness, now: datetime) -> PrivateKey:
 
 
 def _load(stored: PrivateKey) -> LoadedKey:
-    assert stored.created is not None, "a key says when it was made"
+    assert stored.created is not None, "every stored key has a creation time"
     key = ECKey.import_key(stored.pem.reveal())
     return LoadedKey(kid=key.thumbprint(), key=key, created=stored.created)

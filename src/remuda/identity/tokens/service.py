@@ -1,11 +1,7 @@
-"""The port of the tokens room: access tokens are made, verified and revoked here.
+"""Access tokens: issue, verification and revocation.
 
-Access tokens are signed (JWS) rather than encrypted: every service can verify one by our public keys, without asking
-us. Clients take them for opaque. What is signed holds only names and ids.
-
-Tokens that were verified a moment ago: checking a signature costs half a millisecond, and looking here nothing.
-
-What is kept depends on the token and the keys alone. Times and state are judged at every use.
+Access tokens are signed (JWS), not encrypted, so that every service can verify them with the public keys. Clients treat
+them as opaque. They contain names and ids only.
 """
 
 from collections import OrderedDict
@@ -18,7 +14,7 @@ from urllib.parse import urlsplit
 from remuda.identity.kinds.tokens import Revocation, RevocationSpec, Session
 from remuda.identity.kinds.users import User
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.jwt import ACCESS, NOT_VALID, Claims, Purpose, Stamped, TokenType, read, sign
+from remuda.identity.tokens.jwt import ACCESS, NOT_VALID, Claims, Purpose, RegisteredClaims, TokenType, read, sign
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
@@ -31,20 +27,23 @@ from remuda.store.derived import DerivedCache
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-_MOST = 8192
+_CACHE_SIZE = 8192
 
 
 class Verified:
-    """What the latest tokens say, by their hashes, for as long as the keys are the same."""
+    """Cache of the claims of verified tokens, by hash, valid while the keys are the same.
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._stamp: int | None = None
+    It depends on token and keys only; times and state are checked at every use.
+    """
+
+    def __init__(self, capacity: int = _CACHE_SIZE) -> None:
+        self._most = capacity
+        self._version: int | None = None
         self._claims: OrderedDict[str, Claims] = OrderedDict()
 
-    def find(self, token: str, stamp: int) -> Claims | None:
-        """Return what a token says, if it was verified with the keys of this stamp."""
-        if stamp != self._stamp:
+    def find(self, token: str, version: int) -> Claims | None:
+        """Return the claims of a token that was verified with this version of the keys."""
+        if version != self._version:
             return None
         name = token_hash(token)
         claims = self._claims.get(name)
@@ -52,43 +51,43 @@ class Verified:
             self._claims.move_to_end(name)
         return claims
 
-    def keep(self, token: str, claims: Claims, stamp: int) -> None:
-        """Remember what a token says; the one that was not asked for the longest is forgotten."""
-        if stamp != self._stamp:
+    def keep(self, token: str, claims: Claims, version: int) -> None:
+        """Cache the claims of a token, and evict the least recently used one."""
+        if version != self._version:
             self._claims.clear()
-            self._stamp = stamp
+            self._version = version
         self._claims[token_hash(token)] = claims
         if len(self._claims) > self._most:
             self._claims.popitem(last=False)
 
 
-StampedT = TypeVar("StampedT", bound=Stamped)
+ClaimsT = TypeVar("ClaimsT", bound=RegisteredClaims)
 
-_REMEMBERED = 8192
+_REVOCATION_CACHE_SIZE = 8192
 
 
 def revocations_of(claims: Claims) -> tuple[Dependency, ...]:
-    """Return the revocations that would be of a token, or of its session."""
+    """Return the possible revocations of a token and of its session."""
     return tuple(indexed(Revocation, "revoked", name) for name in (claims.jti, claims.sid) if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issued:
-    """A new access token. It is shown once; what may be kept of it is the rest."""
+    """New access token. It is returned once; only the rest may be stored."""
 
     token: Secret
     id: str
-    """Its `jti`, by which it is revoked."""
+    """The `jti`, by which it is revoked."""
     hash: str
-    """Its SHA-256, in hex."""
+    """SHA-256, in hex."""
     expires: datetime
     expires_in: int
-    """The seconds until then, for clients whose clock is wrong."""
+    """Seconds until then, for clients with a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Makes and checks tokens."""
+    """Service of access tokens."""
 
     store: Store
     clock: Clock
@@ -99,48 +98,48 @@ class Tokens:
     _revoked: DerivedCache[tuple[str, str], bool] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_revoked", DerivedCache(self.store, _REMEMBERED))
+        object.__setattr__(self, "_revoked", DerivedCache(self.store, _REVOCATION_CACHE_SIZE))
 
     @property
     def audience(self) -> str:
-        """For whom access tokens are: the host of our own URL."""
+        """Audience of access tokens: the host of the issuer."""
         return urlsplit(self.settings.issuer).hostname or ""
 
     async def issue_for_account(self, account: str, organization: str) -> Issued:
-        """Return a token for a service account. The caller stores its hash, id and end with the account."""
-        ends = self.clock.now() + self.settings.service_account_token_life
-        return await self._issue("sa", account, ends, oid=organization)
+        """Return a token for a service account. The caller stores its hash, id and expiry with the account."""
+        expires = self.clock.now() + self.settings.service_account_token_lifetime
+        return await self._issue("sa", account, expires, oid=organization)
 
     async def issue_for_session(self, user: User, session: Session) -> Issued:
-        """Return a token for somebody who logged in; it does not outlive the session."""
+        """Return a token for a session, which does not outlive it."""
         spec = session.spec
-        ends = self.clock.now() + self.settings.access_token_life
-        ends = ends if spec.expires is None else min(ends, spec.expires)
-        facts = {
+        expires = self.clock.now() + self.settings.access_token_lifetime
+        expires = expires if spec.expires is None else min(expires, spec.expires)
+        details = {
             "sid": session.name,
             "cid": spec.client,
             "uid": user.name,
             "oid": spec.organization,
             "sco": spec.scope,
         }
-        return await self._issue("fed", user.spec.subject, ends, **facts)
+        return await self._issue("fed", user.spec.subject, expires, **details)
 
     async def issue_for_service(self, name: str) -> Issued:
-        """Return a token for a service that has proved its name."""
-        return await self._issue("svc", name, self.clock.now() + self.settings.access_token_life)
+        """Return a token for an authenticated service."""
+        return await self._issue("svc", name, self.clock.now() + self.settings.access_token_lifetime)
 
     async def issue_for_operator(self, user: User, *, operator: str, life: timedelta) -> Issued:
-        """Return a token in a user's name, for whoever sits at the machine itself: short, and saying who that was."""
-        ends = self.clock.now() + min(life, self.settings.access_token_life)
-        return await self._issue("op", user.spec.subject, ends, uid=user.name, act=operator)
+        """Return a short-lived token of a user for an operator on the machine, whom it names."""
+        expires = self.clock.now() + min(life, self.settings.access_token_lifetime)
+        return await self._issue("op", user.spec.subject, expires, uid=user.name, act=operator)
 
     async def verify(self, token: str) -> Claims:
-        """Return what an access token of ours says, or raise Unauthenticated: signature, issuer, audience and times.
+        """Return the claims of a valid access token, or raise Unauthenticated: signature, issuer, audience and times.
 
-        Whether its session, account or user still stands, and whether it was revoked, `Bearers` can tell.
+        `Bearers` checks its session, account or user, and revocations.
         """
-        stamp = self.keys.stamp
-        known = self._verified.find(token, stamp)
+        version = self.keys.version
+        known = self._verified.find(token, version)
         claims = known or await self.read(token, ACCESS)
         if claims.iss != self.settings.issuer or self.audience not in claims.aud:
             raise Unauthenticated(NOT_VALID)
@@ -148,22 +147,22 @@ class Tokens:
         if not claims.nbf <= now < claims.exp:
             raise Unauthenticated("token is invalid or has expired")
         if known is None:
-            self._verified.keep(token, claims, stamp)
+            self._verified.keep(token, claims, version)
         return claims
 
     def has_verified(self, token: str) -> bool:
-        """Tell whether this token was verified lately, so that to do it again costs nothing."""
-        return self._verified.find(token, self.keys.stamp) is not None
+        """Return whether this token was verified lately."""
+        return self._verified.find(token, self.keys.version) is not None
 
-    async def read(self, token: str, purpose: Purpose[StampedT]) -> StampedT:
-        """Return what one of our keys has signed for a purpose, or raise Unauthenticated. Its times are not judged."""
+    async def read(self, token: str, purpose: Purpose[ClaimsT]) -> ClaimsT:
+        """Return the claims of a token that one of our keys signed for a purpose. Times are not checked."""
         return await read(token, purpose, self.keys.find)
 
-    async def sign(self, claims: StampedT, purpose: Purpose[StampedT]) -> Secret:
+    async def sign(self, claims: ClaimsT, purpose: Purpose[ClaimsT]) -> Secret:
         return sign(claims, purpose, await self.keys.current())
 
     async def revoke(self, id: str, *, expires: datetime, log: Sequence[Record] = ()) -> None:  # noqa: A002  its name
-        """Let nobody believe a token (by its `jti`) or any of a session (by its `sid`); `expires` is when they end."""
+        """Revoke a token by its `jti`, or all of a session by its `sid`; `expires` is when they expire anyway."""
         spec = RevocationSpec(revoked=id, expires=expires)
         try:
             await self.store.create(Revocation(metadata=Metadata(name=id), spec=spec), log=log)
@@ -171,23 +170,23 @@ class Tokens:
             return
 
     async def is_revoked(self, claims: Claims) -> bool:
-        """Tell whether a token, or its session, was revoked.
+        """Return whether a token or its session was revoked.
 
-        By an index, because mostly nothing is found: to look for an absent name asks the API server on Kubernetes. What
-        was found is remembered until one of them is revoked.
+        It is looked up by an index, because usually nothing is found: a lookup by name would ask the API server on
+        Kubernetes. The result is cached until one of them is revoked.
         """
         names = claims.jti, claims.sid
         known = self._revoked.find(names)
         if known is None:
-            stamp = self.store.change_counter()
+            version = self.store.change_counter()
             known = any([await self._is_named(name) for name in names if name])
-            self._revoked.put(names, revocations_of(claims), stamp, known)
+            self._revoked.put(names, revocations_of(claims), version, known)
         return known
 
     async def _is_named(self, name: str) -> bool:
         return bool((await self.store.list_names(Revocation, index=("revoked", name), limit=1)).items)
 
-    async def _issue(self, typ: TokenType, subject: str, expires: datetime, **facts: str) -> Issued:
+    async def _issue(self, typ: TokenType, subject: str, expires: datetime, **details: str) -> Issued:
         now = int(self.clock.now().timestamp())
         claims = Claims(
             jti=random_id(self.randomness),
@@ -198,7 +197,7 @@ class Tokens:
             nbf=now,
             exp=int(expires.timestamp()),
             typ=typ,
-            **facts,
+            **details,
         )
         token = await self.sign(claims, ACCESS)
         return Issued(

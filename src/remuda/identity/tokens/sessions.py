@@ -1,27 +1,17 @@
-"""Sessions: one object for each login.
+"""Sessions and refresh tokens: one session for each login.
 
-A user may have several with one client, unlike in the reference, where a second login ends the first: people have a
-laptop and a desktop, and two terminals must not log each other out. Each is ended by itself, or all of a user's.
+A user may have several sessions with one client, unlike in the reference, where a second login ends the first.
 
-Refreshing replaces the good refresh token by compare-and-swap, so of two that come with it at once one wins. Whoever
-comes with an earlier one ends the session, also the one that lost such a race: we cannot tell a thief from a client
-whose answer was lost, and asking the second to log in again costs less than keeping the first.
+A refresh token is `<session>.<family>.<secret>`: the family is the same in all refresh tokens of a session, the secret
+is new in each. Refreshing replaces the valid one by compare-and-swap. An earlier token of the family ends the session,
+also if it only lost a race: a thief cannot be told from a client whose response was lost.
 
-Ending is one write, the mark `ended`, from which on neither refresh nor access tokens of the session are good here. The
-revocation, which tells other services, and the deletion follow at once, and are made up for by the session's
-controller should this process not get to it.
+Ending a session is one write, which sets `ended`; from then on its tokens are rejected here. The revocation for other
+services and the deletion follow, by the controller of sessions if this process does not get to it.
 
-Refresh tokens: random text of which hashes are stored.
-
-`<session>.<family>.<secret>`: the first part finds the session, the second is the same in all refresh tokens of that
-session, and the third is new in each. Who shows the family with another secret than the good one has had a token of
-this session: that is how a second use is told from a guess, without a list of all that were used.
-
-What a login rests on, and whether it still stands.
-
-Somebody may log out, or set another password, while a code or a device's grant is on its way to become a session. Both
-are written first, and then the sessions end that there are by then. A session that begins later looks here, after it
-has begun: so one of the two always sees the other.
+A logout or a new password may happen while a code or a device grant becomes a session. Both are written first, and then
+end the existing sessions. A session that begins later is validated after it was written (`is_valid`), so one of the two
+always sees the other.
 """
 
 import re
@@ -51,12 +41,12 @@ from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
 _FAMILY_BYTES = 16
-_FORM = re.compile(r"([0-9a-f-]{36})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})")
+_PATTERN = re.compile(r"([0-9a-f-]{36})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})")
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshToken:
-    """One of them, taken apart."""
+    """Parts of a refresh token."""
 
     session: str
     family: Secret
@@ -69,43 +59,41 @@ class RefreshToken:
 
     @classmethod
     def parse(cls, text: str) -> "RefreshToken | None":
-        """Return what somebody shows, or None if it is no refresh token of ours."""
-        parts = _FORM.fullmatch(text)
+        """Parse a refresh token, or return None if it is malformed."""
+        parts = _PATTERN.fullmatch(text)
         if parts is None or not is_id(parts[1]):
             return None
         return cls(parts[1], Secret(parts[2]), Secret(parts[3]))
 
     @property
     def text(self) -> Secret:
-        """The token as it is handed out."""
         return Secret(f"{self.session}.{self.family.reveal()}.{self.secret.reveal()}")
 
     @property
     def hash(self) -> str:
-        """What is stored of it."""
         return token_hash(self.text.reveal())
 
     @property
     def family_hash(self) -> str:
         return token_hash(f"{self.session}.{self.family.reveal()}")
 
-    def is_of(self, family_hash: str) -> bool:
-        """Tell whether this is the stored hash of its family."""
+    def is_of_family(self, family_hash: str) -> bool:
+        """Return whether the stored hash is that of its family."""
         return is_hash_of(family_hash, f"{self.session}.{self.family.reveal()}")
 
-    def is_it(self, refresh_hash: str) -> bool:
-        """Tell whether this is its own stored hash."""
+    def matches(self, refresh_hash: str) -> bool:
+        """Return whether the stored hash is its own."""
         return is_hash_of(refresh_hash, self.text.reveal())
 
     def next(self, randomness: Randomness) -> "RefreshToken":
-        """Return the one that comes after it."""
+        """Return its successor."""
         return RefreshToken(self.session, self.family, new_secret(randomness))
 
 
-async def is_founded(store: Store, session: Session, now: datetime) -> bool:
-    """Tell whether what a session came of still stands: its browser login, if there was one, and the password."""
+async def is_valid(store: Store, session: Session, now: datetime) -> bool:
+    """Return whether the browser login and the password behind a session are still valid."""
     spec = session.spec
-    if await is_overtaken(store, spec.user, spec.authenticated):
+    if await has_newer_password(store, spec.user, spec.authenticated):
         return False
     if not spec.login:
         return True
@@ -113,26 +101,26 @@ async def is_founded(store: Store, session: Session, now: datetime) -> bool:
     return login is not None and login.spec.is_good(now)
 
 
-async def is_vouched(store: Store, provider: str) -> bool:
-    """Tell whether the provider of a login is still there. With it goes everything that it has vouched for."""
+async def provider_exists(store: Store, provider: str) -> bool:
+    """Return whether the provider of a login still exists. Without it, all its logins are invalid."""
     return not provider or await exists(store, OAuth2Provider, provider, include_deleting=False)
 
 
-async def organization_vouching(store: Store, provider: str) -> str:
-    """Return the organization whose provider it is; nothing for one of the whole system, or a password.
+async def provider_organization(store: Store, provider: str) -> str:
+    """Return the organization that owns a provider; empty for a global one, or a password.
 
-    Raises Unauthenticated if the provider is gone.
+    Raises Unauthenticated if the provider was deleted.
     """
     if not provider:
         return ""
     found = await find(store, OAuth2Provider, provider)
     if found is None:
-        raise Unauthenticated("the provider of this login is gone: log in again")
+        raise Unauthenticated("the provider of this login was deleted: log in again")
     return found.metadata.labels.get(ORGANIZATION, "")
 
 
-async def is_overtaken(store: Store, user: str, authenticated: datetime | None) -> bool:
-    """Tell whether a user was given another password since they logged in at that time."""
+async def has_newer_password(store: Store, user: str, authenticated: datetime | None) -> bool:
+    """Return whether the password of a user was changed after this login."""
     password = await find(store, Password, user)
     changed = None if password is None else password.spec.changed
     return changed is not None and (authenticated is None or authenticated < changed)
@@ -141,26 +129,26 @@ async def is_overtaken(store: Store, user: str, authenticated: datetime | None) 
 _SESSIONS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c04"
 
 
-Telling = Callable[[Session], Awaitable[Sequence[Record]]]
-"""Returns the audit records of a session's end, for the commit of it. It is asked only when one ends: that is rare."""
+EndRecords = Callable[[Session], Awaitable[Sequence[Record]]]
+"""Returns the audit records of a session's end, only when one ends."""
 
 
-async def _untold(session: Session) -> Sequence[Record]:  # noqa: ARG001  a Telling
+async def _no_records(session: Session) -> Sequence[Record]:  # noqa: ARG001  a Telling
     return ()
 
 
 class ReusedError(Exception):
-    """A refresh token came a second time, and its session has been ended."""
+    """Raised when a refresh token was used twice; its session was ended."""
 
 
 def session_of_code(code: str) -> str:
-    """Return the id of the session that begins with the authorization code or device grant of this name."""
+    """Return the id of the session of an authorization code or device grant."""
     return derived_id(_SESSIONS, code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions:
-    """Begins, refreshes and ends them."""
+    """Service of sessions."""
 
     store: Store
     clock: Clock
@@ -181,10 +169,10 @@ class Sessions:
         refresh: RefreshToken | None = None,
         log: Sequence[Record] = (),
     ) -> Session:
-        """Begin a session, and note the login with its user.
+        """Begin a session, and record the login with its user.
 
-        With a `refresh` token of `new_refresh` it can be refreshed, and has that token's session id. With a `code` it
-        has that one's id, so there are no two: AlreadyExists.
+        With a `refresh` token of `new_refresh` it can be refreshed, and has that token's session id. With a `code` the
+        id is derived from it, so that a second session of the code fails with AlreadyExists.
         """
         now = self.clock.now()
         name = refresh.session if refresh else session_of_code(code) if code else random_id(self.randomness)
@@ -194,10 +182,10 @@ class Sessions:
                 user=user.name,
                 client=client,
                 provider=provider,
-                organization=await organization_vouching(self.store, provider),
+                organization=await provider_organization(self.store, provider),
                 scope=scope,
                 authenticated=authenticated or now,
-                expires=now + self.settings.refresh_token_life,
+                expires=now + self.settings.refresh_token_lifetime,
                 refresh_hash=refresh.hash if refresh else "",
                 family_hash=refresh.family_hash if refresh else "",
                 code=code,
@@ -209,47 +197,47 @@ class Sessions:
         return begun
 
     def new_refresh(self, code: str = "") -> RefreshToken:
-        """Return the first refresh token of a session to be begun, of that code's if there is one."""
+        """Return the first refresh token of a new session, derived from the code if there is one."""
         name = session_of_code(code) if code else random_id(self.randomness)
         return RefreshToken.new(name, self.randomness)
 
     async def find(self, name: str) -> Session | None:
-        """Return a session that is neither ended nor over, or None."""
+        """Return a session that is neither ended nor expired, or None."""
         session = await find(self.store, Session, name)
         return session if session is not None and self.is_alive(session) else None
 
     def is_alive(self, session: Session) -> bool:
-        """Tell whether a session is neither ended nor over."""
+        """Return whether a session is neither ended nor expired."""
         spec = session.spec
         return spec.ended is None and (spec.expires is None or self.clock.now() < spec.expires)
 
     async def of_refresh(self, token: RefreshToken) -> Session | None:
-        """Return the living session that a refresh token is of, whether it is the good one or an earlier one."""
+        """Return the active session of a refresh token, whether the token is the valid or an earlier one."""
         session = await self.find(token.session)
-        return session if session is not None and token.is_of(session.spec.family_hash) else None
+        return session if session is not None and token.is_of_family(session.spec.family_hash) else None
 
     async def refresh(
-        self, session: Session, token: RefreshToken, *, log: Sequence[Record] = (), ending: Telling = _untold
+        self, session: Session, token: RefreshToken, *, log: Sequence[Record] = (), ending: EndRecords = _no_records
     ) -> tuple[Session, RefreshToken]:
         """Return the session with the next refresh token in place of this one.
 
-        Raises ReusedError if this one is not good: the session is then ended, with the records of `ending`.
+        Raises ReusedError if this one is not valid: the session is then ended, with the records of `ending`.
         """
-        if token.is_it(session.spec.refresh_hash):
+        if token.matches(session.spec.refresh_hash):
             following = token.next(self.randomness)
             try:
                 spec = replace(session.spec, refresh_hash=following.hash, refreshed=self.clock.now())
                 return await self.store.update(replace(session, spec=spec), log=log), following
-            except (Conflict, NotFound):  # somebody else came with it at the same time
+            except (Conflict, NotFound):  # it was used at the same time by another caller
                 pass
         await self.end(session, log=await ending(session))
         raise ReusedError
 
     async def end(self, session: Session | str, *, log: Sequence[Record] = ()) -> None:
-        """End a session, with every token of its. One that is gone is ended already."""
+        """End a session and all its tokens. One that does not exist is ended already."""
         name = session if isinstance(session, str) else session.name
 
-        async def mark() -> Session | None:
+        async def set_ended() -> Session | None:
             try:
                 found = await self.store.get(Session, name)
                 if found.spec.ended is not None:
@@ -259,14 +247,14 @@ class Sessions:
             except NotFound:
                 return None
 
-        marked = await retry_on_conflict(mark)
-        if marked is not None:
-            await self.clear(marked)
+        ended = await retry_on_conflict(set_ended)
+        if ended is not None:
+            await self.clear(ended)
 
     async def end_all(self, user: str, *, log: Sequence[Record] = ()) -> int:
-        """End every session of a user, by its id, one after the other, and return how many there were.
+        """End every session of a user, one after the other, and return their number.
 
-        The first one's write carries the log. Who must be sure that none begins meanwhile suspends the user first.
+        The first write carries the log. A caller who must be sure that none begins meanwhile suspends the user first.
         """
         ended, after = 0, None
         while True:
@@ -279,26 +267,26 @@ class Sessions:
                 return ended
 
     async def end_of_login(self, user: str, login: str) -> None:
-        """End every session of a user that came of one browser login."""
+        """End every session of one browser login."""
         for session in (await self.store.list(Session, labels={USER_LABEL: user})).items:
             if session.spec.login == login:
                 await self.end(session)
 
     async def clear(self, session: Session) -> None:
-        """Tell other services of a session that was ended, then forget it."""
-        assert session.spec.ended is not None, "only what has ended is cleared away"
-        await self.tokens.revoke(session.name, expires=session.spec.ended + self.settings.access_token_life)
+        """Revoke the tokens of an ended session for other services, then delete it."""
+        assert session.spec.ended is not None, "only an ended session is cleared"
+        await self.tokens.revoke(session.name, expires=session.spec.ended + self.settings.access_token_lifetime)
         await self.forget(session)
 
     async def forget(self, session: Session) -> None:
-        """Delete a session that is ended or over."""
+        """Delete a session that is ended or expired."""
         try:
             await self.store.delete(Session, session.name, uid=session.uid)
         except NotFound:
             return
 
     async def _note_login(self, session: Session) -> None:
-        """Write into the user when it last logged in through this client. A crash before this loses only that."""
+        """Record the time of the last login through this client in the user. A crash before this loses only that."""
         spec = session.spec
         login = LastLogin(
             client_id=spec.client,

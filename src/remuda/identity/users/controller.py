@@ -51,7 +51,7 @@ class GroupController:
         if deleted:
             cleaned = replace(group, spec=without_members(group.spec, organization_of(group), deleted.__contains__))
             with suppress(NotFound):  # the group went in this very moment
-                await self.store.update(cleaned, log=[run.event(group, "MembersGone", members=sorted(deleted))])
+                await self.store.update(cleaned, log=[run.event(group, "MembersRemoved", members=sorted(deleted))])
         return Done()
 
     async def _missing(self, group: Group, kind: type[Resource], ids: Sequence[str]) -> Collection[str]:
@@ -78,7 +78,7 @@ class ProjectController:
             deleted = sorted(set(groups) - set(kept))
             cleaned = replace(project, spec=replace(project.spec, group_ids=kept))
             with suppress(NotFound):  # the project was removed meanwhile
-                await self.store.update(cleaned, log=[run.event(project, "GroupsGone", groups=deleted)])
+                await self.store.update(cleaned, log=[run.event(project, "GroupsRemoved", groups=deleted)])
         return Done()
 
 

@@ -52,7 +52,7 @@ def check_same_users(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
 def group_members(requested: GroupWrite, users: Mapping[str, str], others: Sequence[SubjectWire]) -> GroupSpec:
     """Return the members of a group: `users` has subjects by membership, `others` the users of other issuers.
 
-    Marks of operations are dropped: this request decides the members.
+    Changes of operations are dropped: this request decides the members.
     """
     foreign = {(each.issuer, each.id): Subject(id=each.id, issuer=each.issuer, email=each.email) for each in others}
     return GroupSpec(

@@ -1,13 +1,13 @@
 """Group memberships of users and service accounts, and the locks of operations that change them.
 
-Each changed group keeps a mark with the operation's id, in the same write. A rollback reverts by these marks only: a
-later change of the members by another caller removes the mark, and stays.
+A changed group records the member change with the operation's id, in the same write. A rollback reverts these only: a
+later change of the members by another caller removes the record, and stays.
 
-A claim locks a user or a service account for an operation, so that a second one on the same object is rejected. It
-needs no unlocking, since it ends with its operation.
+An operation locks a user or a service account, so that a second one on the same object is rejected. The lock needs no
+release, since it ends with its operation.
 
 A global user is created by the first operation that needs it. Operations of other organizations that need it before the
-first is done add themselves to its makers, and the last of them to be rolled back removes the user. Once one is done,
+first is done add themselves to its creators, and the last of them to be rolled back removes the user. Once one is done,
 the user stays.
 """
 
@@ -18,14 +18,22 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.users import TOKENS_FINALIZER, Claim, Group, Mark, OrganizationUser, ServiceAccount, User
+from remuda.identity.kinds.users import (
+    TOKENS_FINALIZER,
+    Group,
+    MemberChange,
+    OperationLock,
+    OrganizationUser,
+    ServiceAccount,
+    User,
+)
 from remuda.identity.users.rules import Member, changed_by, is_in, locked_by, restored, reverted
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound
 from remuda.operations.kinds import Operation, attempt_id
 from remuda.resources.crud import KeyedLock, find, find_in
 from remuda.store.contract import Store
 
-ClaimedT = TypeVar("ClaimedT", OrganizationUser, ServiceAccount)
+LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)
 
 
 async def is_open(store: Store, operation: str) -> bool:
@@ -44,8 +52,8 @@ async def is_done(store: Store, operation: str) -> bool:
         return True
 
 
-async def is_locked(store: Store, claim: Claim | None) -> bool:
-    return claim is not None and await is_open(store, claim.operation)
+async def is_locked(store: Store, lock: OperationLock | None) -> bool:
+    return lock is not None and await is_open(store, lock.operation)
 
 
 async def was_done(store: Store, request: str) -> bool:
@@ -61,17 +69,17 @@ async def was_done(store: Store, request: str) -> bool:
 
 async def lock_and_change(
     store: Store,
-    kind: type[ClaimedT],
+    kind: type[LockedT],
     name: str,
     operation: str,
-    change: Callable[[ClaimedT], ClaimedT] = lambda found: found,
-) -> ClaimedT:
+    change: Callable[[LockedT], LockedT] = lambda found: found,
+) -> LockedT:
     """Lock an object for an operation and change it. Raises Conflict while another operation has it."""
     while True:
         found = await store.get(kind, name)
-        if found.spec.claim is not None and found.spec.claim.operation == operation:
+        if found.spec.lock is not None and found.spec.lock.operation == operation:
             return found
-        if found.is_deleting or await is_locked(store, found.spec.claim):
+        if found.is_deleting or await is_locked(store, found.spec.lock):
             raise Conflict(kind.__name__, name)
         try:
             return await store.update(change(locked_by(found, operation)))
@@ -79,16 +87,16 @@ async def lock_and_change(
             continue
 
 
-async def restore(store: Store, kind: type[ClaimedT], name: str, operation: str) -> None:
+async def restore(store: Store, kind: type[LockedT], name: str, operation: str) -> None:
     """Restore an object to its state before an operation, or remove it if the operation created it."""
     while True:
         try:
             found = await store.get(kind, name)
-            claim = found.spec.claim
-            if claim is None or claim.operation != operation:
+            lock = found.spec.lock
+            if lock is None or lock.operation != operation:
                 return
-            if claim.before is not None:
-                await store.update(restored(found, claim.before))
+            if lock.previous is not None:
+                await store.update(restored(found, lock.previous))
             else:
                 await _remove(store, kind, found)
         except Conflict:
@@ -98,7 +106,7 @@ async def restore(store: Store, kind: type[ClaimedT], name: str, operation: str)
         return
 
 
-async def _remove(store: Store, kind: type[ClaimedT], found: ClaimedT) -> None:
+async def _remove(store: Store, kind: type[LockedT], found: LockedT) -> None:
     """Remove an object without revoking its token, which no client has received."""
     finalizers = tuple(each for each in found.metadata.finalizers if each != TOKENS_FINALIZER)
     unprotected = await store.update(replace(found, metadata=replace(found.metadata, finalizers=finalizers)))
@@ -129,20 +137,20 @@ class Memberships:
         member: Member,
         desired: Sequence[str],
         *,
-        judged: Mapping[str, tuple[str, ...]],
+        granted_roles: Mapping[str, tuple[str, ...]],
         is_new: bool = False,
     ) -> None:
         """Put a member into the desired groups, and no others.
 
-        `judged` has the roles, by group, that the caller may grant: the member is added to no other group, and to none
-        whose roles have changed since. A new member is also added to a group that has its id already, which is left
-        from an earlier member of this id and may be about to be cleaned up.
+        `granted_roles` has the roles, by group, that the caller may grant: the member is added to no other group, and
+        to none whose roles have changed since. A new member is also added to a group that has its id already, which is
+        left from an earlier member of this id and may be about to be cleaned up.
         """
         for name in await groups_of(self._store, member):
             if name not in desired:
                 await self._remove(operation, member, name)
         for name in desired:
-            await self._add(operation, member, name, judged.get(name), is_new=is_new)
+            await self._add(operation, member, name, granted_roles.get(name), is_new=is_new)
 
     async def restore(self, operation: str, member: Member) -> None:
         """Revert the changes of an operation to a member's groups."""
@@ -185,7 +193,9 @@ class Memberships:
 
     async def _write(self, group: Group, member: Member, operation: str, *, inside: bool) -> bool:
         """Write a group, and return whether there was no conflict."""
-        others = [mark for mark in group.spec.marks if mark.member != member.value and await self._is_open(mark)]
+        others = [
+            entry for entry in group.spec.member_changes if entry.member != member.value and await self._is_open(entry)
+        ]
         try:
             await self._store.update(changed_by(group, member, operation, inside=inside, others=others))
         except Conflict:
@@ -194,12 +204,12 @@ class Memberships:
             return not inside
         return True
 
-    async def _is_open(self, mark: Mark) -> bool:
-        return await is_open(self._store, mark.operation)
+    async def _is_open(self, entry: MemberChange) -> bool:
+        return await is_open(self._store, entry.operation)
 
 
 def _has_mark(group: Group, member: Member, operation: str) -> bool:
-    return any((mark.member, mark.operation) == (member.value, operation) for mark in group.spec.marks)
+    return any((entry.member, entry.operation) == (member.value, operation) for entry in group.spec.member_changes)
 
 
 async def ensure_user(store: Store, user: User, operation: str) -> None:
@@ -207,9 +217,9 @@ async def ensure_user(store: Store, user: User, operation: str) -> None:
     while True:
         try:
             found = await store.get(User, user.name)
-            makers = found.spec.makers
-            if makers and operation not in makers and not await _is_one_done(store, makers):
-                await store.update(replace(found, spec=replace(found.spec, makers=(*makers, operation))))
+            creators = found.spec.creators
+            if creators and operation not in creators and not await _is_one_done(store, creators):
+                await store.update(replace(found, spec=replace(found.spec, creators=(*creators, operation))))
         except NotFound:
             with suppress(AlreadyExists):
                 await store.create(user)
@@ -224,11 +234,11 @@ async def remove_unneeded_user(store: Store, user: str, operation: str) -> None:
     while True:
         try:
             found = await store.get(User, user)
-            if operation not in found.spec.makers:
+            if operation not in found.spec.creators:
                 return
-            others = tuple(each for each in found.spec.makers if each != operation)
+            others = tuple(each for each in found.spec.creators if each != operation)
             if others or await store.referrers(User, found.name, limit=1):
-                await store.update(replace(found, spec=replace(found.spec, makers=others)))
+                await store.update(replace(found, spec=replace(found.spec, creators=others)))
             else:
                 await store.delete(User, found.name, uid=found.uid, version=found.version)
         except Conflict:

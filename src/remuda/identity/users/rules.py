@@ -17,13 +17,13 @@ from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import (
     TOKENS_FINALIZER,
-    Before,
-    Claim,
     Group,
     GroupSpec,
-    Mark,
+    MemberChange,
+    OperationLock,
     OrganizationUser,
     OrganizationUserSpec,
+    PreviousState,
     ReplacedToken,
     ServiceAccount,
     ServiceAccountSpec,
@@ -101,25 +101,25 @@ def without_members(spec: GroupSpec, organization: str, matches: Callable[[str],
     )
 
 
-def changed_by(group: Group, member: Member, operation: str, *, inside: bool, others: Iterable[Mark]) -> Group:
-    """Return a group with or without a member, and with the mark by which the operation can revert that."""
-    own = [mark for mark in group.spec.marks if (mark.member, mark.operation) == (member.value, operation)]
-    mark = own[0] if own else Mark(member=member.value, operation=operation, was_in=is_in(group, member))
+def changed_by(group: Group, member: Member, operation: str, *, inside: bool, others: Iterable[MemberChange]) -> Group:
+    """Return a group with or without a member, and with the record by which the operation can revert that."""
+    own = [entry for entry in group.spec.member_changes if (entry.member, entry.operation) == (member.value, operation)]
+    entry = own[0] if own else MemberChange(member=member.value, operation=operation, was_member=is_in(group, member))
     spec = group.spec if is_in(group, member) == inside else with_member(group.spec, member, inside=inside)
-    return replace(group, spec=replace(spec, marks=(*others, mark)))
+    return replace(group, spec=replace(spec, member_changes=(*others, entry)))
 
 
 def reverted(group: Group, member: Member, operation: str) -> Group:
     """Return a group without the change of an operation, unless another caller changed the members since."""
-    own = [mark for mark in group.spec.marks if (mark.member, mark.operation) == (member.value, operation)]
-    others: Collection[Mark] = [mark for mark in group.spec.marks if mark not in own]
+    own = [entry for entry in group.spec.member_changes if (entry.member, entry.operation) == (member.value, operation)]
+    others: Collection[MemberChange] = [entry for entry in group.spec.member_changes if entry not in own]
     spec = group.spec
-    if own and is_in(group, member) != own[0].was_in:
-        spec = with_member(spec, member, inside=own[0].was_in)
-    return replace(group, spec=replace(spec, marks=tuple(others)))
+    if own and is_in(group, member) != own[0].was_member:
+        spec = with_member(spec, member, inside=own[0].was_member)
+    return replace(group, spec=replace(spec, member_changes=tuple(others)))
 
 
-ClaimedT = TypeVar("ClaimedT", OrganizationUser, ServiceAccount)
+LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)
 
 _ATOM = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -135,19 +135,19 @@ def email_address(subject: str, pointer: str = "/spec/subject") -> str:
     return plain
 
 
-def new_user(subject: str, tags: Sequence[Tag], by: Principal, *, makers: Sequence[str] = ()) -> User:
+def new_user(subject: str, tags: Sequence[Tag], by: Principal, *, creators: Sequence[str] = ()) -> User:
     """Return a global user."""
     metadata = new_metadata(user_id(subject), _NAMELESS, by, labels={})
-    return User(metadata=metadata, spec=UserSpec(subject=subject, tags=tuple(tags), makers=tuple(makers)))
+    return User(metadata=metadata, spec=UserSpec(subject=subject, tags=tuple(tags), creators=tuple(creators)))
 
 
 def new_membership(
-    organization: Organization, subject: str, state: UserState, by: Principal, *, claim: Claim | None = None
+    organization: Organization, subject: str, state: UserState, by: Principal, *, lock: OperationLock | None = None
 ) -> OrganizationUser:
     where = {labels.ORGANIZATION: organization.name, labels.USER: user_id(subject)}
     metadata = new_metadata(membership_of(organization.name, subject), _NAMELESS, by, labels=where)
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    return OrganizationUser(metadata=metadata, spec=OrganizationUserSpec(state=state, claim=claim))
+    return OrganizationUser(metadata=metadata, spec=OrganizationUserSpec(state=state, lock=lock))
 
 
 def updated_membership(membership: OrganizationUser, state: UserState, by: str, now: datetime) -> OrganizationUser:
@@ -162,7 +162,7 @@ def new_account(
     issued: Issued,
     by: Principal,
     *,
-    claim: Claim | None,
+    lock: OperationLock | None,
 ) -> ServiceAccount:
     """Return a service account with the hash of its token."""
     where = {labels.ORGANIZATION: organization.name}
@@ -173,7 +173,7 @@ def new_account(
         token_id=issued.id,
         expiry=issued.expires,
         tags=own_tags(stored_tags(requested), by),
-        claim=claim,
+        lock=lock,
     )
     return ServiceAccount(metadata=metadata, spec=spec)
 
@@ -200,24 +200,24 @@ def rotated(account: ServiceAccount, issued: Issued, by: str, now: datetime) -> 
     )
 
 
-def locked_by(found: ClaimedT, operation: str) -> ClaimedT:
+def locked_by(found: LockedT, operation: str) -> LockedT:
     """Return an object locked by an operation, with the state to restore."""
-    before = Before(
+    previous = PreviousState(
         name=_name(found.metadata),
         annotations=dict(found.metadata.annotations),
         tags=found.spec.tags,
         state=found.spec.state if isinstance(found, OrganizationUser) else "active",
     )
-    return replace(found, spec=replace(found.spec, claim=Claim(operation=operation, before=before)))
+    return replace(found, spec=replace(found.spec, lock=OperationLock(operation=operation, previous=previous)))
 
 
-def restored(found: ClaimedT, before: Before) -> ClaimedT:
+def restored(found: LockedT, previous: PreviousState) -> LockedT:
     """Return an object in its state before an operation; a newer token stays."""
-    labelled = dict(found.metadata.labels) | {labels.NAME: before.name}
-    metadata = replace(found.metadata, labels=labelled, annotations=before.annotations)
-    spec = replace(found.spec, tags=before.tags, claim=None)
+    labelled = dict(found.metadata.labels) | {labels.NAME: previous.name}
+    metadata = replace(found.metadata, labels=labelled, annotations=previous.annotations)
+    spec = replace(found.spec, tags=previous.tags, lock=None)
     if isinstance(spec, OrganizationUserSpec):
-        spec = replace(spec, state=before.state)
+        spec = replace(spec, state=previous.state)
     return replace(found, metadata=metadata, spec=spec)
 
 

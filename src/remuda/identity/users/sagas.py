@@ -16,7 +16,7 @@ from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import (
     ORGANIZATION_USER,
     SERVICE_ACCOUNT,
-    Claim,
+    OperationLock,
     OrganizationUser,
     ServiceAccount,
     user_id,
@@ -66,9 +66,9 @@ class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Input of an operation on the groups of a user or a service account."""
 
     member: Member
-    by: Requester
+    requester: Requester
     groups: tuple[str, ...] = ()
-    judged: Mapping[str, tuple[str, ...]] = {}
+    granted_roles: Mapping[str, tuple[str, ...]] = {}
     """Roles, by group, of the new groups, which the caller may grant."""
 
 
@@ -101,7 +101,7 @@ class UserPorts:
 
 async def _create_user(ports: UserPorts, work: Work[UserWork]) -> None:
     requested = work.input
-    user = rules.new_user(requested.member.subject, requested.tags, requested.by.principal, makers=[work.id])
+    user = rules.new_user(requested.member.subject, requested.tags, requested.requester.principal, creators=[work.id])
     await ensure_user(ports.store, user, work.id)
 
 
@@ -113,9 +113,9 @@ async def _create_membership(ports: UserPorts, work: Work[UserWork]) -> None:
     """Create the membership. An existing one keeps its state."""
     store, requested = ports.store, work.input
     organization = await store.get(Organization, requested.member.organization)
-    claim = Claim(operation=work.id)
-    by = requested.by.principal
-    new = rules.new_membership(organization, requested.member.subject, requested.state, by, claim=claim)
+    lock = OperationLock(operation=work.id)
+    requester = requested.requester.principal
+    new = rules.new_membership(organization, requested.member.subject, requested.state, requester, lock=lock)
     try:
         membership = await store.create(new)
     except AlreadyExists:
@@ -129,7 +129,7 @@ async def _update_membership(ports: UserPorts, work: Work[UserWork]) -> None:
     requested, now = work.input, ports.clock.now()
 
     def change(found: OrganizationUser) -> OrganizationUser:
-        return rules.updated_membership(found, requested.state, requested.by.subject, now)
+        return rules.updated_membership(found, requested.state, requested.requester.subject, now)
 
     membership = await lock_and_change(ports.store, OrganizationUser, requested.member.id, work.id, change)
     ports.results.memberships.put(work.id, membership)
@@ -145,13 +145,13 @@ async def _create_account(ports: UserPorts, work: Work[AccountWork]) -> None:
     store, requested = ports.store, work.input
     organization = await store.get(Organization, requested.member.organization)
     issued = await ports.tokens.issue_for_account(requested.member.id, organization.name)
-    claim = Claim(operation=work.id)
-    by = requested.by.principal
-    new = rules.new_account(requested.member.id, organization, requested.metadata, issued, by, claim=claim)
+    lock = OperationLock(operation=work.id)
+    requester = requested.requester.principal
+    new = rules.new_account(requested.member.id, organization, requested.metadata, issued, requester, lock=lock)
     try:
         account = await store.create(new)
     except AlreadyExists:
-        if (await store.get(ServiceAccount, new.name)).spec.claim != claim:
+        if (await store.get(ServiceAccount, new.name)).spec.lock != lock:
             raise
     else:
         ports.results.accounts.put(work.id, account)
@@ -168,7 +168,7 @@ async def _update_account(ports: UserPorts, work: Work[AccountWork]) -> None:
     requested, now = work.input, ports.clock.now()
 
     def change(found: ServiceAccount) -> ServiceAccount:
-        return rules.updated_account(found, requested.metadata, requested.by.principal, now)
+        return rules.updated_account(found, requested.metadata, requested.requester.principal, now)
 
     account = await lock_and_change(ports.store, ServiceAccount, requested.member.id, work.id, change)
     ports.results.accounts.put(work.id, account)
@@ -176,17 +176,19 @@ async def _update_account(ports: UserPorts, work: Work[AccountWork]) -> None:
 
 async def _update_groups(ports: UserPorts, work: Work[WorkT]) -> None:
     requested = work.input
-    await ports.memberships.update(work.id, requested.member, requested.groups, judged=requested.judged)
+    await ports.memberships.update(work.id, requested.member, requested.groups, granted_roles=requested.granted_roles)
 
 
 async def _set_initial_groups(ports: UserPorts, work: Work[UserWork]) -> None:
     requested = work.input
     try:
         membership = await ports.store.get(OrganizationUser, requested.member.id)
-        is_new = membership.spec.claim == Claim(operation=work.id)
+        is_new = membership.spec.lock == OperationLock(operation=work.id)
     except NotFound:  # it was deleted meanwhile
         is_new = False
-    await ports.memberships.update(work.id, requested.member, requested.groups, judged=requested.judged, is_new=is_new)
+    await ports.memberships.update(
+        work.id, requested.member, requested.groups, granted_roles=requested.granted_roles, is_new=is_new
+    )
 
 
 async def _restore_groups(ports: UserPorts, work: Work[WorkT]) -> None:
@@ -206,9 +208,9 @@ CREATE_USER: Saga[UserPorts, UserWork] = Saga(
     input_type=UserWork,
     subject=_user,
     steps=(
-        Step(name="make-user", do=_create_user, undo=_remove_user),
-        Step(name="make-membership", do=_create_membership, undo=_restore_membership),
-        Step(name="settle-groups", do=_set_initial_groups, undo=_restore_groups),
+        Step(name="create-user", do=_create_user, undo=_remove_user),
+        Step(name="create-membership", do=_create_membership, undo=_restore_membership),
+        Step(name="update-groups", do=_set_initial_groups, undo=_restore_groups),
     ),
 )
 """Creates a user and its membership in an organization, if they do not exist, and sets its groups there."""
@@ -218,8 +220,8 @@ UPDATE_USER: Saga[UserPorts, UserWork] = Saga(
     input_type=UserWork,
     subject=_user,
     steps=(
-        Step(name="change-membership", do=_update_membership, undo=_restore_membership),
-        Step(name="settle-groups", do=_update_groups, undo=_restore_groups),
+        Step(name="update-membership", do=_update_membership, undo=_restore_membership),
+        Step(name="update-groups", do=_update_groups, undo=_restore_groups),
     ),
 )
 """Updates the state and the groups of a user in an organization."""
@@ -229,8 +231,8 @@ CREATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
     input_type=AccountWork,
     subject=_account,
     steps=(
-        Step(name="make-account", do=_create_account, undo=_restore_account),
-        Step(name="settle-groups", do=_update_groups, undo=_restore_groups),
+        Step(name="create-account", do=_create_account, undo=_restore_account),
+        Step(name="update-groups", do=_update_groups, undo=_restore_groups),
     ),
 )
 """Creates a service account with its token, and adds it to groups."""
@@ -240,8 +242,8 @@ UPDATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
     input_type=AccountWork,
     subject=_account,
     steps=(
-        Step(name="change-account", do=_update_account, undo=_restore_account),
-        Step(name="settle-groups", do=_update_groups, undo=_restore_groups),
+        Step(name="update-account", do=_update_account, undo=_restore_account),
+        Step(name="update-groups", do=_update_groups, undo=_restore_groups),
     ),
 )
 """Updates the metadata and the groups of a service account."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.identity.kinds.common import UserState
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, OrganizationMetadataRead

@@ -82,7 +82,7 @@ class MemberOperations:
                 saga,
                 id=context.operation,
                 actor=context.principal.actor_name,
-                input=msgspec.structs.replace(work, judged=validated),
+                input=msgspec.structs.replace(work, granted_roles=validated),
                 trace_id=context.trace_id,
                 log=context.audit(plural, member.id, organization=member.organization),
             )
@@ -138,7 +138,7 @@ class Users:
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
         work = UserWork(
             member=member,
-            by=requester_of(context.principal),
+            requester=requester_of(context.principal),
             groups=each_once(body.spec.group_ids),
             state=body.spec.state,
             tags=tags,
@@ -153,7 +153,7 @@ class Users:
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
         work = UserWork(
             member=member,
-            by=requester_of(context.principal),
+            requester=requester_of(context.principal),
             groups=each_once(body.spec.group_ids),
             state=body.spec.state,
         )
@@ -320,7 +320,7 @@ class Accounts:
 def _work(context: Context, member: Member, requested: AccountWrite) -> AccountWork:
     return AccountWork(
         member=member,
-        by=requester_of(context.principal),
+        requester=requester_of(context.principal),
         groups=each_once(requested.spec.group_ids),
         metadata=requested.metadata,
     )

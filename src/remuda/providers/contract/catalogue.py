@@ -5,14 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-Architecture = Literal["x86_64", "aarch64"]
-"""Instruction set of a processor."""
-Virtualization = Literal["virtualized", "baremetal", "any"]
-"""Kind of machine that an image runs on."""
-Vendor = Literal["NVIDIA", "AMD"]
-"""Manufacturer of a GPU."""
-ImageState = Literal["pending", "creating", "ready", "failed"]
-"""State of an image."""
+from remuda.providers.contract.common import Architecture, ImageState, Vendor, Virtualization
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,22 @@ A name consists of the object's type, our id and the uid of the incarnation. A s
 replacements. Its port's name does not, because a replaced server passes its port and addresses on to its successor.
 """
 
+from typing import Literal
+
 import msgspec
 
 from remuda.kernel.errors import RemudaError
+
+ProviderType = Literal["openstack", "kubernetes", "simulated"]
+"""Kinds of provider."""
+Architecture = Literal["x86_64", "aarch64"]
+"""Instruction set of a processor."""
+Virtualization = Literal["virtualized", "baremetal", "any"]
+"""Kind of machine that an image runs on."""
+Vendor = Literal["NVIDIA", "AMD"]
+"""Manufacturer of a GPU."""
+ImageState = Literal["pending", "creating", "ready", "failed"]
+"""State of an image."""
 
 
 class Handle(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -109,7 +122,7 @@ class InUse(RemudaError):
 class Rejected(RemudaError):
     """Raised when a provider does not accept a request, now or later; send a different one."""
 
-    code = "refused"
+    code = "rejected"
     status = 422
 
     def __init__(self, why: str) -> None:

@@ -5,14 +5,11 @@ from dataclasses import dataclass, fields
 from typing import Literal, Protocol
 
 from remuda.providers.contract.catalogue import CloudCatalogue, CloudExternalNetworks, CloudImages
-from remuda.providers.contract.common import Handle
+from remuda.providers.contract.common import Handle, ProviderType
 from remuda.providers.contract.filestorage import CloudFileStorages
 from remuda.providers.contract.loadbalancers import CloudLoadBalancers
 from remuda.providers.contract.networks import CloudNetworks, CloudSecurityGroups, CloudTenancies
 from remuda.providers.contract.servers import CloudConsoles, CloudPorts, CloudServers, CloudSnapshots
-
-ProviderType = Literal["openstack", "kubernetes", "simulated"]
-"""Kinds of provider."""
 
 EventSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
 """Kind of object that an event is about."""

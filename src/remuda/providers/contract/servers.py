@@ -159,7 +159,7 @@ class CloudServers(Protocol):
         """
         ...
 
-    def sightings(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
+    def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         """Yield the versions of all our servers, page by page."""
         ...
 

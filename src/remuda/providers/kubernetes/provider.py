@@ -11,7 +11,8 @@ import structlog
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.catalogue import Architecture, CloudFlavor, CloudGpu
+from remuda.providers.contract.catalogue import CloudFlavor, CloudGpu
+from remuda.providers.contract.common import Architecture
 from remuda.providers.contract.provider import Provider
 from remuda.providers.kubernetes.kubeconfig import source_of
 from remuda.store.kubernetes.client import ApiClient, Login, Request

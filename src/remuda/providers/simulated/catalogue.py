@@ -18,8 +18,8 @@ from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_ty
 
 from remuda.kernel.errors import Invalid
 from remuda.kernel.text import nearest
+from remuda.providers.contract.catalogue import CloudCatalogue as CatalogueCapability
 from remuda.providers.contract.catalogue import (
-    Architecture,
     CloudExternalNetwork,
     CloudExternalNetworks,
     CloudFlavor,
@@ -28,10 +28,8 @@ from remuda.providers.contract.catalogue import (
     CloudImageGpu,
     CloudImages,
     CloudOperatingSystem,
-    Vendor,
-    Virtualization,
 )
-from remuda.providers.contract.catalogue import CloudCatalogue as CatalogueCapability
+from remuda.providers.contract.common import Architecture, Vendor, Virtualization
 from remuda.providers.contract.filestorage import CloudFileStorages, CloudStorageClass
 from remuda.providers.contract.loadbalancers import CloudLoadBalancers
 from remuda.providers.contract.networks import CloudNetworks, CloudSecurityGroups, CloudTenancies
@@ -181,7 +179,7 @@ _CAPABILITIES = (
 )
 
 METHODS: tuple[str, ...] = tuple(
-    verb for capability in _CAPABILITIES for verb in vars(capability) if not verb.startswith("_")
+    method for capability in _CAPABILITIES for method in vars(capability) if not method.startswith("_")
 )
 """All methods of the contract: those that a latency or a fault can name."""
 
@@ -341,13 +339,13 @@ def _check(file: _File) -> None:
     _check_ids("images", file.images)
     _check_ids("external_networks", file.external_networks)
     _check_ids("storage_classes", file.storage_classes)
-    for verb in file.latency.verbs:
-        _check_known(f"latency.verbs.{verb}", verb, METHODS)
+    for method in file.latency.methods:
+        _check_known(f"latency.methods.{method}", method, METHODS)
     for fault, rate in file.faults.items():
-        name, _, verb = fault.partition(".")
+        name, _, method = fault.partition(".")
         _check_known(f"faults.{fault}", name, FAULTS)
-        if verb:
-            _check_known(f"faults.{fault}", verb, METHODS)
+        if method:
+            _check_known(f"faults.{fault}", method, METHODS)
         if rate > 1:
             raise Invalid(f"faults.{fault}", "is more than 1", remedy="write a share such as 0.01")
     if not file.clouds:

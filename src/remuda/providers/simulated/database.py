@@ -71,7 +71,7 @@ CREATE TABLE public_addresses (
     is_offered INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX free_public_addresses ON public_addresses (position) WHERE holder IS NULL AND is_offered;
-CREATE UNIQUE INDEX held_public_addresses ON public_addresses (tenancy, holder) WHERE holder IS NOT NULL;
+CREATE UNIQUE INDEX assigned_public_addresses ON public_addresses (tenancy, holder) WHERE holder IS NOT NULL;
 
 CREATE TABLE ports (
     tenancy TEXT NOT NULL,
@@ -94,7 +94,7 @@ CREATE TABLE hosts (
     used INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (flavor, host)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX hosts_with_room ON hosts (flavor, used, host);
+CREATE INDEX hosts_by_usage ON hosts (flavor, used, host);
 
 CREATE TABLE servers (
     number INTEGER PRIMARY KEY,

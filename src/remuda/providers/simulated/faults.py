@@ -13,28 +13,28 @@ from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import EventSubject
 
 Fault = Literal[
-    "timeout_done",
-    "error_done",
+    "timeout_after_write",
+    "error_after_write",
     "error",
     "slow",
     "stale",
-    "doubled_rows",
+    "duplicate_rows",
     "rate_limited",
-    "not_found_yet",
+    "not_visible_yet",
     "dropped_event",
 ]
 """Done, but the response comes far too late; done, but reported as failed; failed and not done; late, but done; a stale
 read; a list with a row twice; rate limited; created, but not visible yet; a lost event."""
 
 FAULTS: tuple[Fault, ...] = (
-    "timeout_done",
-    "error_done",
+    "timeout_after_write",
+    "error_after_write",
     "error",
     "slow",
     "stale",
-    "doubled_rows",
+    "duplicate_rows",
     "rate_limited",
-    "not_found_yet",
+    "not_visible_yet",
     "dropped_event",
 )
 """All faults."""
@@ -112,17 +112,17 @@ class Latency:
     """Durations of all methods' calls."""
 
     usual: Delay = Delay()
-    verbs: Mapping[str, Delay] = field(default_factory=dict)
+    methods: Mapping[str, Delay] = field(default_factory=dict)
     """Methods that differ from the usual."""
 
     @property
     def is_zero(self) -> bool:
         """Whether every call returns immediately."""
-        return not any(delay.mean_s for delay in (self.usual, *self.verbs.values()))
+        return not any(delay.mean_s for delay in (self.usual, *self.methods.values()))
 
-    def of(self, verb: str, randomness: Randomness) -> float:
+    def of(self, method: str, randomness: Randomness) -> float:
         """Return the duration of one call."""
-        delay = self.verbs.get(verb, self.usual)
+        delay = self.methods.get(method, self.usual)
         if not delay.mean_s:
             return 0.0
         return delay.mean_s * (1 + delay.jitter * randomness.uniform(-1, 1))

@@ -163,39 +163,39 @@ class Gateway:
         """Whether a write has not ended."""
         return bool(self._under_way) or self._batch.is_busy
 
-    async def write(self, verb: str, effect: Callable[[], T]) -> T:
+    async def write(self, method: str, effect: Callable[[], T]) -> T:
         """Run a write atomically."""
         if self._is_immediate:
             return await self._batch.run(effect)
-        task = asyncio.create_task(self._work(verb, effect), name=f"cloud {verb}")
+        task = asyncio.create_task(self._work(method, effect), name=f"cloud {method}")
         self._under_way[task] = None
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
     def record_created(self, subject: EventSubject, handle: Handle) -> None:
         """Record, within a write, that it creates an object."""
-        if not self._is_faultless and self._fires("not_found_yet", subject):
+        if not self._is_faultless and self._fires("not_visible_yet", subject):
             self.stale_reads.hide(subject, handle)
 
-    async def read(self, verb: str, read: Callable[[], T]) -> T:
+    async def read(self, method: str, read: Callable[[], T]) -> T:
         """Read something that is never stale."""
-        await self._begin(verb)
+        await self._begin(method)
         self.timers.apply_due()
         return read()
 
     async def find(
-        self, verb: str, subject: EventSubject, handle: Handle, read: Callable[[Handle], T | None]
+        self, method: str, subject: EventSubject, handle: Handle, read: Callable[[Handle], T | None]
     ) -> T | None:
-        await self._begin(verb)
+        await self._begin(method)
         self.timers.apply_due()
         found = read(handle)
         if self._is_faultless:
             return found
-        return self.stale_reads.visible(subject, handle, found, is_stale=self._fires("stale", verb))  # type: ignore[no-any-return]  # it has the type that `read` returns
+        return self.stale_reads.visible(subject, handle, found, is_stale=self._fires("stale", method))  # type: ignore[no-any-return]  # it has the type that `read` returns
 
     async def pages(
         self,
-        verb: str,
+        method: str,
         subject: EventSubject,
         page: Callable[[Any], Page[T]],
         handle_of: Callable[[T], Handle],
@@ -207,10 +207,10 @@ class Gateway:
 
         `show` converts what a read of one object returns into an entry of the list.
         """
-        is_stale = self._fires("stale", verb)
+        is_stale = self._fires("stale", method)
         position = None
         while True:
-            await self._begin(verb)
+            await self._begin(method)
             self.timers.apply_due()
             objects, position = page(position)
             if not self._is_faultless:
@@ -218,7 +218,7 @@ class Gateway:
                 if is_stale and position is None:
                     present.update(dict.fromkeys(self.stale_reads.removed(subject)))
                 objects = [show(item) for item in self.stale_reads.rows(subject, present, is_stale=is_stale)]
-                objects += objects[:1] if self._fires("doubled_rows", verb) else []
+                objects += objects[:1] if self._fires("duplicate_rows", method) else []
             yield objects
             if position is None:
                 return
@@ -240,34 +240,34 @@ class Gateway:
         """Tell whether a change is announced: not if its response shows the object and is sure to arrive."""
         return result is None or not self._is_faultless
 
-    async def _work(self, verb: str, effect: Callable[[], T]) -> T:
-        await self._begin(verb)
+    async def _work(self, method: str, effect: Callable[[], T]) -> T:
+        await self._begin(method)
         result = self._commit_write(effect)
         if self.disk is not None:
             await self.disk.wait()
-        if self._fires("error_done", verb):
+        if self._fires("error_after_write", method):
             raise CloudFailed
-        if self._fires("timeout_done", verb):
+        if self._fires("timeout_after_write", method):
             await self.clock.sleep(self.bounds.lost_response_s)
         return result
 
-    async def _begin(self, verb: str) -> None:
+    async def _begin(self, method: str) -> None:
         if self._is_immediate:
             return
-        pause_s = self.latency.of(verb, self.randomness)
-        if self._fires("slow", verb):
+        pause_s = self.latency.of(method, self.randomness)
+        if self._fires("slow", method):
             pause_s += self.randomness.uniform(0, self.bounds.slow_s)
         if pause_s > 0:
             await self.clock.sleep(pause_s)
-        if self._fires("rate_limited", verb):
+        if self._fires("rate_limited", method):
             raise RateLimited
-        if self._fires("error", verb):
+        if self._fires("error", method):
             raise CloudFailed
 
-    def _fires(self, fault: Fault, verb: str) -> bool:
+    def _fires(self, fault: Fault, method: str) -> bool:
         if self._is_faultless:
             return False
-        return any([self.faults.fires(f"cloud.{fault}"), self.faults.fires(f"cloud.{fault}.{verb}")])
+        return any([self.faults.fires(f"cloud.{fault}"), self.faults.fires(f"cloud.{fault}.{method}")])
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._under_way.pop(task, None)

@@ -56,9 +56,9 @@ class SimServers:
         """Replace a server's root disk by another image."""
         await self._gateway.write("rebuild_server", lambda: self._rebuild(handle, image, user_data))
 
-    def sightings(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
+    def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         return self._gateway.pages(
-            "sightings",
+            "server_versions",
             "server",
             self._page,
             lambda each: each.handle,
@@ -71,13 +71,13 @@ class SimServers:
         return versions, rows[-1][3] if len(rows) == PAGE_SIZE else None
 
     async def _act(
-        self, verb: str, handle: Handle, states: Collection[CloudServerState], effect: Callable[[Handle], None]
+        self, method: str, handle: Handle, states: Collection[CloudServerState], effect: Callable[[Handle], None]
     ) -> None:
         def act() -> None:
             self._check_state(self._states.get(handle), states)
             effect(handle)
 
-        await self._gateway.write(verb, act)
+        await self._gateway.write(method, act)
 
     def _create(self, desired: CloudServerSpec) -> CloudServer:
         if self._states.read(desired.handle) is not None:

@@ -23,7 +23,7 @@ from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavo
 from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.proxy import proxied, verbs_of
+from remuda.providers.proxy import methods_of, proxied
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission
@@ -153,7 +153,7 @@ class _ProviderState:
     origin: Provider
     provider: Provider
     calls: Calls
-    absences: AbsenceTracker
+    absence: AbsenceTracker
     wait_s: float
     flavors: TtlCache[Sequence[CloudFlavor]]
     external_networks: TtlCache[Sequence[CloudExternalNetwork]] | None
@@ -178,8 +178,8 @@ class RegionProvider:
         return self.state.calls
 
     @property
-    def absences(self) -> AbsenceTracker:
-        return self.state.absences
+    def absence(self) -> AbsenceTracker:
+        return self.state.absence
 
     @property
     def wait_s(self) -> float:
@@ -269,7 +269,7 @@ class ProviderRegistry:
     def _new_state(self, region: str, origin: Provider) -> _ProviderState:
         calls = Calls(
             region,
-            verbs_of(origin),
+            methods_of(origin),
             clock=self._clock,
             randomness=self._randomness,
             settings=self._settings,
@@ -281,7 +281,7 @@ class ProviderRegistry:
             origin=origin,
             provider=provider,
             calls=calls,
-            absences=AbsenceTracker(self._clock, delay_s=max(self._absence_delay.total_seconds(), origin.lag_s)),
+            absence=AbsenceTracker(self._clock, delay_s=max(self._absence_delay.total_seconds(), origin.lag_s)),
             wait_s=self._poll_busy.total_seconds() if origin.events is None else _RECHECK_WITH_EVENTS_S,
             flavors=self._cache(provider.catalogue.flavors),
             external_networks=None if networks is None else self._cache(networks.external_networks),

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import Parameters, Wire
+from remuda.http.schema import Parameters, Wire
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.provider import ProviderType
+from remuda.providers.contract.common import ProviderType
 from remuda.resources.schema import MetadataRead, RegionFeatures
 
 

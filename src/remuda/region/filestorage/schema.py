@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import Id, ListQuery, Parameters, Wire
+from remuda.http.schema import Id, ListQuery, Parameters, Wire
 from remuda.region.kinds.filestorage import DayOfWeek, FileProtocol, Interval
 from remuda.resources.schema import MetadataRead, MetadataWrite, ProjectMetadataRead, Provisioning
 

@@ -129,9 +129,9 @@ class ImageController:
         failures, why = image.status.failures + 1, _message(error)
         is_last = failures >= self.attempts or not error.retry
         may_exist = transfer.error is None or (is_last and error.retry)
-        if may_exist and not cloud.absences.record_missing(image.name):
-            return Requeue(cloud.absences.delay_s, message="confirming that the provider does not have it")
-        cloud.absences.clear(image.name)
+        if may_exist and not cloud.absence.record_missing(image.name):
+            return Requeue(cloud.absence.delay_s, message="confirming that the provider does not have it")
+        cloud.absence.clear(image.name)
         if is_last:
             return self._fail(image, why, run)
         self.transfers.forget(image.name)

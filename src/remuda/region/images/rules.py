@@ -31,23 +31,25 @@ _SOURCE = "images.unikorn-cloud.org:source"
 _OWNER = "images.unikorn-cloud.org:organization-id"
 
 
-def check_new(wanted: ImageCreate, by: Principal) -> None:
+def check_new(desired: ImageCreate, by: Principal) -> None:
     """Raise Invalid for GPU fields that no image has, and for tags that the caller may not set."""
-    gpu = wanted.spec.gpu
+    gpu = desired.spec.gpu
     if gpu is not None and not gpu.driver:
         raise Invalid("spec.gpu.driver", "is empty", remedy="name the version of the driver that is on the image")
     if gpu is not None and not all(gpu.models or ("",)):
         raise Invalid("spec.gpu.models", "names no model", remedy="name at least one that the driver is for")
-    check_tags(wanted.metadata.tags)
-    own_tags(stored_tags(wanted.metadata), by)
+    check_tags(desired.metadata.tags)
+    own_tags(stored_tags(desired.metadata), by)
 
 
-def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: str, region: str) -> stored.ImageImport:
+def new_import(
+    image: str, desired: ImageCreate, by: Principal, *, organization: str, region: str
+) -> stored.ImageImport:
     """Return a new import of a validated image."""
-    spec = wanted.spec
+    spec = desired.spec
     where = {ORGANIZATION: organization, REGION: region}
     return stored.ImageImport(
-        metadata=new_metadata(image, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
+        metadata=new_metadata(image, desired.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
         spec=stored.ImageImportSpec(
             uri=spec.uri,
             architecture=spec.architecture,
@@ -55,7 +57,7 @@ def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: 
             os=convert(spec.os, stored.ImageOs, from_attributes=True),
             software_versions=spec.software_versions,
             gpu=convert(spec.gpu, stored.ImageGpu | None, from_attributes=True),
-            tags=_with_own(stored_tags(wanted.metadata), "import", organization),
+            tags=_with_own(stored_tags(desired.metadata), "import", organization),
         ),
     )
 
@@ -89,16 +91,16 @@ def image_of(image: stored.ImageImport) -> CloudImage:
 
 
 def snapshot_of(
-    source: CloudImage, image: str, wanted: MetadataWrite, by: Principal, *, organization: str
+    source: CloudImage, image: str, desired: MetadataWrite, by: Principal, *, organization: str
 ) -> CloudImageSpec:
     """Return the spec of a snapshot: that of the source image with another name and other tags.
 
     Tags of services are dropped, unless that service is the caller.
     """
-    tags = _with_own(writable_tags(stored_tags(wanted), by), "snapshot", organization)
+    tags = _with_own(writable_tags(stored_tags(desired), by), "snapshot", organization)
     changes = {
         "id": image,
-        "name": wanted.name,
+        "name": desired.name,
         "tags": {tag.name: tag.value for tag in tags},
         "organization": organization,
     }

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.catalogue import Architecture, ImageState, Virtualization
+from remuda.providers.contract.common import Architecture, ImageState, Virtualization
 from remuda.resources.schema import ImageGpuWire, ImageOsWire, MetadataWrite, SoftwareVersions
 
 _Word = Annotated[str, msgspec.Meta(max_length=255)]

@@ -218,7 +218,7 @@ class Snapshots:
     async def _handle(self, server: Server) -> Handle:
         home = await self.store.get(Identity, identity_of(server))
         replacement = server.status.replacement or ReplacementStatus()
-        return self.handle_of(server, home, replacement.counter)
+        return self.handle_of(server, home, replacement.started)
 
 
 async def _get_snapshot(images: CloudImages, image: str) -> CloudImage:

@@ -12,7 +12,7 @@ from remuda.region.kinds.images import IMAGE_IMPORT
 from remuda.region.kinds.legacy import OPENSTACK_NETWORK, OPENSTACK_SECURITY_GROUP, OPENSTACK_SERVER, VOLUME
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER
 from remuda.region.kinds.networks import ADDRESS, IDENTITY, NETWORK, OPENSTACK_IDENTITY, VLAN_ALLOCATION
-from remuda.region.kinds.orphans import ORPHAN, SIGHTING_DIGEST
+from remuda.region.kinds.orphans import ORPHAN, POLL_DIGEST
 from remuda.region.kinds.regions import REGION
 from remuda.region.kinds.securitygroups import SECURITY_GROUP
 from remuda.region.kinds.servers import SERVER
@@ -37,7 +37,7 @@ KINDS: tuple[Kind[Any], ...] = (
     VOLUME,
     VLAN_ALLOCATION,
     ORPHAN,
-    SIGHTING_DIGEST,
+    POLL_DIGEST,
     OPENSTACK_NETWORK,
     OPENSTACK_SECURITY_GROUP,
     OPENSTACK_SERVER,

@@ -17,7 +17,7 @@ from remuda.resources import conventions as regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
-OrphanCause = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
+OrphanCause = Literal["ObjectUnknown", "ObjectDeleted", "ObjectAbandoned", "Superseded"]
 """Why a resource is an orphan: the store does not know its object; its object was deleted; an operator abandoned its
 object; its object has another server."""
 OrphanClaim = Literal["adoption", "removal"]
@@ -35,7 +35,7 @@ class OrphanSpec(StoredStruct, frozen=True):
     subject: EventSubject
     provider_name: str
     first_seen: datetime
-    why: OrphanCause
+    cause: OrphanCause
     tenancy: str = ""
     """Tenancy at the provider, if it is in one."""
     object_id: str = ""
@@ -89,7 +89,7 @@ def new_orphan(
             object_id=id_in(handle.name),
             object_uid=uid_in(handle.name),
             first_seen=now.replace(microsecond=0),
-            why=cause,
+            cause=cause,
             reason=reason,
         ),
     )
@@ -101,22 +101,22 @@ ORPHAN = Kind(
     version=VERSION,
     plural="orphans",
     indexes=(Index(name="object", values=lambda orphan: [orphan.spec.object_id] if orphan.spec.object_id else []),),
-    columns={"Subject": ".spec.subject", "Provider name": ".spec.providerName", "Why": ".spec.why"},
+    columns={"Subject": ".spec.subject", "Provider name": ".spec.providerName", "Why": ".spec.cause"},
 )
 """Indexed by the label of the region, and by object."""
 
 
-class SightingDigestSpec(StoredStruct, frozen=True):
+class PollDigestSpec(StoredStruct, frozen=True):
     """Digests of the last poll."""
 
     digests: str = ""
     """Base64 of one number for each part of the servers, computed from names and versions."""
 
 
-class SightingDigest(Resource, frozen=True):
+class PollDigest(Resource, frozen=True):
     """Digests of the servers of the region of the same id."""
 
-    spec: SightingDigestSpec = SightingDigestSpec()
+    spec: PollDigestSpec = PollDigestSpec()
 
 
-SIGHTING_DIGEST = Kind(type=SightingDigest, group=REMUDA_GROUP, version=VERSION, plural="sightingdigests")
+POLL_DIGEST = Kind(type=PollDigest, group=REMUDA_GROUP, version=VERSION, plural="polldigests")

@@ -90,7 +90,7 @@ class PlacementPreflight(StoredStruct, frozen=True):
     required_traits: tuple[str, ...] = ()
 
 
-class ComputeConfig(StoredStruct, frozen=True):
+class OpenstackComputeConfig(StoredStruct, frozen=True):
     """Creation of servers."""
 
     server_group_policy: str = ""
@@ -189,7 +189,7 @@ class RegionOpenstack(StoredStruct, frozen=True):
     service_account: ServiceAccountConfig | None = None
     """The account, unless a secret has it."""
     identity: RolesConfig | None = None
-    compute: ComputeConfig | None = None
+    compute: OpenstackComputeConfig | None = None
     image: ImagesConfig | None = None
     network: NetworksConfig | None = None
     block_storage: BlockStorageConfig | None = None

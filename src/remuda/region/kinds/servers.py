@@ -90,9 +90,9 @@ class ReplacementStatus(StoredStruct, frozen=True):
     controller looks for that server and never creates a third.
     """
 
-    counter: int = 0
-    done: int = 0
-    cleared: int = 0
+    started: int = 0
+    completed: int = 0
+    predecessors_deleted: int = 0
     """Replacement whose predecessors are gone from the provider."""
 
 
@@ -167,7 +167,7 @@ class ServerSpec(StoredStruct, frozen=True):
     """Only in servers of version 1 of the API."""
     replacement: int = 0
     """Number of replacements that were requested."""
-    stands: LastAppliedSpec | None = None
+    last_applied: LastAppliedSpec | None = None
     """Spec of the present server while a replacement is pending."""
     replacing_operation: str = ""
     """Operation that requested the last replacement, so that a repeated request starts no other."""
@@ -210,7 +210,7 @@ class ServerStatus(LifecycleStatus, frozen=True):
     """Image that the provider reports; a difference from the desired one is drift."""
     flavor_id: str = ""
     """Flavor that the provider reports, likewise."""
-    remade: int = 0
+    recreations: int = 0
     """Number of times that it disappeared from the provider without a request and was created again."""
     volumes: Annotated[tuple[ServerVolumeStatus, ...], keyed("id")] = ()
 
@@ -279,7 +279,7 @@ def capacity_key(server: Server) -> str:
 def _awaited_capacity(server: Server) -> Iterator[str]:
     """Yield the capacity that a started replacement waits for."""
     replacement = server.status.replacement or ReplacementStatus()
-    if replacement.done < replacement.counter:
+    if replacement.completed < replacement.started:
         yield capacity_key(server)
 
 
@@ -303,9 +303,9 @@ SERVER = Kind(
         Index(name="operation", values=lambda server: nonempty(server.spec.operation)),
         Index(name="image", values=_images),
         Index(name="without address", values=_without_address),
-        Index(name="awaited place", values=_awaited_capacity),
+        Index(name="awaited capacity", values=_awaited_capacity),
         Index(name="group", values=lambda server: [each.id for each in server.spec.security_groups]),
-        Index(name="standing", values=lambda server: [status_summary(server).text]),
+        Index(name="status summary", values=lambda server: [status_summary(server).text]),
         unsettled_index(_is_changing),
     ),
     unindexed=UNINDEXED | {API_VERSION, IDENTITY},

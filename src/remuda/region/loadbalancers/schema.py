@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])"

@@ -72,7 +72,7 @@ def inventories_of(provider: Provider) -> Iterator[Inventory]:
         yield Inventory(
             subject="server",
             kind=Server,
-            pages=lambda: _with_handles(servers.sightings(), lambda each: each.handle),
+            pages=lambda: _with_handles(servers.server_versions(), lambda each: each.handle),
             find=servers.find_server,
             remove=servers.remove_server,
         )
@@ -206,7 +206,7 @@ class Owners:
             was_deleted, before = was_deleted or _FINALIZER_REMOVED in events, page.next
             if before is None:
                 break
-        return "ObjectLetGo" if was_deleted else "ObjectUnknown"
+        return "ObjectDeleted" if was_deleted else "ObjectUnknown"
 
 
 def _events_of(entries: Sequence[Entry], uid: str) -> set[str]:

@@ -46,7 +46,7 @@ class MonitorMetrics:
         self.drifted = gauge("servers_drifted", "Servers that differ at the provider from what was created.")
         self.scheduling = histogram("server_scheduling_seconds", "From create to scheduled.", _SCHEDULING_S)
         self.running = histogram("server_running_seconds", "From create to the first start.", _RUNNING_S)
-        self.deletion = histogram("server_gone_seconds", "From the deletion request to the removal.", _RUNNING_S)
+        self.deletion = histogram("server_deletion_seconds", "From the deletion request to the removal.", _RUNNING_S)
         self.orphans = gauge("orphans", "Resources at providers that belong to no object.", "subject")
         self.low = gauge("networks_low", "Networks with few free addresses.")
         self.exhausted = gauge("networks_exhausted", "Networks without a free address.")
@@ -131,7 +131,9 @@ class ServerCounts:
         """Yield the names of all servers with this summary, page by page."""
         after: str | None = None
         while True:
-            page = await self._store.list_names(Server, index=("standing", summary), limit=self._page, after=after)
+            page = await self._store.list_names(
+                Server, index=("status summary", summary), limit=self._page, after=after
+            )
             yield page.items
             after = page.next
             if after is None:

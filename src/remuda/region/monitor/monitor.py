@@ -45,8 +45,8 @@ def new_monitor(ports: RegionPorts, providers: ProviderRegistry, enqueue: Callab
     configured = ports.settings
     settings = MonitorSettings(
         interval=configured.poll_idle,
-        initial_polls_per_s=configured.first_looks_per_s,
-        checks_per_s=configured.judged_per_s,
+        initial_polls_per_s=configured.initial_polls_per_second,
+        checks_per_s=configured.checks_per_second,
         low_share=configured.addresses_low_percent / 100,
     )
     metrics = MonitorMetrics(ports.metrics)

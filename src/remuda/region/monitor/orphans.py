@@ -81,16 +81,16 @@ class OrphanSearch:
             if (inventory.subject, handle) not in self._suspects or await inventory.find(handle) is None:
                 return
             record = await self._create(new)
-        elif record.spec.why != cause:
-            record = await self.ports.store.update(replace(record, spec=replace(record.spec, why=cause)))
-        if cause == "ObjectLetGo":
+        elif record.spec.cause != cause:
+            record = await self.ports.store.update(replace(record, spec=replace(record.spec, cause=cause)))
+        if cause == "ObjectDeleted":
             await self._delete(inventory, record)
 
     async def _create(self, new: Orphan) -> Orphan:
         run = self._context(new)
-        run.log.warning("orphan found", subject=new.spec.subject, name=new.spec.provider_name, why=new.spec.why)
+        run.log.warning("orphan found", subject=new.spec.subject, name=new.spec.provider_name, cause=new.spec.cause)
         with suppress(AlreadyExists):  # another process that believes to lead was faster
-            return await self.ports.store.create(new, log=[run.event(new, "Found", why=new.spec.why)])
+            return await self.ports.store.create(new, log=[run.event(new, "Found", cause=new.spec.cause)])
         return await self.ports.store.get(Orphan, new.name)
 
     async def _delete(self, inventory: Inventory, record: Orphan) -> None:
@@ -129,9 +129,9 @@ class OrphanSearch:
         handle, key = record.spec.handle, ("orphan", record.name)
         is_owned = await self.owners.orphan_cause(inventory, handle) is None
         if await inventory.find(handle) is not None:
-            cloud.absences.clear(key)
+            cloud.absence.clear(key)
             return is_owned
-        if not cloud.absences.record_missing(key):
+        if not cloud.absence.record_missing(key):
             return False
         if not is_owned and record.spec.has_address:  # else the controller of its object releases it
             await release_address_of(self.ports.store, record.spec.object_id, record.spec.object_uid)
@@ -140,7 +140,7 @@ class OrphanSearch:
     async def _drop(self, record: Orphan) -> None:
         run, spec = self._context(record), record.spec
         with suppress(NotFound, Conflict):  # an operator was faster
-            await self.ports.store.delete(Orphan, record.name, uid=record.uid, log=[run.event(record, "Over")])
+            await self.ports.store.delete(Orphan, record.name, uid=record.uid, log=[run.event(record, "Resolved")])
         structlog.get_logger().info("orphan resolved", subject=spec.subject, name=spec.provider_name)
 
     def _context(self, record: Orphan) -> ReconcileContext:

@@ -24,7 +24,7 @@ from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.servers import CloudServers, CloudServerVersion
 from remuda.reconcile.leader import Pace
-from remuda.region.kinds.orphans import SightingDigest, SightingDigestSpec
+from remuda.region.kinds.orphans import PollDigest, PollDigestSpec
 from remuda.region.servers.status import ServerObserver
 from remuda.resources.crud import find, seed
 from remuda.store.contract import Store
@@ -138,15 +138,15 @@ class DigestStore:
     _last: str = ""
 
     async def load(self) -> Digests:
-        found = await find(self.store, SightingDigest, self.region)
+        found = await find(self.store, PollDigest, self.region)
         self._last = "" if found is None else found.spec.digests
         return Digests(b64decode(self._last))
 
     async def save(self, digests: Digests) -> None:
         encoded = b64encode(digests.to_bytes()).decode()
         if encoded != self._last:
-            spec = SightingDigestSpec(digests=encoded)
-            new = SightingDigest(metadata=Metadata(name=self.region), spec=spec)
+            spec = PollDigestSpec(digests=encoded)
+            new = PollDigest(metadata=Metadata(name=self.region), spec=spec)
             await seed(self.store, new, lambda found: msgspec.structs.replace(found, spec=spec))
             self._last = encoded
 
@@ -208,7 +208,7 @@ class Poller:
     async def _poll_first(self, servers: CloudServers) -> None:
         """Poll all servers for the first time."""
         known, digests = dict[str, str](), Digests()
-        async for part in servers.sightings():
+        async for part in servers.server_versions():
             for name, version in _versions(part):
                 if name not in known:  # a listing may have duplicates
                     known[name] = version
@@ -234,7 +234,7 @@ class Poller:
         """Compare all servers with the last poll."""
         before, self._known = self._known, {}
         try:
-            async for part in servers.sightings():
+            async for part in servers.server_versions():
                 self._compare_part(part, before)
         except RemudaError:
             self._known = _merged(before, self._known)  # a server that was not listed is not known to be missing

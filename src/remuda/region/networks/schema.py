@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import ENCODED_TWICE, Id, Parameters, Wire
+from remuda.http.schema import ENCODED_TWICE, Id, Parameters, Wire
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 _Length = Annotated[int, msgspec.Meta(ge=0, le=30)]

@@ -52,7 +52,7 @@ def read_orphan(orphan: Orphan) -> OrphanRead:
         object_id=spec.object_id,
         object_uid=spec.object_uid,
         first_seen=spec.first_seen,
-        why=spec.why,
+        cause=spec.cause,
         reason=spec.reason,
     )
 
@@ -170,7 +170,7 @@ def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[EventSubje
     match resource:
         case Server():
             replacement = resource.status.replacement or ReplacementStatus()
-            for number in range(replacement.done, max(replacement.counter, resource.spec.replacement) + 1):
+            for number in range(replacement.completed, max(replacement.started, resource.spec.replacement) + 1):
                 yield "server", server_handle(resource, home, number)
             yield "port", port_handle(resource, home)
         case Network():

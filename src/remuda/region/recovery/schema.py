@@ -5,14 +5,14 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, ListQuery, Parameters, Wire
+from remuda.http.schema import Id, ListQuery, Parameters, Wire
 from remuda.resources.schema import Name
 
 RecoverableKind = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]
 """Kinds of objects that have resources at a provider, by plural."""
 OrphanSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
 """Type of a resource at a provider."""
-OrphanCause = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
+OrphanCause = Literal["ObjectUnknown", "ObjectDeleted", "ObjectAbandoned", "Superseded"]
 """Why a resource is an orphan."""
 
 
@@ -71,5 +71,5 @@ class OrphanRead(Wire, frozen=True, kw_only=True):
     object_id: Annotated[str, msgspec.Meta(description="Object that it was created for.")] = ""
     object_uid: str = ""
     first_seen: datetime
-    why: OrphanCause
+    cause: OrphanCause
     reason: Annotated[str, msgspec.Meta(description="Reason of the operator who abandoned the object.")] = ""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.region.kinds.securitygroups import Direction, Protocol
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 

@@ -96,4 +96,4 @@ class ServerActions:
     async def _locate(self, server: Server) -> tuple[RegionProvider, Handle]:
         identity = await self.store.get(Identity, identity_of(server))
         replacement = server.status.replacement or ReplacementStatus()
-        return await self.providers.get(region_of(server)), server_handle(server, identity, replacement.counter)
+        return await self.providers.get(region_of(server)), server_handle(server, identity, replacement.started)

@@ -113,7 +113,7 @@ class CapacityReservations:
         for name in [*self._reserved.get(key, ())]:
             if not _is_waiting(await find(self.store, Server, name), key):
                 self._reserved[key].discard(name)
-        started = await self.store.list_names(Server, index=("awaited place", key))
+        started = await self.store.list_names(Server, index=("awaited capacity", key))
         return {*started.items, *self._in_memory(key)}
 
     def _in_memory(self, key: str) -> set[str]:
@@ -124,7 +124,7 @@ def _is_waiting(server: Server | None, key: str) -> bool:
     """Tell whether a server with a reservation still needs it."""
     if server is None or capacity_key(server) != key:
         return False
-    return (server.status.replacement or ReplacementStatus()).done < server.spec.replacement
+    return (server.status.replacement or ReplacementStatus()).completed < server.spec.replacement
 
 
 async def _exists_any(handles: Sequence[Handle], cloud: RegionProvider) -> bool:

@@ -81,7 +81,7 @@ def deletions_of(server: Server, cloud: RegionProvider, home: Identity) -> list[
             await delete_stale_server(port, cloud)
             raise
 
-    handles = [server_handle(server, home, number) for number in range(replacement.done, replacement.counter + 1)]
+    handles = [server_handle(server, home, number) for number in range(replacement.completed, replacement.started + 1)]
     deletions: list[ProviderDeletion] = [(each, servers.find_server, servers.remove_server) for each in handles]
     return [*deletions, (port_handle(server, home), ports.find_port, remove_port)]
 
@@ -113,7 +113,7 @@ async def delete_all(deletions: Sequence[ProviderDeletion], cloud: RegionProvide
         if waiting is not None:
             return waiting
     for handle, _, _ in deletions:
-        cloud.absences.clear(handle)
+        cloud.absence.clear(handle)
     return None
 
 
@@ -146,15 +146,15 @@ class ServerController:
         if isinstance(site, Blocked):
             return site
         replacement = server.status.replacement or ReplacementStatus()
-        if replacement.counter < server.spec.replacement:
+        if replacement.started < server.spec.replacement:
             return await self._start_replacement(server, site, replacement)
-        if replacement.done < replacement.counter and replacement.cleared < replacement.counter:
+        if replacement.completed < replacement.started and replacement.predecessors_deleted < replacement.started:
             run.acted = True
             return await self._delete_replaced(server, site, replacement)
         port = await self._port(server, site, run)
         if not isinstance(port, CloudPort):
             return port
-        handle = server_handle(server, site.home, replacement.counter)
+        handle = server_handle(server, site.home, replacement.started)
         if _may_exist(server, handle, site.cloud):
             found = await need(site.cloud.provider.servers).find_server(handle)
             if found is not None:
@@ -223,15 +223,15 @@ class ServerController:
         run: ReconcileContext,
     ) -> Step:
         authority = await self._authority(server)
-        desired = desired_server(server, site.home, authority, replacement.counter)
-        existed = bool(server.status.provider_id) and replacement.done == replacement.counter
-        if existed and not site.cloud.absences.record_missing(desired.handle):
+        desired = desired_server(server, site.home, authority, replacement.started)
+        existed = bool(server.status.provider_id) and replacement.completed == replacement.started
+        if existed and not site.cloud.absence.record_missing(desired.handle):
             message = "confirming that the server disappeared from the provider"
-            return Requeue(site.cloud.absences.delay_s, "ServerVanished", message)
+            return Requeue(site.cloud.absence.delay_s, "ServerVanished", message)
         missing = absent(server, self.clock.now()) if existed else server
         servers = need(site.cloud.provider.servers)
         try:
-            if replacement.done == replacement.counter:
+            if replacement.completed == replacement.started:
                 await self.capacity.check_capacity(server, site.cloud)
             with self.capacity.creating(server):
                 created = await servers.create_server(desired)
@@ -246,9 +246,9 @@ class ServerController:
             return Outcome(Failed("NoCapacity", "the region has no capacity for this flavor"), missing)
         except (NotFound, Rejected, WrongState):
             message = "the provider does not offer the flavor, image or host any more"
-            return Outcome(Failed("ProviderRefused", message), missing)
-        site.cloud.absences.clear(desired.handle)
-        event = run.event(server, "MadeAgain" if existed else "Made", flavor=desired.flavor, image=desired.image)
+            return Outcome(Failed("ProviderRejected", message), missing)
+        site.cloud.absence.clear(desired.handle)
+        event = run.event(server, "Recreated" if existed else "Created", flavor=desired.flavor, image=desired.image)
         updated = observed(server, created, port, self.clock.now())
         updated = with_status(
             with_recreation_counted(updated, server, replacement),
@@ -268,7 +268,7 @@ class ServerController:
         self, server: Server, site: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
         """Converge a server that exists at the provider."""
-        site.cloud.absences.clear(found.handle)
+        site.cloud.absence.clear(found.handle)
         return self._with_drift(await self._repair(server, site, port, found, run), found)
 
     async def _repair(
@@ -278,7 +278,7 @@ class ServerController:
         replacement = updated.status.replacement or ReplacementStatus()
         applied = server.status.applied_image_id
         is_another = found.id != server.status.provider_id
-        if replacement.done < replacement.counter or not applied or is_another:  # its create was not stored
+        if replacement.completed < replacement.started or not applied or is_another:  # its create was not stored
             applied, updated = found.image, with_status(updated, rebuild=None)
         updated = with_status(
             with_recreation_counted(updated, server, replacement),
@@ -293,20 +293,20 @@ class ServerController:
         if found.launched is not None:
             updated = with_status(updated, provider_create_failures=0, provider_create_retrying=False)
         if applied != server.spec.image.id or updated.status.rebuild is not None:
-            desired = desired_server(server, site.home, await self._authority(server), replacement.counter)
+            desired = desired_server(server, site.home, await self._authority(server), replacement.started)
             return await rebuild(updated, found, site.cloud, run, user_data=desired.user_data)
         result = settled_result(found) or Requeue(site.cloud.wait_s, message=f"the server is {found.state}")
         return Outcome(result, updated)
 
     async def _start_replacement(self, server: Server, site: _Dependencies, replacement: ReplacementStatus) -> Step:
         """Start a replacement if there is capacity for it. Until that is stored, the replacement can be cancelled."""
-        numbers = range(replacement.done, replacement.counter + 1)
+        numbers = range(replacement.completed, replacement.started + 1)
         old = [server_handle(server, site.home, number) for number in numbers]
         if not await self.capacity.reserve(server, site.cloud, old):
             return Failed("NoCapacity", "the region has no capacity for the new flavor: the old server is kept")
         started = with_status(
             server,
-            replacement=replace(replacement, counter=server.spec.replacement),
+            replacement=replace(replacement, started=server.spec.replacement),
             provider_create_failures=0,
             provider_create_retrying=False,
         )
@@ -318,11 +318,11 @@ class ServerController:
         There may be several: one may have been created, and replaced before its create was stored.
         """
         servers = need(site.cloud.provider.servers)
-        old = [server_handle(server, site.home, number) for number in range(replacement.done, replacement.counter)]
+        old = [server_handle(server, site.home, number) for number in range(replacement.completed, replacement.started)]
         waiting = await delete_all([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
         if isinstance(waiting, Requeue):
             return dataclasses.replace(waiting, reason="Provisioning", message=f"{_REPLACING}: the old one is deleted")
-        cleared = with_status(server, replacement=replace(replacement, cleared=replacement.counter))
+        cleared = with_status(server, replacement=replace(replacement, predecessors_deleted=replacement.started))
         return waiting or Outcome(Requeue(0, message=_REPLACING), absent(cleared, self.clock.now()))
 
     async def _authority(self, server: Server) -> SSHCertificateAuthority | None:

@@ -107,8 +107,8 @@ def replacement_number(name: str) -> int | None:
 def replacement_numbers(server: Server) -> range:
     """Return the numbers, in names at the provider, of the replacements of a server that may exist there."""
     replacement = server.status.replacement or ReplacementStatus()
-    last = max(replacement.counter, server.spec.replacement)
-    return range(server.cloud_number(replacement.done), server.cloud_number(last) + 1)
+    last = max(replacement.started, server.spec.replacement)
+    return range(server.cloud_number(replacement.completed), server.cloud_number(last) + 1)
 
 
 def port_handle(server: Server, home: Identity) -> Handle:

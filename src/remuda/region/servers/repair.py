@@ -39,7 +39,7 @@ async def retry_create(
     if failures >= attempts:
         failed = with_status(server, provider_create_failures=failures)
         is_new = status.provider_create_failures < failures
-        events = [run.event(server, "GivenUp", fault=found.fault, failures=failures)] if is_new else []
+        events = [run.event(server, "AttemptsExhausted", fault=found.fault, failures=failures)] if is_new else []
         message = f"the server could not be started: {found.fault or 'the provider reports no cause'}"
         return Outcome(Blocked("Errored", message), failed, events)
     counted = with_status(server, provider_create_failures=failures, provider_create_retrying=True)
@@ -86,15 +86,15 @@ def _check_rebuild(
     """Check the result of a rebuild; confirm a failure by a second read, since the first one may be stale."""
     target, key = marker.target_image_id, (found.handle, marker.target_image_id)
     if marker.state == "Rebuilding" and found.state not in _IDLE:
-        cloud.absences.clear(key)
+        cloud.absence.clear(key)
         return Outcome(Requeue(cloud.wait_s, message=_REBUILDING), server)
     if found.state != "failed" and found.image == target:
-        cloud.absences.clear(key)
+        cloud.absence.clear(key)
         done = with_status(server, rebuild=None, applied_image_id=target)
         return Outcome(Done(), done, [run.event(server, "Rebuilt", image=target)])
-    if marker.state != "Failed" and not cloud.absences.record_missing(key):
-        return Outcome(Requeue(cloud.absences.delay_s, message="confirming that the rebuild failed"), server)
-    cloud.absences.clear(key)
+    if marker.state != "Failed" and not cloud.absence.record_missing(key):
+        return Outcome(Requeue(cloud.absence.delay_s, message="confirming that the rebuild failed"), server)
+    cloud.absence.clear(key)
     failed = with_status(server, rebuild=replace(marker, state="Failed"))
     return Outcome(Blocked("Errored", "the rebuild failed: select another image or replace the server"), failed)
 
@@ -108,11 +108,11 @@ def settled_result(found: CloudServer) -> Done | None:
 def with_recreation_counted(updated: Server, before: Server, replacement: ReplacementStatus) -> Server:
     """Return a server with one more recreation counted, if its id at the provider changed without a request."""
     previous, status = before.status.provider_id, updated.status
-    is_requested = replacement.done < replacement.counter or before.status.provider_create_retrying
+    is_requested = replacement.completed < replacement.started or before.status.provider_create_retrying
     if is_requested or previous in {"", status.provider_id}:
         return updated
-    return with_status(updated, remade=status.remade + 1)
+    return with_status(updated, recreations=status.recreations + 1)
 
 
 def completed_replacement(replacement: ReplacementStatus) -> ReplacementStatus:
-    return replace(replacement, done=replacement.counter, cleared=0)
+    return replace(replacement, completed=replacement.started, predecessors_deleted=0)

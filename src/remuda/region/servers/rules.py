@@ -200,7 +200,7 @@ def read_server(server: Server) -> ServerRead:
             public_ip=status.public_ip,
             mac_address=status.mac_address,
             drift=drift_of(server),
-            times_made_again=status.remade,
+            recreations=status.recreations,
             replacements=spec.replacement,
             revision=_revision_of(server),
         ),
@@ -228,7 +228,7 @@ def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, ope
     """
     written = writable_metadata(server.metadata, server.spec.tags)
     authority = desired.ssh_certificate_authority_id or ""
-    started, applied = (server.status.replacement or ReplacementStatus()).counter, last_applied_spec(server)
+    started, applied = (server.status.replacement or ReplacementStatus()).started, last_applied_spec(server)
     is_reverting = server.spec.replacement > started and _matches(applied, desired)
     spec = replace(
         server.spec,
@@ -238,7 +238,7 @@ def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, ope
         user_data=sealed_user_data(desired.user_data),
         ssh_certificate_authority_id=authority,
         replacement=started if is_reverting else server.spec.replacement + 1,
-        stands=None if is_reverting else applied,
+        last_applied=None if is_reverting else applied,
         replacing_operation=operation,
     )
     return replace(server, metadata=changed_metadata(server.metadata, written, by.subject, now), spec=spec)
@@ -247,8 +247,8 @@ def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, ope
 def last_applied_spec(server: Server) -> LastAppliedSpec:
     """Return the spec that a server has or is created with: the desired one, unless its replacement is pending."""
     spec, replacement = server.spec, server.status.replacement or ReplacementStatus()
-    if spec.stands is not None and spec.replacement > replacement.counter:
-        return spec.stands
+    if spec.last_applied is not None and spec.replacement > replacement.started:
+        return spec.last_applied
     return LastAppliedSpec(
         flavor_id=spec.flavor_id,
         image_id=spec.image.id,

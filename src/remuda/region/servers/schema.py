@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
@@ -110,7 +110,7 @@ class ServerStatusRead(Wire, frozen=True, kw_only=True):
     drift: Annotated[
         str, msgspec.Meta(description="The difference between the server at the provider and its spec, if any.")
     ] = ""
-    times_made_again: Annotated[
+    recreations: Annotated[
         int,
         msgspec.Meta(
             description="How often it disappeared from the provider and was created again, with an empty disk."

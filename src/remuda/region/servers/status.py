@@ -1,7 +1,7 @@
 """Status of servers: power, health, addresses, times and drift, as the provider reports them.
 
-Drift, a change at the provider without a request, is reported by the condition `Drifted` and not changed back: whoever
-resized a server by hand had a reason. It is not compared during a replacement or a rebuild.
+Drift, a change at the provider without a request, is reported by the condition `Drifted` and not changed back, since
+an operator may have made it deliberately. It is not compared during a replacement or a rebuild.
 """
 
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
     condition = Condition(
         type=DRIFTED,
         status="True" if differences else "False",
-        reason="ChangedAtProvider" if differences else "AsMade",
+        reason="ChangedAtProvider" if differences else "AsCreated",
         message=", ".join(differences) or "the server is as it was created",
         last_transition_time=now.replace(microsecond=0),
     )
@@ -117,7 +117,7 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
 def _is_being_changed(server: Server, found: CloudServer) -> bool:
     status = server.status
     replacement = status.replacement or ReplacementStatus()
-    is_replaced = not replacement.done == replacement.counter == server.spec.replacement
+    is_replaced = not replacement.completed == replacement.started == server.spec.replacement
     is_rebuilt = status.rebuild is not None or status.applied_image_id not in {"", server.spec.image.id}
     return is_replaced or is_rebuilt or found.state == "rebuilding"
 
@@ -163,7 +163,7 @@ class ServerObserver:
     async def _observed(self, server: Server, home: Identity) -> Server | None:
         provider = (await self.providers.get(region_of(server))).provider
         replacement = server.status.replacement or ReplacementStatus()
-        found = await need(provider.servers).find_server(server_handle(server, home, replacement.counter))
+        found = await need(provider.servers).find_server(server_handle(server, home, replacement.started))
         if found is None:
             return None
         port = await need(provider.ports).find_port(port_handle(server, home))

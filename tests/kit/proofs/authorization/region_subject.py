@@ -221,7 +221,7 @@ async def be_generous(region: RegionEnvironment, organization: str) -> None:
 
 def settings() -> RegionSettings:
     """Return how region is to be: one region is for everybody, and one for the home organization."""
-    return RegionSettings(regions=_regions(), look_again=timedelta(seconds=1))
+    return RegionSettings(regions=_regions(), absence_delay=timedelta(seconds=1))
 
 
 def _regions() -> tuple[ConfiguredRegion, ...]:

@@ -1,4 +1,4 @@
-"""Two tenants of one livery: one keeps a diary of all that it is told, the other does what it can to show up in it."""
+"""Two tenants of one region: one records every response that it gets, the other tries to have an effect on them."""
 
 import random
 import re
@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from tests.example.authenticator import FOREIGN_ORGANIZATION, FOREIGN_PROJECT, ORGANIZATION, PROJECT
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
+from tests.kit.region.environment import NORTH
 
-MOUNTS = "/api/v2/mounts"
-NAMES = ("bella", "cloud", "duke")
+NETWORKS, GROUPS = "/api/v2/networks", "/api/v2/securitygroups"
+NAMES = ("blue", "green", "red")
 _UNLIKE = re.compile(
-    r"(?P<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|grazing-[0-9]+)"
+    r"(?P<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|network-[0-9]+)"
     r"|(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z)"
     r"|(?P<token>[0-9a-f]{32})"
 )
@@ -22,20 +22,15 @@ _TOLD = ("allow", "cache-control", "content-type", "link", "ratelimit", "retry-a
 """Headers that must be the same; the others are versions, tags and times."""
 
 
-def yards_of(organization: str, project: str) -> str:
-    """Return the path of a project's yards."""
-    return f"/api/v1/organizations/{organization}/projects/{project}/yards"
-
-
 class Diary:
-    """All that a tenant is told, but for ids, times, versions and secrets: an id is known by when it first came up."""
+    """Responses that a tenant got, without times, versions and secrets; ids are replaced by order of appearance."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._ids: dict[str, str] = {}
 
     def write(self, what: str, reply: Reply) -> None:
-        """Note an answer."""
+        """Record a response."""
         headers = {name: reply.headers[name] for name in _TOLD if name in reply.headers}
         body = _in_order(reply.json) if reply.body else None
         told = msgspec.json.encode(body, order="sorted").decode()
@@ -61,111 +56,113 @@ def _in_order(body: Any) -> Any:
 
 
 class Tenant:
-    """Somebody who uses the livery at random, but each time in the same way."""
+    """Client that sends random requests, the same for the same seed."""
 
     def __init__(self, client: Client, seed: int, organization: str, project: str) -> None:
         self._client, self._random = client, random.Random(seed)
-        self._yards_path = yards_of(organization, project)
-        self.yards: dict[str, str] = {}
+        self.organization, self.project = organization, project
+        self.networks: dict[str, str] = {}
         """Ids by name."""
-        self.mounts: dict[str, str] = {}
+        self.groups: dict[str, str] = {}
 
     async def act(self, key: str) -> tuple[str, Reply]:
-        """Do something, under this idempotency key, and return what it was and what came of it."""
-        acts: list[Callable[[str], Awaitable[tuple[str, Reply]]]] = [self._make_yard]
-        if self.yards:
-            acts += [self._make_mount, self._make_mount, self._list_yards, self._list_mounts, self._change_yard]
-        if self.mounts:
-            acts += [self._move, self._read, self._read_timeline, self._remove, self._brand]
+        """Send a request under this idempotency key; return what it was, and the response."""
+        acts: list[Callable[[str], Awaitable[tuple[str, Reply]]]] = [self._create_network]
+        if self.networks:
+            acts += [self._create_group, self._create_group, self._list, self._read_network, self._update_network]
+            acts += [self._delete_network, self._reuse_key]
+        if self.groups:
+            acts += [self._read_group, self._update_group, self._delete_group]
         return await self._random.choice(acts)(key)
 
-    async def _make_yard(self, key: str) -> tuple[str, Reply]:
-        name = self._random.choice(NAMES)
-        body = {"metadata": {"name": name}, "spec": {"stalls": 2}}
-        reply = await self._client.post(self._yards_path, body, idempotency_key=key)
-        if reply.status == 202:
-            self.yards[name] = reply.json["metadata"]["id"]
-        return f"make yard {name}", reply
+    def network(self, name: str, **spec: Any) -> dict[str, Any]:
+        """Return the request body for a network."""
+        place = {"organizationId": self.organization, "projectId": self.project, "regionId": NORTH}
+        return {"metadata": {"name": name}, "spec": {"dnsNameservers": [], "prefix": "10.0.0.0/24"} | place | spec}
 
-    async def _make_mount(self, key: str) -> tuple[str, Reply]:
-        region_servers, name = self._random.choice(sorted(self.yards)), self._random.choice(NAMES)
-        spec = {
-            "yardId": self.yards[region_servers],
-            "breed": "mule",
-            "paddock": self._random.choice(("home", "north")),
-        }
-        reply = await self._client.post(MOUNTS, {"metadata": {"name": name}, "spec": spec}, idempotency_key=key)
+    async def _create_network(self, key: str) -> tuple[str, Reply]:
+        name, prefix = self._random.choice(NAMES), self._random.choice(("10.0.0.0/24", "10.1.0.0/16", "nonsense"))
+        reply = await self._client.post(NETWORKS, self.network(name, prefix=prefix), idempotency_key=key)
         if reply.status == 201:
-            self.mounts[name] = reply.json["metadata"]["id"]
-        return f"make mount {name} in {region_servers}", reply
+            self.networks[name] = reply.json["metadata"]["id"]
+        return f"create network {name}", reply
 
-    async def _change_yard(self, _key: str) -> tuple[str, Reply]:
-        region_servers = self._random.choice(sorted(self.yards))
-        body = {"metadata": {"name": region_servers}, "spec": {"stalls": self._random.randrange(4)}}
-        return f"change yard {region_servers}", await self._client.put(
-            f"{self._yards_path}/{self.yards[region_servers]}", body
-        )
+    async def _create_group(self, key: str) -> tuple[str, Reply]:
+        network, name = self._random.choice(sorted(self.networks)), self._random.choice(NAMES)
+        body = {"metadata": {"name": name}, "spec": {"networkId": self.networks[network], "rules": []}}
+        reply = await self._client.post(GROUPS, body, idempotency_key=key)
+        if reply.status == 201:
+            self.groups[name] = reply.json["metadata"]["id"]
+        return f"create group {name} in {network}", reply
 
-    async def _list_yards(self, _key: str) -> tuple[str, Reply]:
-        return "list yards", await self._client.get(self._yards_path)
+    async def _reuse_key(self, _key: str) -> tuple[str, Reply]:
+        body = self.network(self._random.choice(NAMES))
+        return "reuse a key", await self._client.post(NETWORKS, body, idempotency_key="key-0")
 
-    async def _list_mounts(self, _key: str) -> tuple[str, Reply]:
-        return "list mounts", await self._client.get(MOUNTS)
+    async def _list(self, _key: str) -> tuple[str, Reply]:
+        path = self._random.choice((NETWORKS, GROUPS))
+        return f"list {path}", await self._client.get(path)
 
-    async def _move(self, key: str) -> tuple[str, Reply]:
-        mount = self._random.choice(sorted(self.mounts))
-        body = {"metadata": {"name": mount}, "spec": {"breed": "mule", "paddock": "south"}}
-        path = f"{MOUNTS}/{self.mounts[mount]}"
-        return f"move {mount}", await self._client.put(path, body, idempotency_key=key)
+    async def _read_network(self, _key: str) -> tuple[str, Reply]:
+        name = self._random.choice(sorted(self.networks))
+        return f"read network {name}", await self._client.get(f"{NETWORKS}/{self.networks[name]}")
 
-    async def _read(self, _key: str) -> tuple[str, Reply]:
-        mount = self._random.choice(sorted(self.mounts))
-        return f"read {mount}", await self._client.get(f"{MOUNTS}/{self.mounts[mount]}")
+    async def _update_network(self, key: str) -> tuple[str, Reply]:
+        name = self._random.choice(sorted(self.networks))
+        body = {"metadata": {"name": name}, "spec": {"dnsNameservers": ["10.0.0.1"], "routes": []}}
+        path = f"{NETWORKS}/{self.networks[name]}"
+        return f"update network {name}", await self._client.put(path, body, idempotency_key=key)
 
-    async def _read_timeline(self, _key: str) -> tuple[str, Reply]:
-        mount = self._random.choice(sorted(self.mounts))
-        return f"read the timeline of {mount}", await self._client.get(f"{MOUNTS}/{self.mounts[mount]}/timeline")
+    async def _delete_network(self, _key: str) -> tuple[str, Reply]:
+        name = self._random.choice(sorted(self.networks))
+        reply = await self._client.delete(f"{NETWORKS}/{self.networks[name]}")
+        if reply.status == 202:
+            del self.networks[name]
+        return f"delete network {name}", reply
 
-    async def _remove(self, _key: str) -> tuple[str, Reply]:
-        mount = self._random.choice(sorted(self.mounts))
-        return f"remove {mount}", await self._client.delete(f"{MOUNTS}/{self.mounts.pop(mount)}")
+    async def _read_group(self, _key: str) -> tuple[str, Reply]:
+        name = self._random.choice(sorted(self.groups))
+        return f"read group {name}", await self._client.get(f"{GROUPS}/{self.groups[name]}")
 
-    async def _brand(self, _key: str) -> tuple[str, Reply]:
-        mount = self._random.choice(sorted(self.mounts))
-        return f"brand {mount}", await self._client.post(f"{MOUNTS}/{self.mounts[mount]}/brand")
+    async def _update_group(self, key: str) -> tuple[str, Reply]:
+        name = self._random.choice(sorted(self.groups))
+        rule = {"direction": "ingress", "protocol": "tcp", "port": 22, "prefix": "0.0.0.0/0"}
+        body = {"metadata": {"name": name}, "spec": {"rules": [rule]}}
+        path = f"{GROUPS}/{self.groups[name]}"
+        return f"update group {name}", await self._client.put(path, body, idempotency_key=key)
+
+    async def _delete_group(self, _key: str) -> tuple[str, Reply]:
+        name = self._random.choice(sorted(self.groups))
+        return f"delete group {name}", await self._client.delete(f"{GROUPS}/{self.groups.pop(name)}")
 
 
 class Intruder(Tenant):
-    """A tenant who knows all ids of another, and lays hands on them."""
+    """Tenant that knows all ids of another, and sends requests about them."""
 
-    def __init__(self, client: Client, seed: int, victim: Tenant) -> None:
-        super().__init__(client, seed, FOREIGN_ORGANIZATION, FOREIGN_PROJECT)
+    def __init__(self, client: Client, seed: int, organization: str, project: str, *, victim: Tenant) -> None:
+        super().__init__(client, seed, organization, project)
         self._victim = victim
 
     async def intrude(self, key: str) -> None:
-        """Do something of one's own, and try everything on something of the other's."""
+        """Send a request of its own, and every request about objects of the other tenant."""
         await self.act(key)
-        yards = yards_of(ORGANIZATION, PROJECT)
-        body = {"metadata": {"name": "mine"}, "spec": {"stalls": 0, "breed": "mule"}}
-        replies = [
-            await self._client.post(yards, body),
-            await self._client.get(MOUNTS, {"organizationID": ORGANIZATION}),
-        ]
-        for region_servers in tuple(self._victim.yards.values()):
-            new = {
-                "metadata": {"name": self._random.choice(NAMES)},
-                "spec": {"yardId": region_servers, "breed": "mule"},
-            }
+        victim, send = self._victim, self._client
+        replies = [await send.post(NETWORKS, victim.network("mine"))]
+        for network in tuple(victim.networks.values()):
+            group = {"metadata": {"name": self._random.choice(NAMES)}, "spec": {"networkId": network, "rules": []}}
+            update = {"metadata": {"name": "mine"}, "spec": {"dnsNameservers": [], "routes": []}}
             replies += [
-                await self._client.put(f"{yards}/{region_servers}", body),
-                await self._client.delete(f"{yards}/{region_servers}"),
-                await self._client.put(f"{yards}/{region_servers}/references/things.example.org%2F1"),
-                await self._client.post(MOUNTS, new),
+                await send.get(f"{NETWORKS}/{network}"),
+                await send.put(f"{NETWORKS}/{network}", update),
+                await send.put(f"{NETWORKS}/{network}/references/things.example.org%2F1"),
+                await send.delete(f"{NETWORKS}/{network}"),
+                await send.post(GROUPS, group),
             ]
-        for mount in tuple(self._victim.mounts.values()):
+        for name in tuple(victim.groups.values()):
+            body = {"metadata": {"name": "mine"}, "spec": {"rules": []}}
             replies += [
-                await self._client.put(f"{MOUNTS}/{mount}", body),
-                await self._client.post(f"{MOUNTS}/{mount}/brand"),
-                await self._client.delete(f"{MOUNTS}/{mount}"),
+                await send.get(f"{GROUPS}/{name}"),
+                await send.put(f"{GROUPS}/{name}", body),
+                await send.delete(f"{GROUPS}/{name}"),
             ]
-        assert all(reply.status in {403, 404} for reply in replies), [reply.status for reply in replies]
+        assert all(reply.status in {403, 404} for reply in replies), [(each.status, each.body) for each in replies]

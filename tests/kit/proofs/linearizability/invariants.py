@@ -12,8 +12,8 @@ from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.identity.resource_api import ORG
 from tests.kit.proofs.linearizability.quota_clients import Quotas
+from tests.kit.simulation.checks import at_once
 from tests.kit.simulation.runner import World
-from tests.kit.watchdog import at_once
 
 
 async def check_invariant(store: Store, organization: str) -> None:
@@ -22,7 +22,7 @@ async def check_invariant(store: Store, organization: str) -> None:
         head = await store.get(Quota, organization)
     except NotFound:
         return
-    rows = (await store.list(Allocation, index=("living", organization))).items
+    rows = (await store.list(Allocation, index=("active", organization))).items
     whole, projects = expected_totals(head.spec, rows)
     assert tuple(sorted(head.spec.totals, key=lambda each: each.kind)) == whole, (head.spec, rows)
     assert {each.project: each.totals for each in head.spec.projects if each.totals} == projects, (head.spec, rows)
@@ -50,10 +50,10 @@ async def check_rest(store: Store, organization: str, *, held: dict[str, int], k
     await check_invariant(store, organization)
     head = await store.get(Quota, organization)
     assert not head.spec.intents, head.spec.intents
-    rows = (await store.list(Allocation, index=("living", organization))).items
+    rows = (await store.list(Allocation, index=("active", organization))).items
     found = {row.name: sum(used(amount) for amount in row.spec.allocations if amount.kind == kind) for row in rows}
     assert found == held, (found, held)
-    assert all(row.spec.life == "confirmed" for row in rows)
+    assert all(row.spec.state == "confirmed" for row in rows)
 
 
 async def settle(world: World, store: Store, quotas: Quotas, life: timedelta, *, organization: str = ORG) -> None:

@@ -10,7 +10,7 @@ from remuda.access.principal import AccessList, Context, Permission, Principal
 from remuda.identity.kinds.quotas import Quota, QuotaSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.quotas import schema as wire
+from remuda.identity.quotas import schema
 from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.quota_state import of_kind, used
 from remuda.identity.quotas.service import Allocations, QuotaLimits
@@ -52,16 +52,16 @@ async def furnish(store: Store, organization: str, *projects: str) -> None:
         await store.create(Project(metadata=metadata))
 
 
-def asking(owner: str, **amounts: int) -> wire.AllocationWrite:
+def asking(owner: str, **amounts: int) -> schema.AllocationWrite:
     """Return a request for so much of each kind."""
-    kinds = tuple(wire.AmountWire(kind=kind, committed=amount, reserved=0) for kind, amount in amounts.items())
-    spec = wire.AllocationSpecWire(kind=OWNERS, id=owner, allocations=kinds)
-    return wire.AllocationWrite(metadata=MetadataWrite(name="undefined"), spec=spec)
+    kinds = tuple(schema.AmountWire(kind=kind, committed=amount, reserved=0) for kind, amount in amounts.items())
+    spec = schema.AllocationSpecWire(kind=OWNERS, id=owner, allocations=kinds)
+    return schema.AllocationWrite(metadata=MetadataWrite(name="undefined"), spec=spec)
 
 
-def limiting(**limits: int) -> wire.QuotasWrite:
+def limiting(**limits: int) -> schema.QuotasWrite:
     """Return limits."""
-    return wire.QuotasWrite(quotas=tuple(wire.QuotaWrite(kind=kind, quantity=limits[kind]) for kind in limits))
+    return schema.QuotasWrite(quotas=tuple(schema.QuotaWrite(kind=kind, quantity=limits[kind]) for kind in limits))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,14 +153,14 @@ class InProcess:
 
     async def read(self) -> tuple[int, int]:
         limited = await self.quotas.limits.of_organization(self.context(), self.organization)
-        read = msgspec.json.decode(limited.body, type=wire.QuotasRead)
+        read = msgspec.json.decode(limited.body, type=schema.QuotasRead)
         (quota,) = [each for each in read.quotas if each.kind == KIND]
         return quota.quantity, quota.used
 
 
-def service(store: Store, clock: Clock, randomness: Randomness, *, intent_life: Any) -> Quotas:
+def service(store: Store, clock: Clock, randomness: Randomness, *, intent_lifetime: Any) -> Quotas:
     """Return the services of quotas as one process has them."""
-    ledger = Ledger(store, clock, randomness, intent_life=intent_life)
+    ledger = Ledger(store, clock, randomness, intent_lifetime=intent_lifetime)
     return Quotas(
         limits=QuotaLimits(store=store, ledger=ledger),
         allocations=Allocations(store=store, clock=clock, ledger=ledger),

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from remuda.access.principal import Context
-from remuda.identity.kinds.quotas import Life, Quota
+from remuda.identity.kinds.quotas import AllocationState, Quota
 from remuda.identity.quotas.schema import allocation_id
 from remuda.kernel.randomness import SeededRandomness
 from tests.kit.identity.resource_api import ORG, PROJECT
@@ -57,7 +57,7 @@ async def release(quotas: Quotas) -> None:
 
 
 async def release_for_good(quotas: Quotas) -> None:
-    await quotas.allocations.release(context(), *WHERE, ROW, turn=1)
+    await quotas.allocations.release(context(), *WHERE, ROW, fencing_token=1)
 
 
 async def take_and_release(quotas: Quotas) -> None:
@@ -79,7 +79,7 @@ async def half_released(quotas: Quotas) -> None:
     await take_and_confirm(quotas)
     dying = FusedStore(quotas.allocations.store, Fuse(2, "after"))  # the first is its look at the row
     with suppress(CrashError):
-        await release(service(dying, quotas.allocations.clock, SeededRandomness(1), intent_life=LIFE))
+        await release(service(dying, quotas.allocations.clock, SeededRandomness(1), intent_lifetime=LIFE))
     intents = (await quotas.allocations.store.get(Quota, ORG)).spec.intents
     assert [intent.action for intent in intents] == ["release"]
 
@@ -88,5 +88,5 @@ async def set_limits(quotas: Quotas) -> None:
     await quotas.limits.set_for_organization(context(), ORG, limiting(servers=20))
 
 
-Standing = tuple[Life | None, int]
+Standing = tuple[AllocationState | None, int]
 """How the row stands, and how many servers are counted in all."""

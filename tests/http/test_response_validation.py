@@ -1,4 +1,4 @@
-"""What is not documented does not get out of an app that is validated."""
+"""Validation of responses by the test client: an undocumented response fails the test."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,12 +9,12 @@ from structlog.testing import capture_logs
 from remuda.http.asgi import Message, Receive, Scope, Send
 from remuda.http.responses import JSON, Response
 from remuda.http.sse import sse_event
-from tests.example.customers import MOUNTS
-from tests.example.house import contract
 from tests.kit.asgi.client import Client
-from tests.kit.asgi.contract import UndocumentedError
+from tests.kit.asgi.contract import UndocumentedError, contract_of
 from tests.kit.asgi.validating import LINE, UNDOCUMENTED, Validated
+from tests.kit.sample_api.service import TABLE
 
+HORSES = "/horses"
 ERROR = b'{"error":"not_found","error_description":"no","trace_id":"%b","code":"absent"}' % (b"a" * 32)
 EVENTS = (b"content-type", b"text/event-stream")
 
@@ -23,24 +23,24 @@ def answering(answer: Response) -> Client:
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await answer.send(send)
 
-    return Client(app=Validated(app, contract()))
+    return Client(app=Validated(app, contract_of(TABLE)))
 
 
 @pytest.mark.parametrize(
     ("method", "path", "answer", "complaint"),
     [
-        ("GET", MOUNTS, Response(200, b"[{}]", (JSON,)), "required property"),
-        ("GET", MOUNTS, Response(200, b"[]", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
-        ("GET", MOUNTS, Response(200, b"[]", ((b"content-type", b"text/plain"),)), "is text/plain"),
-        ("GET", MOUNTS, Response(418, b"{}", (JSON,)), "not documented"),
-        ("HEAD", MOUNTS, Response(200, b"[]", (JSON,)), "has a body"),
-        ("HEAD", MOUNTS, Response(200, b"", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
+        ("GET", HORSES, Response(200, b"[{}]", (JSON,)), "required property"),
+        ("GET", HORSES, Response(200, b"[]", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
+        ("GET", HORSES, Response(200, b"[]", ((b"content-type", b"text/plain"),)), "is text/plain"),
+        ("GET", HORSES, Response(418, b"{}", (JSON,)), "not documented"),
+        ("HEAD", HORSES, Response(200, b"[]", (JSON,)), "has a body"),
+        ("HEAD", HORSES, Response(200, b"", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
         ("GET", "/nowhere", Response(404, b"{}", (JSON,)), "required property"),
         ("GET", "/nowhere", Response(404, b"no"), "is "),
         ("GET", "/nowhere", Response(200, b"{}", (JSON,)), "in no document"),
-        ("PATCH", MOUNTS, Response(405, ERROR, (JSON,)), "what is allowed"),
-        ("PATCH", MOUNTS, Response(404, ERROR, (JSON,)), "in no document"),
-        ("OPTIONS", MOUNTS, Response(204, b"", ((b"x-extra", b"1"),)), "undocumented headers"),
+        ("PATCH", HORSES, Response(405, ERROR, (JSON,)), "what is allowed"),
+        ("PATCH", HORSES, Response(404, ERROR, (JSON,)), "in no document"),
+        ("OPTIONS", HORSES, Response(204, b"", ((b"x-extra", b"1"),)), "undocumented headers"),
         ("GET", "/docs", Response(200, b"{}", (JSON,)), "is application/json"),
     ],
 )
@@ -52,11 +52,11 @@ async def test_an_undocumented_answer_is_a_complaint(method: str, path: str, ans
 @pytest.mark.parametrize(
     ("method", "path", "answer"),
     [
-        ("GET", MOUNTS, Response(200, b"[]", (JSON,))),
-        ("HEAD", MOUNTS, Response(200, b"", (JSON,))),
+        ("GET", HORSES, Response(200, b"[]", (JSON,))),
+        ("HEAD", HORSES, Response(200, b"", (JSON,))),
         ("GET", "/nowhere", Response(404, ERROR, (JSON,))),
-        ("PATCH", MOUNTS, Response(405, ERROR, (JSON, (b"allow", b"GET")))),
-        ("OPTIONS", MOUNTS, Response(204)),
+        ("PATCH", HORSES, Response(405, ERROR, (JSON, (b"allow", b"GET")))),
+        ("OPTIONS", HORSES, Response(204)),
     ],
 )
 async def test_a_documented_answer_passes_as_it_is(method: str, path: str, answer: Response) -> None:
@@ -73,8 +73,8 @@ async def test_a_complaint_is_a_status_of_its_own_and_is_not_forgotten() -> None
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await Response(418, b"secret").send(send)
 
-    scope = {"type": "http", "method": "GET", "path": MOUNTS, "headers": []}
-    judged = Validated(app, contract())
+    scope = {"type": "http", "method": "GET", "path": HORSES, "headers": []}
+    judged = Validated(app, contract_of(TABLE))
     judged.assert_documented()
     with capture_logs() as lines:
         await judged(scope, _never, send)
@@ -119,5 +119,5 @@ async def _chunks(events: Sequence[bytes]) -> Any:
 
 
 async def _read(client: Client) -> list[bytes]:
-    async with client.stream(MOUNTS, {"watch": "true"}) as stream:
+    async with client.stream(HORSES, {"watch": "true"}) as stream:
         return [chunk async for chunk in stream.chunks()]

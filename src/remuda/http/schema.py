@@ -1,0 +1,50 @@
+"""Bases of the schemas that clients send and read: structs, parameters of path and query, ids.
+
+Apart from the route table, so that a program that only reads schemas, such as the CLI, starts quickly.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+Id = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
+        extra_json_schema={"format": "uuid"},
+    ),
+]
+"""An id in a path or query: any UUID, so that a wrong one is told before anybody is authenticated."""
+
+
+ENCODED_TWICE = "A slash in it has to be percent-encoded twice, as %252F: whoever is on the way may decode it once."
+"""For the description of a path's parameter that may hold a slash: what is no client of ours encodes it once."""
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The base of everything that clients send and read. Fields we do not know are ignored."""
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of path and query types: a field's name, or its `rename`, is the parameter's."""
+
+
+class Nothing(Parameters, frozen=True):
+    """No parameters, or no body."""
+
+
+NOTHING = Nothing()
+"""The one of its kind."""
+
+
+class PageQuery(Parameters, frozen=True, rename={"continue_": "continue"}):
+    """What every list understands that comes in pages; a list's own filters are added by a subclass."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many items to return at most.")] | None = None
+    continue_: Annotated[str, msgspec.Meta(description="Where the last page ended: its X-Continue.")] | None = None
+
+
+class ListQuery(PageQuery, frozen=True):
+    """What every list of stored objects understands: it can be watched, too."""
+
+    watch: Annotated[bool, msgspec.Meta(description="Stream changes as server-sent events.")] = False

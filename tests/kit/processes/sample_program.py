@@ -1,0 +1,115 @@
+"""The sample API in a process of its own, as in production: `python -m tests.kit.processes.sample_program DATA S N`.
+
+It prints its port, and serves until it is stopped. S is the time limit of connections in seconds, N their number.
+"""
+
+import asyncio
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from remuda.http.api import Api
+from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.health import Mounted
+from remuda.http.server.server import ListenAddress
+from remuda.http.watch import WatchPorts
+from remuda.process import ProcessPorts, ProcessServices, Settings, run
+from tests.kit.asgi.api_ports import api_ports
+from tests.kit.asgi.contract import contract_of
+from tests.kit.asgi.process_client import ask
+from tests.kit.asgi.validating import LINE, Validated
+from tests.kit.sample_api.server import SampleAuthenticator
+from tests.kit.sample_api.service import TABLE, SampleService
+from tests.kit.sample_kinds import REGISTRY
+
+PREFIX = "/sample"
+_ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class SampleProcess:
+    """A running process."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def server(self) -> str:
+        """Address of the process."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Address of the sample API."""
+        return self.server + PREFIX
+
+    def memory(self) -> int:
+        """Return how many bytes of memory the process has in use."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
+
+    def metrics(self) -> dict[str, float]:
+        """Return every series with its value."""
+        lines = ask(f"{self.server}/metrics").text.splitlines()
+        pairs = [line.rpartition(" ") for line in lines if not line.startswith("#")]
+        return {series: float(value) for series, _, value in pairs}
+
+    def stop(self) -> int:
+        """Stop it in order, and return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+
+@contextmanager
+def sample_process(data: Path, *, limit_s: float, connections: int) -> Iterator[SampleProcess]:
+    """Run the sample API until the process is stopped, or the block ends."""
+    command = [sys.executable, "-m", "tests.kit.processes.sample_program", str(data), str(limit_s), str(connections)]
+    log = data.with_suffix(".log")
+    with log.open("ab") as lines:
+        process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=lines, text=True)
+    with process:
+        try:
+            assert process.stdout is not None
+            yield SampleProcess(process, int(process.stdout.readline()))
+        finally:
+            process.kill()
+    assert LINE not in log.read_text(errors="replace"), f"a response is undocumented: see {log}"
+
+
+@asynccontextmanager
+async def services(ports: ProcessPorts) -> AsyncIterator[ProcessServices]:
+    """Mount the sample API."""
+    watch = WatchPorts(clock=ports.clock, closing=ports.closing)
+    given = api_ports(
+        ports.store, SampleAuthenticator(), clock=ports.clock, randomness=ports.randomness, watch=watch, quota=1_000_000
+    )
+    api = Validated(Api(TABLE, SampleService(ports.store), given), contract_of(TABLE))
+    yield ProcessServices(mounted=[Mounted(PREFIX, TABLE, api)], checks=[])
+
+
+async def main(data: Path, limit_s: float, connections: int) -> None:
+    limits = ConnectionLimits(
+        head_s=limit_s,
+        body_stall_s=limit_s,
+        read_stall_s=limit_s,
+        linger_s=min(1.0, limit_s),
+        connections=connections,
+    )
+    await run(
+        Settings(data=data, listen=ListenAddress("127.0.0.1", 0), connection_limits=limits),
+        announce=lambda address: print(address.port, flush=True),  # noqa: T201  how it is found
+        services=services,
+        kinds=REGISTRY,
+    )
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])))
